@@ -43,7 +43,7 @@ class ArrayFile:
 
     @classmethod
     def open(cls, path: Path) -> ArrayFile:
-        """Read which arrays there are.
+        """Read the names of the arrays.
 
         Raises
         ------
@@ -55,7 +55,7 @@ class ArrayFile:
             return cls(path, tuple(arrays.names), digest)
 
     def array(self, name: str | None) -> tuple[str, AnyArray]:
-        """Return an array's name in errors, and its values; None: the only matrix.
+        """Return an array's name in errors, and its values; by default the only matrix.
 
         That of an .npy, which has no name, is mapped into memory.
 
@@ -118,7 +118,7 @@ def opened_arrays(path: Path, place: str | None = None) -> Iterator[Arrays]:
     path : Path
         .npy, .npz, or else safetensors.
     place : str, optional
-        What errors call the file.
+        Name of the file in errors.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def opened_arrays(path: Path, place: str | None = None) -> Iterator[Arrays]:
         When the file is damaged or holds no plain array.
     """
     extension = path.suffix.lower()
-    with _one_error(path, place), ExitStack() as stack:
+    with _translate_errors(path, place), ExitStack() as stack:
         if extension == ".npy":
             # A map of more than the file has is refused.
             stack.enter_context(open_regular(path))
@@ -169,7 +169,7 @@ def opened_members(path: Path) -> Iterator[Members]:
         As `opened_arrays`.
     """
     with (
-        _one_error(path, None),
+        _translate_errors(path, None),
         translated(path, ".npz"),
         open_regular(path) as file,
         zipfile.ZipFile(file) as archive,
@@ -178,7 +178,7 @@ def opened_members(path: Path) -> Iterator[Members]:
 
 
 @contextmanager
-def _one_error(path: Path, place: str | None) -> Iterator[None]:
+def _translate_errors(path: Path, place: str | None) -> Iterator[None]:
     try:
         yield
     except EquipoiseError:
@@ -201,7 +201,7 @@ class Header:
     shape : tuple of int
     dtype : numpy.dtype
     columns_first : bool
-        Whether the values lie column by column.
+        Whether the values are stored column by column.
     """
 
     shape: tuple[int, ...]
@@ -249,7 +249,7 @@ class Members:
                 raise too_large(header.size, packed, f"{file}, array {name!r}", None, fix)
             values = np.empty(prod(header.shape), header.dtype)
             _fill(stream, values)
-            _at_end(stream)
+            _read_to_end(stream)
         if header.columns_first:
             return values.reshape(header.shape[::-1]).T
         return values.reshape(header.shape)
@@ -271,7 +271,7 @@ class Members:
                 values = np.empty(shape, header.dtype)
                 _fill(stream, values)
                 yield values
-            _at_end(stream)
+            _read_to_end(stream)
 
     def _member(self, name: str) -> zipfile.ZipInfo:
         member = self._archive.getinfo(f"{name}{_SUFFIX}")
@@ -321,7 +321,7 @@ def _fill(stream: IO[bytes], values: AnyArray) -> None:
         done += len(read)
 
 
-def _at_end(stream: IO[bytes]) -> None:
+def _read_to_end(stream: IO[bytes]) -> None:
     """Read to the end, where a zip compares the checksum."""
     if stream.read(1):
         raise ValueError("more bytes follow the array")

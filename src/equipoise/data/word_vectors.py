@@ -32,7 +32,7 @@ def read_word_vectors(path: Path, vocabulary: Set[str]) -> tuple[list[str], AnyA
     Returns
     -------
     words : list of str
-        Those of the file that are wanted.
+        Words of the vocabulary that the file has.
     values : ndarray of float32, shape (words, numbers)
     digest : mapping
 

@@ -1,4 +1,4 @@
-"""The folder of a run with what people say of its images, which several processes may change."""
+"""The folder of a run's human labels, which several processes may change."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ LOCK = "lock"
 
 @contextmanager
 def changing(run: Path) -> Iterator[None]:
-    """Keep other processes from changing a run, and remove what killed ones left in it.
+    """Lock a run against changes, and remove leftovers of killed processes.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def keep_labels(run: Path, change: Callable[[], Mapping[str, bytes]]) -> None:
 
 
 def tidy(run: Path) -> None:
-    """Remove what killed processes left in a run, where that can be written."""
+    """Remove leftovers of killed processes from a run, where it is writable."""
     with suppress(OSError, RunError):
         if any(is_temporary(path.name) for path in (*run.iterdir(), *(run / LABELS).glob("*"))):
             with changing(run):
@@ -64,7 +64,7 @@ def tidy(run: Path) -> None:
 
 
 def copy_labels(old: Path, new: Path) -> None:
-    """Copy the labels of a run into the one that replaces it, which nobody else knows yet."""
+    """Copy the labels of a run into its unpublished replacement."""
     files = _files(old)
     for path in files:
         copy(path, new / LABELS / path.name)

@@ -250,21 +250,21 @@ def _identify(target: str, _: Options) -> Mapping[str, Json]:
 
 @adapter("onnx", preview=_preview, identify=_identify)
 def load(target: str, options: Options) -> OnnxClassifier:
-    """Load a classifier with the settings and labels beside it.
+    """Load a classifier with the settings and labels in its folder.
 
     Parameters
     ----------
     target : str
         Path of the graph, or of a folder with one.
     options : Options
-        What was asked; it runs on the CPU, in the numbers that the graph is made of.
+        Requested options; the graph runs on the CPU, in its own number type.
 
     Raises
     ------
     MissingExtraError
         If images have to be resized and Pillow is not installed.
     ModelError
-        If a file is missing or holds no such graph, or another device or dtype was asked for.
+        If a file is missing or holds no classifier, or the options name another device or dtype.
     """
     if options.device not in {"auto", "cpu"} or (
         not {options.dtype, options.backend} <= {"auto", "float32"}
@@ -292,7 +292,7 @@ def load_onnx_classifier(
         A graph with one input and one output (n, classes). Either takes uint8
         (n, height, width, 3) and gives probabilities. Or it takes float32 or float16, and the
         settings beside it say how images become that; see the guide to models. A second output,
-        float (n, dimension), is what the last layer sees.
+        float (n, dimension), is the input of the last layer.
     labels : sequence of str, optional
         Names of the classes, in the order of the output; from the files beside the graph by
         default.

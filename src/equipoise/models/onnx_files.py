@@ -81,7 +81,7 @@ class GraphFiles:
     Attributes
     ----------
     graph : bytes
-        The graph. Tensors of subgraphs, functions and sparse tensors lie in it, wherever they lay.
+        The graph. Tensors of subgraphs, functions and sparse tensors are inlined.
     data : mapping of str to bytes
         Files of the graph's initialisers, by the name that the graph has for them.
     digests : mapping of str to str
@@ -99,7 +99,7 @@ def read_files(path: Path) -> GraphFiles:
     Raises
     ------
     ModelError
-        If one is missing or lies outside the folder, or the graph is damaged.
+        If one is missing or is outside the folder, or the graph is damaged.
     """
     content = _read(path)
     tensors = _external_tensors(path, content)
@@ -141,7 +141,7 @@ def _places(path: Path, tensors: list[External]) -> dict[str, Path]:
     inside = {path.parent.resolve(), path.resolve().parent}
     places = {}
     for location in sorted({tensor.location for tensor in tensors}):
-        place = (path.parent / location).resolve() if _stays(location) else None
+        place = (path.parent / location).resolve() if _is_inside(location) else None
         if place is None or not any(place.is_relative_to(folder) for folder in inside):
             raise ModelError(
                 f"{path} keeps tensors in {location!r}, which lies outside its folder. "
@@ -156,7 +156,7 @@ def _places(path: Path, tensors: list[External]) -> dict[str, Path]:
     return places
 
 
-def _stays(location: str) -> bool:
+def _is_inside(location: str) -> bool:
     rooted = PurePosixPath(location).is_absolute() or PureWindowsPath(location).anchor
     return not (rooted or "\0" in location or ".." in PurePosixPath(location).parts)
 

@@ -1,4 +1,4 @@
-"""Settings beside an ONNX graph: image preparation and class labels."""
+"""Settings in an ONNX graph's folder: image preparation and class labels."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class Settings:
     Attributes
     ----------
     source : str
-        The file that they were read from, and what kind it is.
+        The file of the settings, and its kind.
     recipe : Recipe
         With a `size`.
     files : tuple of Path
@@ -43,7 +43,7 @@ class Settings:
     labels : tuple of str
         () where the files name none.
     layout : {"NCHW", "NHWC"} or None
-        None where the graph's shape has to tell.
+        None where the graph's shape decides.
     channels : {"RGB", "BGR"}
     output : {"logits", "probabilities"}
     multi_label : bool
@@ -88,12 +88,12 @@ def find_graph(target: str | Path) -> Path:
 
 
 def labels_path(graph: Path) -> Path:
-    """Return the path of a graph's class labels: model.labels.txt beside model.onnx."""
+    """Return the path of a graph's class labels: model.labels.txt for model.onnx."""
     return graph.with_suffix(".labels.txt")
 
 
 def yaml_path(graph: Path) -> Path:
-    """Return the path of a user's settings: model.yaml beside model.onnx."""
+    """Return the path of a user's settings: model.yaml for model.onnx."""
     return graph.with_suffix(".yaml")
 
 
@@ -106,7 +106,7 @@ def hub_folder(graph: Path) -> Path:
 
 
 def settings_files(graph: Path) -> tuple[Path, ...]:
-    """Return every file beside a graph that can decide how it runs."""
+    """Return every file in a graph's folder that can decide how it runs."""
     paths = [labels_path(graph), yaml_path(graph)]
     paths += [hub_folder(graph) / name for name in (CONFIG, PROCESSOR)]
     return tuple(path for path in paths if path.is_file())
@@ -128,7 +128,7 @@ def read_labels(graph: Path) -> tuple[str, ...]:
 
 
 def read_settings(graph: Path) -> Settings | None:
-    """Return the settings beside a graph, or None.
+    """Return the settings in a graph's folder, or None.
 
     model.yaml comes first. Without it, the files of a hub's repository count.
 
@@ -352,7 +352,7 @@ def _text(path: Path) -> str:
 
 
 def names_of(files: Sequence[Path], graph: Path) -> dict[str, Path]:
-    """Return files by name beside a graph; the parent's names start with ``../``."""
+    """Return files by name relative to a graph; parents start with ``../``."""
     folder = graph.parent.absolute()
     return {
         (path.name if path.parent.absolute() == folder else f"../{path.name}"): path

@@ -1,4 +1,4 @@
-"""Codes that people give to images: why a model may fail on them, and what helps."""
+"""Codes that people assign to images: reasons for failures, and remedies."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _JOIN = " + "
 
 
 def check_codes(codes: Sequence[str]) -> tuple[str, ...]:
-    """Return codes of the user's own.
+    """Return the user's own codes, checked.
 
     Raises
     ------
     ConfigError
-        If one repeats, is empty, or can't be told from several.
+        If a code repeats, is empty, or reads like several codes.
     """
     for place, code in enumerate(codes):
         if not code.strip() or code in (*CODES, NONE, *codes[:place]) or _JOIN in code:
@@ -49,7 +49,7 @@ def check_codes(codes: Sequence[str]) -> tuple[str, ...]:
 
 
 def question_of(subject: str) -> str:
-    """Return the question under which the codes of a class or concept are kept."""
+    """Return the question that stores the codes of a class or concept."""
     return f"{_QUESTION}{subject}"
 
 
@@ -69,7 +69,7 @@ def codes_in(answer: str) -> list[str]:
 
 
 def answered(image_id: str, question: str, answer: str, labeller: str) -> pl.DataFrame:
-    """Return one answer as a table of labels, given now."""
+    """Return one answer as a table of labels with the current time."""
     now = datetime.now(UTC)
     row = dict(zip(SCHEMA, (image_id, question, answer, labeller, now), strict=True))
     return pl.DataFrame([row], schema=SCHEMA)
@@ -104,7 +104,7 @@ def code_table(labels: pl.DataFrame, subject: str) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class CodeCount:
-    """How often a code was given to the images of a group.
+    """Count and share of a group's images with a code.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Names of labellers: which are refused, because they mislead or overrule others."""
+"""Names of labellers, and checks that they don't mislead or overrule."""
 
 import unicodedata
 
@@ -12,7 +12,7 @@ _GARBLED = "\ufffd"
 
 
 def name_problem(name: str, *, settles: bool = False) -> str:
-    """Return what is expected of a labeller's name that this one is not; empty for a good name.
+    """Return the expectation that a labeller's name fails; empty if it is valid.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Labels of people as they live in a run: read, merged, written, exported."""
+"""Human labels of a run: read, merged, written, exported."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -18,12 +18,12 @@ SCHEMA = pl.Schema({
     "image_id": pl.String(), "question": pl.String(), "answer": pl.String(),
     "labeller": pl.String(), "at": pl.Datetime("ms", "UTC"),
 })  # fmt: skip
-_OWN = ["image_id", "question", "labeller"]
+_KEY = ["image_id", "question", "labeller"]
 _FIELDS = ("question", "answer", "labeller", "at")
 
 
 def key_of(image_id: str) -> str:
-    """Return the name that labellers' pages and answers have for an image: it tells nothing."""
+    """Return the anonymous name of an image on labellers' pages and in answers."""
     return blake2b(image_id.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -39,7 +39,7 @@ def read_labels(run: Path) -> pl.DataFrame:
 
 
 def read_kept(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
-    """Return a table that lies beside the labels of a run; without rows where there is none."""
+    """Return a table from the folder of labels; an empty table without the file."""
     if not path.exists():
         return pl.DataFrame(schema=schema)
     try:
@@ -49,14 +49,14 @@ def read_kept(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
 
 
 def by_id(ids: Iterable[str], keys: pl.Series, values: pl.Series) -> pl.Series:
-    """Return the value of each id; null where it has none, the first where it has several."""
+    """Return the first value of each id; null for an id without a value."""
     id_table = pl.DataFrame({"id": ids}, {"id": pl.String})
     table = pl.DataFrame({"id": keys, "value": values}).unique("id", keep="first")
     return id_table.join(table, on="id", how="left", maintain_order="left")["value"]
 
 
 def add_labels(run: Path, *tables: pl.DataFrame) -> None:
-    """Merge labels into those of a run; they are on the disk when this returns.
+    """Merge labels into a run; they are on the disk when this returns.
 
     Raises
     ------
@@ -71,8 +71,8 @@ def add_labels(run: Path, *tables: pl.DataFrame) -> None:
 def merge_labels(*tables: pl.DataFrame) -> pl.DataFrame:
     """Merge labels: of an image, question and labeller the latest answer stays."""
     merged = pl.concat([table.select(*SCHEMA).cast(SCHEMA) for table in tables])
-    ordered = merged.sort(*_OWN, "at", "answer", nulls_last=False)
-    return ordered.unique(_OWN, keep="last", maintain_order=True)
+    ordered = merged.sort(*_KEY, "at", "answer", nulls_last=False)
+    return ordered.unique(_KEY, keep="last", maintain_order=True)
 
 
 def read_answers(
@@ -82,7 +82,7 @@ def read_answers(
     *,
     settles: bool = False,
 ) -> pl.DataFrame:
-    """Read files of answers: JSON or CSV of a labelling page, or an export of another run.
+    """Read answers: JSON or CSV of a labelling page, or another run's export.
 
     Parameters
     ----------
@@ -98,18 +98,18 @@ def read_answers(
     ------
     DataError
         If a file can't be read, or a row has an unknown image, an unknown answer, no date, or a
-        labeller whose name is refused.
+        labeller with a refused name.
     """
     names = pl.DataFrame({"image_id": [*map(str, ids)]}).with_columns(
         pl.col("image_id").map_elements(key_of, pl.String).alias("key")
     )
-    return merge_labels(*(_read(Path(file), names, answers, settles) for file in files))
+    return merge_labels(*(_read_file(Path(file), names, answers, settles) for file in files))
 
 
-def _read(
+def _read_file(
     file: Path, names: pl.DataFrame, answers: dict[str, Sequence[str]], settles: bool
 ) -> pl.DataFrame:
-    rows = _rows(file)
+    rows = _read_rows(file)
     on = "key" if "key" in rows.columns else "image_id"
     joined = rows.join(names, on=on, how="left", maintain_order="left").with_columns(
         pl.col("labeller").str.strip_chars(),
@@ -127,8 +127,8 @@ def _read(
     return joined.select("image_id", *_FIELDS[:3], at="time")
 
 
-def _rows(file: Path) -> pl.DataFrame:
-    """Return rows as text; those without an answer are left out."""
+def _read_rows(file: Path) -> pl.DataFrame:
+    """Return the rows with an answer, as text."""
     first = "image_id" if "image_id" in open_table(file).names else "key"
     texts = read_any_table(file, texts=[first, *_FIELDS]).texts
     return pl.DataFrame(dict(texts)).with_row_index("row", 1).drop_nulls("answer")
@@ -144,7 +144,7 @@ def _refuse(file: Path, wrong: pl.DataFrame, column: str, expected: str, fix: st
 
 
 def _refuse_names(file: Path, rows: pl.DataFrame, settles: bool) -> None:
-    """Refuse the first labeller whose name is no good."""
+    """Refuse the first labeller with an invalid name."""
     fix = "correct it. Add --settle to accept answers that settle disagreements"
     for name in rows["labeller"].unique(maintain_order=True):
         problem = name_problem(name or "", settles=settles)
@@ -178,7 +178,7 @@ def consensus(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def disagreements(labels: pl.DataFrame) -> pl.DataFrame:
-    """Return images on which labellers disagree and nobody has settled: `image_id`, `answers`."""
+    """Return images with unsettled disagreements: `image_id`, `answers`."""
     answer_list = pl.format("{}: {}", "labeller", "answer").sort().str.join("; ")
     return (
         labels.group_by("image_id")

@@ -29,12 +29,12 @@ def label_page(
     labels : sequence of n str, optional
         Label of each image, where the question is about it.
     labeller : str
-        Fixed name; labellers enter their own unless given.
+        Fixed name; by default labellers enter their own.
 
     Returns
     -------
     str
-        HTML with keyboard input, whose answers are saved as JSON or CSV. Its content security
+        HTML with keyboard input that saves answers as JSON or CSV. Its content security
         policy allows nothing from outside; texts are escaped.
     """
     from markupsafe import Markup

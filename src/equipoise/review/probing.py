@@ -1,4 +1,4 @@
-"""Models that look at a run's images again: embeddings, media, and predictions without objects."""
+"""Model outputs for a run's images: embeddings, media, hidden objects."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MEDIA = {
 
 @record
 class HiddenObjects:
-    """Pictures whose objects are painted over in the mean grey of each picture.
+    """Pictures with each object painted over in the picture's mean grey.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class HiddenObjects:
     boxes: Integers
 
     def read(self, place: int) -> bytes:
-        """Return a picture as PNG; a file that is no picture as it is."""
+        """Return a picture as PNG; other files unchanged."""
         from PIL import Image
 
         data = self.source.read(place)
@@ -90,7 +90,7 @@ class HiddenObjects:
         return buffer.getvalue()
 
     def where(self, place: int) -> str:
-        """Return where a picture lies, for messages."""
+        """Return the location of a picture, for messages."""
         return self.source.where(place)
 
     def take(self, places: Sequence[int]) -> HiddenObjects:
@@ -100,7 +100,7 @@ class HiddenObjects:
 
 @record
 class Probe:
-    """What models and data sets say of the images of a disparity.
+    """Outputs of models and boxes of data sets, for the images of a disparity.
 
     Attributes
     ----------
@@ -123,12 +123,12 @@ class Probe:
 
     @cached_property
     def models(self) -> Models:
-        """What runs models, with the store of the run's config."""
+        """The model runner, with the store of the run's config."""
         return Models(self.disparity.images.config, base_of(self.run), self.progress)
 
     @cached_property
-    def known(self) -> Known | None:
-        """The images as the config names them; None where it names none."""
+    def source_images(self) -> Known | None:
+        """The images of the config; None where it names no images."""
         section = images_of(self.disparity.images.config)
         return None if section is None else self.models.read_images(section)
 
@@ -142,7 +142,7 @@ class Probe:
         return replace(selected, ids=np.array(names, dtype=object))
 
     @cached_property
-    def marked(self) -> pl.DataFrame | None:
+    def label_boxes(self) -> pl.DataFrame | None:
         """Boxes of labels, with the ids of images; None where the run has none."""
         folder = self.run / FOLDER
         if not (folder / BOXES).is_file():
@@ -193,12 +193,12 @@ class Probe:
                 )
 
     def vectors(self, name: str, ids: Path | None, id_column: str) -> tuple[Integers, Floats]:
-        """Return places of images and their embeddings at length 1, from a file or a model.
+        """Return places of images and their unit embeddings, from a file or a model.
 
         Parameters
         ----------
         name : str
-            A file; or a model, whose embeddings are read from the store where they lie there.
+            A file, or a model; stored embeddings of a model are reused.
         ids : Path or None
             Ids of the rows of a file that has none.
         id_column : str
@@ -228,7 +228,7 @@ class Probe:
         outputs = predict_labels(self.models, name, section, self.pictures)
         assert outputs.labels is not None  # noqa: S101 - it has the vocabulary
         first = pl.Series(outputs.labels.values[:, 0].tolist(), dtype=pl.String)
-        return self.disparity.joined(outputs.ids, first)
+        return self.disparity.align(outputs.ids, first)
 
     def corrected_media(self, media: pl.Series, seed: int) -> list[Row]:
         """Return the share of each medium by group, corrected by human labels.
@@ -238,21 +238,19 @@ class Probe:
         """
         labels = read_labels(self.run).filter(pl.col("answer") != UNSURE, question=MEDIUM)
         answers = consensus(labels).drop_nulls()
-        answer_of = self.disparity.joined(answers["image_id"], answers["answer"]).to_list()
+        labelled_media = self.disparity.align(answers["image_id"], answers["answer"])
         disparity, draws = self.disparity, read_draws(self.run, MEDIUM)
         level: list[str | None] = [""] * len(media)
         if draws:
             level = drawn_strata(self.run, disparity.images, draws)
-        strata = [
-            None if None in (medium, place) or not about else f"{medium} / {place}"
-            for medium, place, about in zip(media, level, disparity.about, strict=True)
-        ]
+        strata = list[str | None]()
+        for medium, stratum, about in zip(media, level, disparity.about, strict=True):
+            missing = medium is None or stratum is None or not about
+            strata.append(None if missing else f"{medium} / {stratum}")
         rows = list[Row]()
         for name in MEDIA:
-            if name in answer_of:
-                outcome = [
-                    np.nan if answer is None else float(answer == name) for answer in answer_of
-                ]
+            if name in labelled_media.to_list():
+                outcome = (labelled_media == name).cast(pl.Float64).fill_null(np.nan).to_numpy()
                 gap = labelled_share_gap(outcome, strata, disparity.groups, rng=seed)
                 rows += share_rows(name, gap)
         return rows
@@ -271,9 +269,11 @@ class Probe:
         elif self.pictures.crops is not None:
             boxes = pl.DataFrame(self.pictures.crops, CORNERS)
             boxes = boxes.with_columns(image_id=pl.Series(self.pictures.ids))
-        elif self.marked is not None:
+        elif self.label_boxes is not None:
             size = (pl.col("right") - pl.col("left")) * (pl.col("bottom") - pl.col("top"))
-            boxes = self.marked.join(objects, on=["image_id", "label"]).sort(size, descending=True)
+            boxes = self.label_boxes.join(objects, on=["image_id", "label"]).sort(
+                size, descending=True
+            )
         else:
             raise ConfigError(
                 "no boxes of objects: expected crops, a data set with boxes, or columns "
@@ -288,7 +288,7 @@ class Probe:
     def without_objects(self, boxes: Floats) -> Floats:
         """Return the outcome of each image when the model doesn't see the object.
 
-        NaN for images without a box, and for those that the finding isn't about.
+        NaN for images without a box, and for images outside the finding.
 
         Raises
         ------
@@ -327,17 +327,17 @@ class Probe:
             Models(model_config, base_of(self.run), self.progress),
             audit_of(config.audit),
         )
-        assert self.known is not None  # noqa: S101 - predictions and concepts have images
-        models.sets["images"] = replace(self.known, locate=lambda: without_objects)
+        assert self.source_images is not None  # noqa: S101 - predictions and concepts have images
+        models.sets["images"] = replace(self.source_images, locate=lambda: without_objects)
         loaded = kind.load(model_config, models)
-        outcome = disparity.again(kind.examples(model_config, loaded)[model], loaded.ids)
+        outcome = disparity.compute_outcome(kind.examples(model_config, loaded)[model], loaded.ids)
         return np.where(np.isin(disparity.ids, pictures.ids), outcome, np.nan)
 
 
-def lost_without_objects(
+def measure_losses(
     disparity: Disparity, hidden: Floats, resampling: Resampling, seed: int
 ) -> Iterator[Row]:
-    """Yield what each group loses when its objects are hidden, then the difference.
+    """Yield each group's loss when its objects are hidden, then the difference.
 
     Parameters
     ----------
@@ -382,6 +382,6 @@ def lost_without_objects(
     )  # fmt: skip
     difference = between_groups.parts[0]
     yield {
-        "group": f"{disparity.group} minus {disparity.others}", "n": difference.n, "lost": difference.value,
-        "low": difference.low, "high": difference.high,
+        "group": f"{disparity.group} minus {disparity.others}", "n": difference.n,
+        "lost": difference.value, "low": difference.low, "high": difference.high,
     }  # fmt: skip

@@ -9,7 +9,7 @@ from equipoise.core import ConfigError
 UNSURE = "can't tell"
 """Answer that counts as no label."""
 # Keys 1 to 9.
-_MOST = 9
+_MOST_ANSWERS = 9
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Question:
     Attributes
     ----------
     name : str
-        What labels are stored under: a name of `QUESTIONS` or the question's own text, and the
-        subject and outcome of the images that alone are asked about.
+        Name that labels are stored under: that of `QUESTIONS` or the question's text, and the
+        subject and outcome of its images.
     text : str
-        What labellers read; {attribute} stands for the group attributes.
+        Text that labellers read; {attribute} stands for the group attributes.
     answers : tuple of str
         At most nine, one a key; none for the classes of the target.
     counted : str
-        Answer whose share by group is estimated.
+        Answer to estimate the share of, by group.
     names_label : bool
         Whether labellers see the image's label, because they judge it.
     """
@@ -61,7 +61,7 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
 
 
 def stored_name(question: str, subject: str = "", outcome: str = "") -> str:
-    """Return the name under which labels of a question about some of the images are stored."""
+    """Return the name that stores a question's labels about some of the images."""
     return ": ".join(filter(None, (question, subject, outcome)))
 
 
@@ -87,9 +87,9 @@ def find_question(
     attribute : str
         Group attributes, in words.
     counted : str
-        Answer whose share is estimated; "no" or the first answer unless given.
+        Answer to estimate the share of; by default "no" or the first answer.
     stored : str
-        Name of its labels, see `stored_name`; `name` unless given.
+        Name of its labels, see `stored_name`; by default `name`.
 
     Raises
     ------
@@ -114,14 +114,15 @@ def find_question(
         question = replace(
             question, answers=(*classes, UNSURE), counted=classes[0] if classes else ""
         )
-    if not 2 <= len(question.answers) <= _MOST:
+    if not 2 <= len(question.answers) <= _MOST_ANSWERS:
         raise ConfigError(
-            f"question {name!r}: different answers: {len(question.answers)}; expected 2 to {_MOST}, "
-            "one a key"
+            f"question {name!r}: different answers: {len(question.answers)}; expected 2 to "
+            f"{_MOST_ANSWERS}, one a key"
         )
     if counted and counted not in question.answers:
         raise ConfigError(
-            f"question {name!r}: no answer {counted!r}; expected one of {', '.join(question.answers)}"
+            f"question {name!r}: no answer {counted!r}; expected one of "
+            f"{', '.join(question.answers)}"
         )
     text = question.text.replace("{attribute}", attribute)
     return replace(question, name=stored or name, text=text, counted=counted or question.counted)

@@ -1,4 +1,4 @@
-"""What requests to the local page ask for, read so that nothing they hold can fail."""
+"""Numbers in requests to the local page, read without errors."""
 
 _DIGITS = 9
 PLACE = f"[0-9]{{1,{_DIGITS}}}"

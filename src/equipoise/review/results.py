@@ -1,4 +1,4 @@
-"""What labels say: agreement, disagreements, shares by group, thresholds of filters."""
+"""Results of labels: agreement, shares by group, thresholds of filters."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Results:
-    """What the labels of a question say, as rows of tables.
+    """Results of a question's labels, as rows of tables.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Results:
     estimates : list of dict
         Accuracy, rates and base rates of the model by group, where answers are classes.
     thresholds : list of dict
-        Score that best separates the counted answer from the others, and whom it keeps.
+        Score that best separates the counted answer from the others, and each group's share kept.
     notes : tuple of str
     """
 
@@ -58,7 +58,7 @@ class Results:
 def conclude(
     run: Path, images: RunImages, question: Question, *, scores: Path | None = None, seed: int = 0
 ) -> Results:
-    """Return what the labels of a question say.
+    """Return the results of a question's labels.
 
     Parameters
     ----------
@@ -93,24 +93,24 @@ def conclude(
     )
     share = f"share of {question.counted!r}"
     return Results(
-        agreement=[*_agreement(labels, seed)],
+        agreement=[*_measure_agreement(labels, seed)],
         disagreements=disagreements(labels).to_dicts(),
         errors=[*share_rows(share, counted_gap)],
-        estimates=[*_estimates(images, agreed, question, strata, seed)],
-        thresholds=[*_thresholds(images, agreed, question, scores)],
-        notes=tuple(_notes(labels, agreed, level, sampled=bool(draws))),
+        estimates=[*_estimate_metrics(images, agreed, question, strata, seed)],
+        thresholds=[*_learn_thresholds(images, agreed, question, scores)],
+        notes=tuple(_write_notes(labels, agreed, level, sampled=bool(draws))),
     )
 
 
-def _notes(
+def _write_notes(
     labels: pl.DataFrame, agreed: pl.DataFrame, level: str, *, sampled: bool
 ) -> Iterator[str]:
     people = labels.filter(pl.col("labeller") != SETTLED)["labeller"].n_unique()
     yield f"{plural(agreed.height, 'image')} labelled by {plural(people, 'person', 'people')}"
     if undecided := agreed["answer"].null_count():
         yield (
-            f"{plural(undecided, 'image')} without a majority left out, which are no random sample. "
-            "To do: add --settle"
+            f"{plural(undecided, 'image')} without a majority left out, which are no random "
+            "sample. To do: add --settle"
         )
     if unsure := labels.filter(pl.col("answer") == UNSURE).height:
         yield f"{plural(unsure, 'answer')} of {UNSURE!r} count as no label"
@@ -123,7 +123,7 @@ def _notes(
         )
 
 
-def _agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
+def _measure_agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
     answers = labels.filter(pl.col("labeller") != SETTLED)
     columns = (answers[name].to_list() for name in ("answer", "image_id", "labeller"))
     alpha = krippendorff_alpha(*columns, rng=seed)
@@ -147,7 +147,8 @@ def share_rows(measure: str, gap: Estimate) -> Iterator[Row]:
         yield {
             "measure": measure, "group": group.group, "labelled": group.n, "share": group.value,
             "low": group.low, "high": group.high, "against others": difference.value,
-            "difference low": difference.low, "difference high": difference.high, "note": group.note,
+            "difference low": difference.low, "difference high": difference.high,
+            "note": group.note,
         }  # fmt: skip
     interval = gap.interval()
     yield {
@@ -156,7 +157,7 @@ def share_rows(measure: str, gap: Estimate) -> Iterator[Row]:
     }  # fmt: skip
 
 
-def _estimates(
+def _estimate_metrics(
     images: RunImages,
     agreed: pl.DataFrame,
     question: Question,
@@ -164,21 +165,23 @@ def _estimates(
     seed: int,
 ) -> Iterator[Row]:
     """Yield accuracy, rates and base rates with the labels as ground truth."""
-    truth = _truth(images, agreed, question)
+    truth = _choose_truth(images, agreed, question)
     if truth is None:
         return
     predictions = images.table["prediction"].to_list()
     pairs = [*zip(truth, predictions, strict=True)]
 
-    def where(values: Iterable[bool | None]) -> Floats:
+    def as_floats(values: Iterable[bool | None]) -> Floats:
         return np.array([np.nan if value is None else float(value) for value in values])
 
-    def shares(name: str, outcome: Floats, condition: Floats | None = None) -> Iterator[Row]:
+    def estimate_shares(
+        name: str, outcome: Floats, condition: Floats | None = None
+    ) -> Iterator[Row]:
         gap = labelled_share_gap(outcome, strata, images.groups, condition=condition, rng=seed)
         return share_rows(name, gap)
 
-    right = where(None if true is None else true == label for true, label in pairs)
-    yield from shares(f"accuracy of {images.model}", right)
+    right = as_floats(None if true is None else true == label for true, label in pairs)
+    yield from estimate_shares(f"accuracy of {images.model}", right)
     labelled_classes = {*truth}
     classes = [name for name in images.classes if name in labelled_classes]
     if len(images.classes) == 2:
@@ -186,15 +189,17 @@ def _estimates(
         positive = getattr(getattr(images.config, "data", None), "positive", None)
         classes = [positive or images.classes[-1]]
     for name in classes:
-        base = where(None if true is None else true == name for true in truth)
-        predicted = where(None if true is None else label == name for true, label in pairs)
-        yield from shares(f"base rate of {name!r}", base)
-        yield from shares(f"true positive rate of {name!r}", predicted, base)
-        yield from shares(f"false positive rate of {name!r}", predicted, 1.0 - base)
+        base = as_floats(None if true is None else true == name for true in truth)
+        predicted = as_floats(None if true is None else label == name for true, label in pairs)
+        yield from estimate_shares(f"base rate of {name!r}", base)
+        yield from estimate_shares(f"true positive rate of {name!r}", predicted, base)
+        yield from estimate_shares(f"false positive rate of {name!r}", predicted, 1.0 - base)
 
 
-def _truth(images: RunImages, agreed: pl.DataFrame, question: Question) -> list[str | None] | None:
-    """Return the class of each image by its label; None where answers name no class."""
+def _choose_truth(
+    images: RunImages, agreed: pl.DataFrame, question: Question
+) -> list[str | None] | None:
+    """Return the labelled class of each image; None where answers name no class."""
     answers: list[str | None] = by_id(
         images.ids.tolist(), agreed["image_id"], agreed["answer"]
     ).to_list()
@@ -202,14 +207,17 @@ def _truth(images: RunImages, agreed: pl.DataFrame, question: Question) -> list[
         return answers
     if question.names_label and len(images.classes) == 2:
         other = dict(zip(images.classes, images.classes[::-1], strict=True))
-        return [
-            None if answer is None or label is None else label if answer == "yes" else other[label]
-            for answer, label in zip(answers, images.table["target"].to_list(), strict=True)
-        ]
+        truth = list[str | None]()
+        for answer, label in zip(answers, images.table["target"].to_list(), strict=True):
+            if answer is None or label is None:
+                truth.append(None)
+            else:
+                truth.append(label if answer == "yes" else other[label])
+        return truth
     return None
 
 
-def _scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
+def _read_scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
     if path is None:
         return images.scores
     names = [name for name in open_table(path, role="scores").names if name != "image_id"]
@@ -222,12 +230,12 @@ def _scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
     }
 
 
-def _thresholds(
+def _learn_thresholds(
     images: RunImages, agreed: pl.DataFrame, question: Question, path: Path | None
 ) -> Iterator[Row]:
-    """Yield a row per score: the threshold that keeps images without the counted answer."""
+    """Yield the threshold of each score that drops the counted answer."""
     bad = images.outcome(agreed, question.counted)
-    for name, score in _scores(images, path).items():
+    for name, score in _read_scores(images, path).items():
         usable = ~np.isnan(bad) & ~np.isnan(score)
         good, values = bad[usable] == 0, score[usable]
         # Where good images score lower, the filter keeps low scores.
@@ -246,12 +254,12 @@ def _thresholds(
             "score": name, "keep": "at most" if low else "at least",
             "threshold": -threshold if low else threshold, "labels": learned.labels,
             "accuracy": learned.accuracy, "low": learned.low, "high": learned.high,
-            "majority": learned.majority, "kept": _kept(images, passes, ~np.isnan(score)),
+            "majority": learned.majority, "kept": _count_kept(images, passes, ~np.isnan(score)),
             "reason": "",
         }  # fmt: skip
 
 
-def _kept(images: RunImages, passes: Booleans, scored: Booleans) -> dict[str, float]:
+def _count_kept(images: RunImages, passes: Booleans, scored: Booleans) -> dict[str, float]:
     """Return the share of all images of each group that a threshold keeps."""
     codes: Integers = images.groups.codes.astype(np.int64)
     return {

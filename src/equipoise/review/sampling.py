@@ -1,4 +1,4 @@
-"""Samples of a run's images: stratified by group and by what is known of every image."""
+"""Samples of a run's images, stratified by group, label and prediction."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ LEVELS = {
     "label": ("target",),
     "group": (),
 }
-_EACH = 2
+_IMAGES_PER_STRATUM = 2
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A sample that was drawn; later ones of the question keep its model, groups and level.
+    """A sample of images to label; later samples keep its model, groups and level.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Draw:
         Answer that the sample was planned for.
     size, seed : int
     group : str
-        Group whose difference from all others it was to sharpen; "" for all groups alike.
+        Group to compare with all others; "" for all groups alike.
     answers : tuple of str
         Of the question.
     subject, outcome : str
@@ -94,7 +94,7 @@ class RunImages:
     scores : mapping of str to ndarray, shape (n,)
         The model's probability of the predicted label, or its score.
     classes : tuple of str
-        That the model predicts; none where it predicts no classes.
+        Classes that the model predicts; empty where it predicts no classes.
     units : ndarray of str objects, shape (n,), or None
         Unit of each image, such as the person shown.
     """
@@ -108,13 +108,13 @@ class RunImages:
     classes: tuple[str, ...]
     units: Objects | None = None
 
-    def among(self, chosen: pl.Series) -> RunImages:
-        """Return the same with fewer images that questions are about."""
+    def restrict(self, chosen: pl.Series) -> RunImages:
+        """Return the images with fewer of them open to questions."""
         return replace(self, table=self.table.with_columns(pl.col("about") & chosen))
 
     @property
     def levels(self) -> list[str]:
-        """Names of the strata that tell images apart, from the finest."""
+        """Names of the strata that separate images, from the finest."""
         included = self.table.filter("about")
         varying = {column.name for column in included if column.n_unique() > 1}
         return [name for name, columns in LEVELS.items() if varying.issuperset(columns)]
@@ -158,32 +158,32 @@ def load_images(
     result = read(run)
     config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
     if (run / "predictions").is_dir():
-        images = _predicted(run, config, model, groups)
+        images = _load_predictions(run, config, model, groups)
         if not (subject or outcome):
             return images
-        rows = _rows(Examples.of(run), images.model, subject, outcome)
+        rows = _read_rows(Examples.of(run), images.model, subject, outcome)
     else:
         examples = Examples.of(run)
         models = [*dict.fromkeys(finding.model for finding in result.findings)]
-        model, groups = _chosen(run, models, examples.choices, model, groups)
-        rows = _rows(examples, model, subject, outcome)
+        model, groups = _choose(run, models, examples.choices, model, groups)
+        rows = _read_rows(examples, model, subject, outcome)
         images = RunImages(
             config, examples.ids, examples.grouped(groups), model,
-            *_described(rows, len(examples), model),
+            *_describe_images(rows, len(examples), model),
         )  # fmt: skip
         if examples.has_file.any():
             # Images that a generator refused have no file.
-            images = images.among(examples.has_file)
+            images = images.restrict(examples.has_file)
     if not (subject or outcome):
         return images
     places = pl.int_range(len(images.ids), dtype=pl.UInt32, eager=True)
-    return images.among(places.is_in(rows["place"].implode()))
+    return images.restrict(places.is_in(rows["place"].implode()))
 
 
-def _chosen(
+def _choose(
     run: Path, models: Sequence[str], choices: Sequence[str], model: str, groups: str
 ) -> tuple[str, str]:
-    """Return the model and the attributes, the first unless given."""
+    """Return the model and the attributes; by default the first of each."""
     model, groups = model or models[0], groups or choices[0]
     for option, name, allowed in (("model", model, models), ("groups", groups, choices)):
         if name not in allowed:
@@ -193,12 +193,12 @@ def _chosen(
     return model, groups
 
 
-def _predicted(run: Path, config: AuditConfig, model: str, groups: str) -> RunImages:
+def _load_predictions(run: Path, config: AuditConfig, model: str, groups: str) -> RunImages:
     """Return the images of a run of predictions."""
     data = read_predictions(run)
     assert isinstance(config, Config)  # noqa: S101 - no other kind writes predictions
     choices = {" × ".join(names): names for names in config.data.groups}
-    model, groups = _chosen(run, [*data.models], [*choices], model, groups)
+    model, groups = _choose(run, [*data.models], [*choices], model, groups)
     attributes = {name: data.coded_attributes[name] for name in choices[groups]}
     version = next(iter(data.models[model].versions.values()))
     target, prediction = (
@@ -217,7 +217,7 @@ def _predicted(run: Path, config: AuditConfig, model: str, groups: str) -> RunIm
     )  # fmt: skip
 
 
-def _rows(examples: Examples, model: str, subject: str, outcome: str) -> pl.DataFrame:
+def _read_rows(examples: Examples, model: str, subject: str, outcome: str) -> pl.DataFrame:
     """Return the examples of a subject and an outcome."""
     rows = examples.rows(model, subject).with_columns(TEXTS)
     for column, name in (("subject", subject), ("outcome", outcome)):
@@ -230,10 +230,10 @@ def _rows(examples: Examples, model: str, subject: str, outcome: str) -> pl.Data
     return rows
 
 
-def _described(
+def _describe_images(
     rows: pl.DataFrame, n: int, model: str
 ) -> tuple[pl.DataFrame, dict[str, Floats], tuple[str, ...]]:
-    """Return the table, scores and classes of n images: none where images have several rows."""
+    """Return the table, scores and classes; few where images have several rows."""
     images = pl.DataFrame({"place": np.arange(n, dtype=np.uint32)}).with_columns(about=True)
     if rows["place"].is_duplicated().any():
         return images, {}, ()
@@ -270,17 +270,17 @@ def shown_labels(images: RunImages, rows: Sequence[int]) -> list[str]:
 
 
 def read_draws(run: Path, question: str) -> list[Draw]:
-    """Return the samples that were drawn for a question, in order.
+    """Return the samples of a question, in order.
 
     Raises
     ------
     RunError
         If their file is damaged.
     """
-    return [draw for draw in _every_draw(run) if draw.question == question]
+    return [draw for draw in _read_all_draws(run) if draw.question == question]
 
 
-def _every_draw(run: Path) -> list[Draw]:
+def _read_all_draws(run: Path) -> list[Draw]:
     path = run / LABELS / _DRAWS
     if not path.exists():
         return []
@@ -293,11 +293,11 @@ def _every_draw(run: Path) -> list[Draw]:
 
 
 def choose_level(images: RunImages, size: int) -> str:
-    """Return the finest strata of which a sample can hold two images each."""
+    """Return the finest strata that a sample can fill with two images each."""
     for level in images.levels:
         cells = SampledCells.of(np.full(len(images.ids), np.nan), images.strata(level),
                                 images.groups)  # fmt: skip
-        if _EACH * len(cells.sizes) <= size:
+        if _IMAGES_PER_STRATUM * len(cells.sizes) <= size:
             return level
     return "group"
 
@@ -308,14 +308,14 @@ def strata_in_words(level: str) -> str:
 
 
 def drawn_strata(run: Path, images: RunImages, draws: Sequence[Draw]) -> list[str | None]:
-    """Return the stratum of each image by the samples of a question, within groups of any kind.
+    """Return the stratum of each image by the samples of a question.
 
     Parameters
     ----------
     run : Path
     images : RunImages
-        Whose estimates may be by another model, other groups or another subject.
-    drawn : sequence of Draw
+        May have another model, other groups or another subject than the samples.
+    draws : sequence of Draw
         Not empty: the first decides.
     """
     first = draws[0]
@@ -343,8 +343,8 @@ def draw_sample(
         Its level is that of earlier draws, or chosen by size where it has none.
     answers : polars.DataFrame
         Consensus of the question, see `consensus`.
-    asked : polars.DataFrame
-        Labels of the question, whose images are not drawn again.
+    labels : polars.DataFrame
+        Labels of the question; their images are not drawn again.
 
     Returns
     -------
@@ -362,8 +362,8 @@ def draw_sample(
     for option in ("model", "groups"):
         if earlier and getattr(earlier[0], option) != getattr(draw, option):
             raise ConfigError(
-                f"--{option} {getattr(draw, option)}: the samples of {draw.question!r} are drawn by "
-                f"{getattr(earlier[0], option)}. To do: leave --{option} out"
+                f"--{option} {getattr(draw, option)}: the samples of {draw.question!r} are drawn "
+                f"by {getattr(earlier[0], option)}. To do: leave --{option} out"
             )
     level = draw.level or (earlier[0].level if earlier else choose_level(images, draw.size))
     draw = replace(draw, level=level)
@@ -385,10 +385,10 @@ def draw_sample(
 
 
 def note_draw(run: Path, draw: Draw) -> None:
-    """Write into the run that a sample was drawn."""
+    """Add a sample to the run's list of samples."""
 
-    def added() -> dict[str, bytes]:
-        draws = [asdict(sample) for sample in dict.fromkeys((*_every_draw(run), draw))]
+    def add_draw() -> dict[str, bytes]:
+        draws = [asdict(sample) for sample in dict.fromkeys((*_read_all_draws(run), draw))]
         return {_DRAWS: json.dumps(draws, ensure_ascii=False, indent=1).encode()}
 
-    keep_labels(run, added)
+    keep_labels(run, add_draw)

@@ -1,4 +1,4 @@
-"""The images of a run as small pictures that a page carries with it."""
+"""The images of a run as small pictures inside a page."""
 
 import base64
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SIDE = 360
 
 
 def images_of(config: AuditConfig) -> PicturesConfig | None:
-    """Return the section of the images of a run; None where it has none of its own."""
+    """Return the section of a run's images, or None."""
     section = getattr(config, "data", None)
     images = getattr(section, "images", None)
     if isinstance(section, LabelledImagesConfig):
@@ -36,7 +36,7 @@ def find_pictures(run: Path, folder: Path | None = None) -> Pictures:
     Raises
     ------
     RunError
-        If nothing says where the images are.
+        If the images have no paths.
     DataError
         If the folder has no images.
     """
@@ -80,6 +80,6 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
 
 
 def places_of(pictures: Pictures) -> dict[str, int]:
-    """Return the place of each picture by its id, with and without the ending of a file."""
+    """Return the place of each picture by id, with and without file ending."""
     stems = {name.rpartition(".")[0]: place for name, place in pictures.places.items()}
     return {**stems, **pictures.places}
