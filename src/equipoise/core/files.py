@@ -144,8 +144,8 @@ def footer_start(file: BinaryIO) -> int:
     return max(size - _END - int.from_bytes(file.read(4), "little"), 0)
 
 
-# Bytes that may be read before memory is given back, and what the system reads around a row.
-_KEPT, _AROUND = 1 << 26, 1 << 16
+# Bytes to read before memory is freed, and bytes that the system reads around a row.
+_MOST_READ, _AROUND = 1 << 26, 1 << 16
 
 
 class Mapped:
@@ -160,7 +160,7 @@ class Mapped:
     """
 
     def __init__(self, array: AnyArray) -> None:
-        self._map, self._read = _map_of(array), 0
+        self._map, self._read = _find_map(array), 0
         self._row = array[:1].nbytes
 
     def rows(self, rows: Integers) -> None:
@@ -176,7 +176,7 @@ class Mapped:
 
     def _count(self, size: int) -> None:
         self._read += size
-        if self._read > _KEPT:
+        if self._read > _MOST_READ:
             self.give_back()
 
     def give_back(self) -> None:
@@ -186,7 +186,7 @@ class Mapped:
             self._map.madvise(mmap.MADV_DONTNEED)
 
 
-def _map_of(array: Any) -> mmap.mmap | None:
+def _find_map(array: Any) -> mmap.mmap | None:
     """Return the read-only memory map of an array, or None."""
     reads = False
     while isinstance(array, np.ndarray):

@@ -26,7 +26,7 @@ def hold(descriptor: int, *, wait: bool) -> bool:
     """
     try:
         import fcntl
-    except ImportError:  # a system without such locks
+    except ImportError:  # a system without flock
         return False
     fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     return True

@@ -22,7 +22,7 @@ from equipoise.core.locking import LACKING, hold
 
 PARTIAL = ".partial"
 _HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
-# Most bytes of a name with room for what makes it temporary; file systems allow 255.
+# Most bytes of a name that leave room for the temporary suffix; file systems allow 255.
 _MOST_NAME_BYTES = 230
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a disk without space, or of a file that may not grow."""
@@ -68,7 +68,7 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Arrow has words of its own for what the system says.
+        # Arrow words the system's errors differently.
         reason = os.strerror(error.errno) if error.errno else str(error)
         problem = (
             "this file system cannot lock or cannot rename files, and both are needed. "
@@ -109,7 +109,7 @@ def writer(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
                 yield staged
             return
         sweep(path.parent, path.name)
-        partial, file, descriptor = _begin(path)
+        partial, file, descriptor = _open_hidden(path)
         try:
             with file:
                 yield file
@@ -122,7 +122,7 @@ def writer(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
                 partial.unlink(missing_ok=True)
 
 
-def _begin(path: Path) -> tuple[Path, BinaryIO, int]:
+def _open_hidden(path: Path) -> tuple[Path, BinaryIO, int]:
     """Return a hidden file for a path, open, and the descriptor of its lock."""
     while True:
         partial = temporary(path)

@@ -65,7 +65,7 @@ def tidy(run: Path) -> None:
 
 def copy_labels(old: Path, new: Path) -> None:
     """Copy the labels of a run into its unpublished replacement."""
-    files = _files(old)
+    files = _list_files(old)
     for path in files:
         copy(path, new / LABELS / path.name)
     if files:
@@ -75,14 +75,14 @@ def copy_labels(old: Path, new: Path) -> None:
 def list_labels(run: Path) -> dict[str, FileFacts]:
     """Return the files of labels as inputs of a run: `sha256` and `bytes`."""
     files: dict[str, FileFacts] = {}
-    for path in _files(run):
+    for path in _list_files(run):
         content = read_regular(path)
         digest = hashlib.sha256(content).hexdigest()
         files[f"{LABELS}/{path.name}"] = {"sha256": digest, "bytes": len(content)}
     return files
 
 
-def _files(run: Path) -> list[Path]:
+def _list_files(run: Path) -> list[Path]:
     folder = run / LABELS
     if not folder.is_dir():
         return []

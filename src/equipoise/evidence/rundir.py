@@ -35,7 +35,7 @@ def write_list(folder: Path) -> None:
     """Write `files.json`: the SHA-256 of every file in a folder, by relative path."""
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
     digests = {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths}
-    _write(folder, {name: digest for name, digest in digests.items() if name != LIST})
+    _write_facts(folder, {name: digest for name, digest in digests.items() if name != LIST})
 
 
 def rewrite(run: Path, name: str, data: bytes) -> None:
@@ -53,24 +53,26 @@ def rewrite(run: Path, name: str, data: bytes) -> None:
     with translated(run / name), changing(run):
         files = read_list(run)
         if files is not None:
-            _write(run, files, {name: digest})
+            _write_facts(run, files, {name: digest})
         write(run / name, data)
         if files is not None:
-            _write(run, {**files, name: digest})
+            _write_facts(run, {**files, name: digest})
 
 
-def _write(folder: Path, files: Mapping[str, str], coming: Mapping[str, str] | None = None) -> None:
+def _write_facts(
+    folder: Path, files: Mapping[str, str], coming: Mapping[str, str] | None = None
+) -> None:
     facts = {"written_by": "equipoise", "files": files} | ({"coming": coming} if coming else {})
     write(folder / LIST, f"{json.dumps(facts, indent=1)}\n".encode())
 
 
 def read_list(folder: Path) -> Mapping[str, str] | None:
     """Return the digests of `files.json`; None unless equipoise wrote it."""
-    facts = _read(folder)
+    facts = _read_facts(folder)
     return None if facts is None else facts["files"]
 
 
-def _read(folder: Path) -> dict[str, dict[str, str]] | None:
+def _read_facts(folder: Path) -> dict[str, dict[str, str]] | None:
     path = folder / LIST
     try:
         content = None if path.is_symlink() else read_json_file(path)
@@ -88,7 +90,7 @@ def foreign_files(folder: Path) -> list[str]:
 
     Links are never followed.
     """
-    files, coming = (_read(folder) or {"files": {}, "coming": {}}).values()
+    files, coming = (_read_facts(folder) or {"files": {}, "coming": {}}).values()
     parent_names = {str(parent) for name in files for parent in PurePosixPath(name).parents}
     foreign = []
     for path in folder.rglob("*"):

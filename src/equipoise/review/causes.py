@@ -47,7 +47,7 @@ from equipoise.report.text import interval, number
 from equipoise.review.coding import code_table, subject_of
 from equipoise.review.disparities import Disparity
 from equipoise.review.examples import VALUES
-from equipoise.review.labels import consensus, read_kept, read_labels
+from equipoise.review.labels import consensus, read_label_file, read_labels
 from equipoise.review.probing import MEDIUM, Probe, Read, measure_losses
 from equipoise.review.questions import UNSURE, stored_name
 from equipoise.review.results import Row
@@ -184,10 +184,10 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
         candidates = replace(candidates, clusters=_compare_clusters(disparity, values[CLUSTER]))
     if sources.medium:
         name = f"{MEDIUM} by {sources.medium}"
-        media = values[name] = probe.media(sources.medium)
-        candidates.details[name] = probe.corrected_media(media, sources.seed)
+        media = values[name] = probe.predict_media(sources.medium)
+        candidates.details[name] = probe.correct_media(media, sources.seed)
     if sources.mask:
-        hidden = probe.without_objects(probe.boxes(columns))
+        hidden = probe.predict_without_objects(probe.find_boxes(columns))
         values[HIDDEN] = pl.Series(hidden, nan_to_null=True)
         losses = measure_losses(disparity, hidden, Bootstrap(), sources.seed)
         candidates.details[HIDDEN] = [*losses]
@@ -201,13 +201,13 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
 
 
 def _remove_empty(
-    values: dict[str, pl.Series], disparity: Disparity, named: tuple[str, ...]
+    values: dict[str, pl.Series], disparity: Disparity, named_causes: tuple[str, ...]
 ) -> None:
     """Remove causes without values; raise where the user named the cause."""
     compared = pl.Series(np.logical_or(*disparity.sides.values()))
     empty = [name for name, cells in values.items() if not cells.filter(compared).count()]
     for name in empty:
-        if name in named:
+        if name in named_causes:
             raise ConfigError(
                 f"--cause {name}: no image of the finding has a value. To do: check the ids of the "
                 "table, or name another cause"
@@ -310,12 +310,12 @@ def _weigh_images(
     if not draws:
         return None
     strata = drawn_strata(run, disparity.images, draws)
-    has = values.is_not_null().to_numpy()
-    cells = SampledCells.of(np.where(has, 1.0, np.nan), strata, disparity.groups)
+    labelled = values.is_not_null().to_numpy()
+    cells = SampledCells.of(np.where(labelled, 1.0, np.nan), strata, disparity.groups)
     share = cells.labelled / cells.sizes
     in_stratum = cells.code >= 0
-    weights = np.zeros(len(has))
-    weights[in_stratum & has] = 1.0 / share[cells.code[in_stratum & has]]
+    weights = np.zeros(len(labelled))
+    weights[in_stratum & labelled] = 1.0 / share[cells.code[in_stratum & labelled]]
     return weights
 
 
@@ -329,7 +329,7 @@ def _read_pictures(probe: Probe, columns: Mapping[str, Read]) -> dict[str, Read]
         )
 
     def measure_boxes(measure: Callable[[Floats], Floats]) -> pl.Series:
-        return pl.Series(measure(probe.boxes(columns)), nan_to_null=True)
+        return pl.Series(measure(probe.find_boxes(columns)), nan_to_null=True)
 
     def count_boxes(selected: pl.Expr) -> pl.Series:
         if probe.label_boxes is None:
@@ -366,7 +366,7 @@ def _measure_brightness(pictures: Pictures, place: int) -> float:
 
 def _probe_embeddings(probe: Probe, sources: Sources) -> dict[str, pl.Series]:
     """Return each image's cluster and its share of neighbours with other labels."""
-    usable, units = probe.vectors(sources.embeddings, sources.ids, sources.id)
+    usable, units = probe.embed_images(sources.embeddings, sources.ids, sources.id)
     return {
         CLUSTER: _cluster_images(probe.disparity, sources, usable, units),
         NEIGHBOURS: _compare_neighbours(probe.disparity, usable, units),
@@ -401,8 +401,8 @@ def _cluster_images(
         missing="warn",
     )
     # Clusters are numbered by their first image, so that names don't depend on the start.
-    _, first, place = np.unique(code, return_index=True, return_inverse=True)
-    rank_of = np.argsort(np.argsort(first))
+    _, first_rows, place = np.unique(code, return_index=True, return_inverse=True)
+    rank_of = np.argsort(np.argsort(first_rows))
     names = pl.Series([f"cluster {rank + 1}" for rank in rank_of[place].tolist()])
     return disparity.align(pl.Series(disparity.ids[usable]), names)
 
@@ -526,12 +526,12 @@ def _describe_groups(disparity: Disparity, values: pl.Series, shares: list[Row])
                 means.append(f"{name}: mean {cells.mean():.3g}")
         return "; ".join(means)
     # Of yes and no, the text has the share of yes, whichever is more frequent.
-    share_row = next((row for row in shares if row["value"] == "yes"), next(iter(shares), None))
-    if share_row is None:
+    stated_row = next((row for row in shares if row["value"] == "yes"), next(iter(shares), None))
+    if stated_row is None:
         return ""
-    value = "" if share_row["value"] == "yes" else f" {share_row['value']}"
+    value = "" if stated_row["value"] == "yes" else f" {stated_row['value']}"
     keys = zip(disparity.sides, ("share", "others_share"), strict=True)
-    return "; ".join(f"{name}: {100 * share_row[key]:.1f} %{value}" for name, key in keys)
+    return "; ".join(f"{name}: {100 * stated_row[key]:.1f} %{value}" for name, key in keys)
 
 
 def write_ranking(run: Path, ranking: Ranking) -> None:
@@ -566,7 +566,7 @@ def _merge_files(run: Path, ranking: Ranking) -> dict[str, bytes]:
 def read_definitions(run: Path, subject: str) -> pl.DataFrame:
     """Return the WordNet meanings of a class or concept; empty without `--wordnet`."""
     path = run / LABELS / DEFINITIONS
-    return read_kept(path, SENSES, _FIX).filter(subject=subject)
+    return read_label_file(path, SENSES, _FIX).filter(subject=subject)
 
 
 def read_rankings(run: Path) -> pl.DataFrame:
@@ -577,7 +577,7 @@ def read_rankings(run: Path) -> pl.DataFrame:
     RunError
         If the file is damaged.
     """
-    return read_kept(run / LABELS / FILE, pl.Schema(dict.fromkeys(_KEYS, pl.String())), _FIX)
+    return read_label_file(run / LABELS / FILE, pl.Schema(dict.fromkeys(_KEYS, pl.String())), _FIX)
 
 
 def concreteness(run: Path, finding: Finding, table: Path) -> Estimate:
@@ -628,16 +628,17 @@ def as_json(ranking: Ranking) -> dict[str, Json]:
 
 def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
     """Yield sentences on the disparity, its causes, clusters and concreteness."""
-    first, disparity = ranking.table.row(0, named=True), ranking.disparity
-    size_text = f"n = {first['n']:,}"
+    top_cause, disparity = ranking.table.row(0, named=True), ranking.disparity
+    size_text = f"n = {top_cause['n']:,}"
     yield (
         f"The {disparity.shows}: {disparity.group} minus {disparity.others} is "
-        f"{_format_interval(first, 'disparity', 'disparity_low', 'disparity_high')}, {size_text}."
+        f"{_format_interval(top_cause, 'disparity', 'disparity_low', 'disparity_high')}, "
+        f"{size_text}."
     )
     explaining = ranking.table.filter("explains")["cause"].to_list()
     if explaining:
         yield f"Explained by: {', '.join(explaining)}."
-    elif first["disparity_low"] <= 0.0 <= first["disparity_high"]:
+    elif top_cause["disparity_low"] <= 0.0 <= top_cause["disparity_high"]:
         yield "The interval holds 0: there may be no difference to explain."
     else:
         yield "None of these causes explains it."

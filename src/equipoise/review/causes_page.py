@@ -32,7 +32,7 @@ from equipoise.review.examples import HIDE, VALUES, Examples
 from equipoise.review.labellers import name_problem
 from equipoise.review.labels import add_labels, read_labels
 from equipoise.review.questions import QUESTIONS, UNSURE
-from equipoise.review.requests import whole_number
+from equipoise.review.requests import parse_whole_number
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -124,23 +124,25 @@ class CausesPages:
         finding = self.subjects[place]
         places, labels = self._find_places(finding), read_labels(self.examples.run)
         coder_labels = labels.filter(question=question_of(finding.subject), labeller=coder)
-        done = dict(coder_labels.select("image_id", "answer").iter_rows())
+        answers = dict(coder_labels.select("image_id", "answer").iter_rows())
         ids = self.examples.image_ids[places].to_list()
         uncoded = [
-            image_place for image_place, name in zip(places, ids, strict=True) if name not in done
+            image_place
+            for image_place, name in zip(places, ids, strict=True)
+            if name not in answers
         ]
-        named = query.get("image", "")
-        if named and named not in map(str, places):
+        chosen_image = query.get("image", "")
+        if chosen_image and chosen_image not in map(str, places):
             return self.refuse()
-        image = int(named) if named else next(iter(uncoded), None)
+        image = int(chosen_image) if chosen_image else next(iter(uncoded), None)
         name = None if image is None else self.examples.image_ids[image]
-        at = 0 if image is None else places.index(image)
+        position = 0 if image is None else places.index(image)
         return self.render(
             "code", subject=finding.subject, place=place, coder=coder, image=image,
-            codes=self.all_codes, given_codes=codes_in(done[name]) if name in done else [],
+            codes=self.all_codes, given_codes=codes_in(answers[name]) if name in answers else [],
             media=[medium for medium in QUESTIONS[MEDIUM].answers if medium != UNSURE],
             coded=len(ids) - len(uncoded), n_images=len(ids), unsure=UNSURE,
-            before=places[at - 1] if at else None,
+            before=places[position - 1] if position else None,
         )  # fmt: skip
 
     async def save(self, request: Request) -> Response:
@@ -149,7 +151,7 @@ class CausesPages:
         from starlette.responses import RedirectResponse
 
         place = request.path_params["place"]
-        size = whole_number(request.headers.get("content-length", ""))
+        size = parse_whole_number(request.headers.get("content-length", ""))
         if place >= len(self.subjects) or size is None or not 0 <= size <= _MOST_BYTES:
             return self.refuse()
         try:

@@ -22,7 +22,7 @@ from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
 from equipoise.report.words import ranked
-from equipoise.review.labels import by_id
+from equipoise.review.labels import look_up_values
 from equipoise.review.sampling import RunImages, load_images
 
 
@@ -101,7 +101,7 @@ class Disparity:
 
     def align(self, ids: pl.Series, values: pl.Series) -> pl.Series:
         """Return the value of each image of the run, null where it has none."""
-        return by_id(self.ids.tolist(), ids, values)
+        return look_up_values(self.ids.tolist(), ids, values)
 
 
 def _match_class(images: RunImages, name: str, subject: str) -> Booleans:
@@ -206,9 +206,9 @@ def _load_predictions(run: Path, finding: Finding) -> Disparity:
 
 def _load_concept(run: Path, finding: Finding) -> Disparity:
     images = load_images(run, model=finding.model, groups=finding.groups, subject=finding.subject)
-    has = images.table["outcome"].is_in(LABELLED).fill_null(value=False).to_numpy()
-    outcome = np.where(has, images.scores[f"score of {finding.model}"], np.nan)
-    labels = np.where(has, finding.subject, None).astype(object)  # type: ignore[call-overload]
+    labelled = images.table["outcome"].is_in(LABELLED).fill_null(value=False).to_numpy()
+    outcome = np.where(labelled, images.scores[f"score of {finding.model}"], np.nan)
+    labels = np.where(labelled, finding.subject, None).astype(object)  # type: ignore[call-overload]
     shows = f"mean score of images labelled “{finding.subject}”"
     return Disparity(finding, images.ids, images.groups, "", outcome, shows, labels, images)
 

@@ -25,7 +25,7 @@ from equipoise.evidence.examples import (
 )
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
-from equipoise.review.labels import by_id
+from equipoise.review.labels import look_up_values
 
 ALL = "all images"
 """Outcome of every image, and the group of findings that compare none."""
@@ -239,9 +239,9 @@ class Examples:
         counts = self.rows(finding.model, finding.subject)["outcome"].value_counts()
         alarms = finding.metric.startswith(_OF_FALSE_ALARMS)
         # A strength of guidance is named by the version of its findings.
-        first = [*finding.version.split(", "), *(WRONG if alarms else WRONG[::-1]), "rejected"]
+        ordered = [*finding.version.split(", "), *(WRONG if alarms else WRONG[::-1]), "rejected"]
         totals = {str(name): int(total) for name, total in counts.iter_rows()}
-        order = {name: place for place, name in enumerate([*first, *sorted(totals)][::-1])}
+        order = {name: place for place, name in enumerate([*ordered, *sorted(totals)][::-1])}
         return dict(sorted(totals.items(), key=lambda entry: -order[entry[0]]))
 
     def labels(self, finding: Finding, outcome: str) -> list[str]:
@@ -266,7 +266,7 @@ class Examples:
     def _has_cause(self, cause: str) -> pl.Series:
         """Return whether each image has the value of a cause."""
         table = pl.read_parquet(self.run / LABELS / VALUES)
-        return by_id(
+        return look_up_values(
             self.image_ids, table["image_id"], table.select(_match_cause(table, cause)).to_series()
         )
 

@@ -35,10 +35,10 @@ def read_labels(run: Path) -> pl.DataFrame:
     RunError
         If the file is damaged.
     """
-    return read_kept(run / LABELS / FILE, SCHEMA, "read the answers in again")
+    return read_label_file(run / LABELS / FILE, SCHEMA, "read the answers in again")
 
 
-def read_kept(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
+def read_label_file(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
     """Return a table from the folder of labels; an empty table without the file."""
     if not path.exists():
         return pl.DataFrame(schema=schema)
@@ -48,7 +48,7 @@ def read_kept(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
         raise RunError(f"{path}: cannot be read: {error}. To do: {fix}") from error
 
 
-def by_id(ids: Iterable[str], keys: pl.Series, values: pl.Series) -> pl.Series:
+def look_up_values(ids: Iterable[str], keys: pl.Series, values: pl.Series) -> pl.Series:
     """Return the first value of each id; null for an id without a value."""
     id_table = pl.DataFrame({"id": ids}, {"id": pl.String})
     table = pl.DataFrame({"id": keys, "value": values}).unique("id", keep="first")
@@ -122,21 +122,23 @@ def _read_file(
     _refuse(file, joined.filter(pl.col("time").is_null()), "at", "a date and time such as "
             "2026-11-28T09:30:00Z", "correct it")  # fmt: skip
     for question, choices in answers.items():
-        wrong = (pl.col("question") == question) & ~pl.col("answer").is_in([*choices])
-        _refuse(file, joined.filter(wrong), "answer", f"one of {', '.join(choices)}", "correct it")
+        invalid = (pl.col("question") == question) & ~pl.col("answer").is_in([*choices])
+        _refuse(
+            file, joined.filter(invalid), "answer", f"one of {', '.join(choices)}", "correct it"
+        )
     return joined.select("image_id", *_FIELDS[:3], at="time")
 
 
 def _read_rows(file: Path) -> pl.DataFrame:
     """Return the rows with an answer, as text."""
-    first = "image_id" if "image_id" in open_table(file).names else "key"
-    texts = read_any_table(file, texts=[first, *_FIELDS]).texts
+    id_column = "image_id" if "image_id" in open_table(file).names else "key"
+    texts = read_any_table(file, texts=[id_column, *_FIELDS]).texts
     return pl.DataFrame(dict(texts)).with_row_index("row", 1).drop_nulls("answer")
 
 
-def _refuse(file: Path, wrong: pl.DataFrame, column: str, expected: str, fix: str) -> None:
-    if wrong.height:
-        row = wrong.row(0, named=True)
+def _refuse(file: Path, invalid: pl.DataFrame, column: str, expected: str, fix: str) -> None:
+    if invalid.height:
+        row = invalid.row(0, named=True)
         raise DataError(
             f"it has {row[column]!r}", file=str(file), column=column, row=row["row"],
             expected=expected, fix=fix,
@@ -148,8 +150,8 @@ def _refuse_names(file: Path, rows: pl.DataFrame, settles: bool) -> None:
     fix = "correct it. Add --settle to accept answers that settle disagreements"
     for name in rows["labeller"].unique(maintain_order=True):
         problem = name_problem(name or "", settles=settles)
-        wrong = rows.filter(pl.col("labeller").eq_missing(name) & (problem != ""))
-        _refuse(file, wrong, "labeller", problem, fix)
+        invalid = rows.filter(pl.col("labeller").eq_missing(name) & (problem != ""))
+        _refuse(file, invalid, "labeller", problem, fix)
 
 
 def consensus(labels: pl.DataFrame) -> pl.DataFrame:

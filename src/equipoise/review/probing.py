@@ -41,9 +41,9 @@ from equipoise.models.registry import is_code
 from equipoise.review.disparities import Disparity
 from equipoise.review.labels import consensus, read_labels
 from equipoise.review.questions import UNSURE
-from equipoise.review.results import Row, share_rows
+from equipoise.review.results import Row, tabulate_shares
 from equipoise.review.sampling import drawn_strata, read_draws
-from equipoise.review.thumbnails import find_pictures, images_of, places_of
+from equipoise.review.thumbnails import find_images_section, find_pictures, index_pictures
 from equipoise.stats.resampling import Resampling
 
 Read = Callable[[], pl.Series]
@@ -129,14 +129,14 @@ class Probe:
     @cached_property
     def source_images(self) -> Known | None:
         """The images of the config; None where it names no images."""
-        section = images_of(self.disparity.images.config)
+        section = find_images_section(self.disparity.images.config)
         return None if section is None else self.models.read_images(section)
 
     @cached_property
     def pictures(self) -> Pictures:
         """Pictures of the run, by the ids of the run."""
         pictures = find_pictures(self.run, self.folder)
-        places = places_of(pictures)
+        places = index_pictures(pictures)
         names = sorted(name for name in self.disparity.ids.tolist() if name in places)
         selected = pictures.take([places[name] for name in names])
         return replace(selected, ids=np.array(names, dtype=object))
@@ -151,7 +151,7 @@ class Probe:
         table = pl.read_parquet(folder / BOXES).cast({"label": pl.String})
         return table.with_columns(image_id=ids[table["place"]])
 
-    def section(self, option: str, name: str) -> RunConfig:
+    def find_model(self, option: str, name: str) -> RunConfig:
         """Return a model of the run, or a model by its name for `load_model`.
 
         Raises
@@ -192,7 +192,7 @@ class Probe:
                     f"do: if you trust whoever made {self.run}, add --{key.replace('_', '-')}"
                 )
 
-    def vectors(self, name: str, ids: Path | None, id_column: str) -> tuple[Integers, Floats]:
+    def embed_images(self, name: str, ids: Path | None, id_column: str) -> tuple[Integers, Floats]:
         """Return places of images and their unit embeddings, from a file or a model.
 
         Parameters
@@ -207,7 +207,7 @@ class Probe:
         source: ArraySource | Outputs
         models = getattr(self.disparity.images.config, "models", {})
         if name in models or (":" in name and not Path(name).exists()):
-            section = self.section("--embeddings", name)
+            section = self.find_model("--embeddings", name)
             source = self.models.embed_images(name, section, self.pictures)
         else:
             table = name.endswith((".parquet", ".csv"))
@@ -218,11 +218,11 @@ class Probe:
         units = np.asarray(vectors.take(places), dtype=np.float64)
         return places, units / np.linalg.norm(units, axis=1, keepdims=True)
 
-    def media(self, name: str) -> pl.Series:
+    def predict_media(self, name: str) -> pl.Series:
         """Return the medium of each image by a zero-shot model; null where it failed."""
         from equipoise.audits.predictions.audit import predict_labels
 
-        base = self.section("--medium", name)
+        base = self.find_model("--medium", name)
         fields = {key: getattr(base, key) for key in RunConfig.model_fields}
         section = ModelConfig(**fields, vocabulary=MEDIA, templates=("{}",), k=1)
         outputs = predict_labels(self.models, name, section, self.pictures)
@@ -230,7 +230,7 @@ class Probe:
         first = pl.Series(outputs.labels.values[:, 0].tolist(), dtype=pl.String)
         return self.disparity.align(outputs.ids, first)
 
-    def corrected_media(self, media: pl.Series, seed: int) -> list[Row]:
+    def correct_media(self, media: pl.Series, seed: int) -> list[Row]:
         """Return the share of each medium by group, corrected by human labels.
 
         The errors of the probe may depend on the group: within a group and a medium by the probe,
@@ -252,10 +252,10 @@ class Probe:
             if name in labelled_media.to_list():
                 outcome = (labelled_media == name).cast(pl.Float64).fill_null(np.nan).to_numpy()
                 gap = labelled_share_gap(outcome, strata, disparity.groups, rng=seed)
-                rows += share_rows(name, gap)
+                rows += tabulate_shares(name, gap)
         return rows
 
-    def boxes(self, columns: Mapping[str, Read]) -> Floats:
+    def find_boxes(self, columns: Mapping[str, Read]) -> Floats:
         """Return left, top, right and bottom of the object of each image, shape (n, 4).
 
         Columns of these names; else crops; else of the data set's boxes with the label of the
@@ -285,7 +285,7 @@ class Probe:
         )
         return joined.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
-    def without_objects(self, boxes: Floats) -> Floats:
+    def predict_without_objects(self, boxes: Floats) -> Floats:
         """Return the outcome of each image when the model doesn't see the object.
 
         NaN for images without a box, and for images outside the finding.
@@ -298,15 +298,15 @@ class Probe:
             If no image has a box.
         """
         disparity, model = self.disparity, self.disparity.finding.model
-        section, config = self.section("--mask", model), disparity.images.config
+        section, config = self.find_model("--mask", model), disparity.images.config
         assert isinstance(config, Predictions | Concepts)  # noqa: S101 - others have no outcomes
         if self.pictures.crops is not None:
             raise ConfigError(
                 "--mask: the images are crops, and hiding the object would hide them whole. To do: "
                 "audit the whole images"
             )
-        has = disparity.about & ~np.isnan(boxes).any(axis=1)
-        rows = {name: row for row, name in enumerate(disparity.ids.tolist()) if has[row]}
+        has_box = disparity.about & ~np.isnan(boxes).any(axis=1)
+        rows = {name: row for row, name in enumerate(disparity.ids.tolist()) if has_box[row]}
         pictures = self.pictures.take(
             [place for place, name in enumerate(self.pictures.ids) if name in rows]
         )

@@ -38,7 +38,9 @@ class Question:
     names_label: bool = False
 
 
-def _yes_no(name: str, text: str, *, unsure: bool = True, names_label: bool = False) -> Question:
+def _build_yes_no(
+    name: str, text: str, *, unsure: bool = True, names_label: bool = False
+) -> Question:
     answers = ("yes", "no", UNSURE) if unsure else ("yes", "no")
     return Question(name, text, answers, "no", names_label)
 
@@ -48,11 +50,11 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
     {
         question.name: question
         for question in (
-            _yes_no("visible", "Can you see the {attribute}?", unsure=False),
-            _yes_no("good", "Is the image good?"),
+            _build_yes_no("visible", "Can you see the {attribute}?", unsure=False),
+            _build_yes_no("good", "Is the image good?"),
             Question("medium", "Which medium is it?", (*_MEDIA, UNSURE), "photograph"),
-            _yes_no("right", "Is the label right?", names_label=True),
-            _yes_no("person", "Does the picture show a person?"),
+            _build_yes_no("right", "Is the label right?", names_label=True),
+            _build_yes_no("person", "Does the picture show a person?"),
             Question("class", "Which label is right?", (), ""),
         )
     }

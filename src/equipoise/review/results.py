@@ -15,7 +15,7 @@ from equipoise.data.tables import open_table, read_table
 from equipoise.metrics import krippendorff_alpha, labelled_share_gap
 from equipoise.report.text import plural
 from equipoise.review.labellers import SETTLED
-from equipoise.review.labels import by_id, consensus, disagreements, read_labels
+from equipoise.review.labels import consensus, disagreements, look_up_values, read_labels
 from equipoise.review.questions import UNSURE, Question
 from equipoise.review.sampling import (
     RunImages,
@@ -95,7 +95,7 @@ def conclude(
     return Results(
         agreement=[*_measure_agreement(labels, seed)],
         disagreements=disagreements(labels).to_dicts(),
-        errors=[*share_rows(share, counted_gap)],
+        errors=[*tabulate_shares(share, counted_gap)],
         estimates=[*_estimate_metrics(images, agreed, question, strata, seed)],
         thresholds=[*_learn_thresholds(images, agreed, question, scores)],
         notes=tuple(_write_notes(labels, agreed, level, sampled=bool(draws))),
@@ -140,7 +140,7 @@ def _measure_agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def share_rows(measure: str, gap: Estimate) -> Iterator[Row]:
+def tabulate_shares(measure: str, gap: Estimate) -> Iterator[Row]:
     """Yield a row per group: the share, and its difference from all other groups."""
     overall, *differences = gap.parts
     for group, difference in zip(overall.by_group, differences, strict=True):
@@ -178,10 +178,10 @@ def _estimate_metrics(
         name: str, outcome: Floats, condition: Floats | None = None
     ) -> Iterator[Row]:
         gap = labelled_share_gap(outcome, strata, images.groups, condition=condition, rng=seed)
-        return share_rows(name, gap)
+        return tabulate_shares(name, gap)
 
-    right = as_floats(None if true is None else true == label for true, label in pairs)
-    yield from estimate_shares(f"accuracy of {images.model}", right)
+    correct = as_floats(None if actual is None else actual == label for actual, label in pairs)
+    yield from estimate_shares(f"accuracy of {images.model}", correct)
     labelled_classes = {*truth}
     classes = [name for name in images.classes if name in labelled_classes]
     if len(images.classes) == 2:
@@ -189,8 +189,8 @@ def _estimate_metrics(
         positive = getattr(getattr(images.config, "data", None), "positive", None)
         classes = [positive or images.classes[-1]]
     for name in classes:
-        base = as_floats(None if true is None else true == name for true in truth)
-        predicted = as_floats(None if true is None else label == name for true, label in pairs)
+        base = as_floats(None if actual is None else actual == name for actual in truth)
+        predicted = as_floats(None if actual is None else label == name for actual, label in pairs)
         yield from estimate_shares(f"base rate of {name!r}", base)
         yield from estimate_shares(f"true positive rate of {name!r}", predicted, base)
         yield from estimate_shares(f"false positive rate of {name!r}", predicted, 1.0 - base)
@@ -200,19 +200,19 @@ def _choose_truth(
     images: RunImages, agreed: pl.DataFrame, question: Question
 ) -> list[str | None] | None:
     """Return the labelled class of each image; None where answers name no class."""
-    answers: list[str | None] = by_id(
+    answers: list[str | None] = look_up_values(
         images.ids.tolist(), agreed["image_id"], agreed["answer"]
     ).to_list()
     if {*question.answers} - {UNSURE} <= {*images.classes}:
         return answers
     if question.names_label and len(images.classes) == 2:
-        other = dict(zip(images.classes, images.classes[::-1], strict=True))
+        other_class = dict(zip(images.classes, images.classes[::-1], strict=True))
         truth = list[str | None]()
         for answer, label in zip(answers, images.table["target"].to_list(), strict=True):
             if answer is None or label is None:
                 truth.append(None)
             else:
-                truth.append(label if answer == "yes" else other[label])
+                truth.append(label if answer == "yes" else other_class[label])
         return truth
     return None
 
@@ -225,7 +225,7 @@ def _read_scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
     ids, row_ids = images.ids.tolist(), table.texts["image_id"]
     check_ids(row_ids, table.name)
     return {
-        name: by_id(ids, row_ids, column.cast(pl.Float64)).fill_null(np.nan).to_numpy()
+        name: look_up_values(ids, row_ids, column.cast(pl.Float64)).fill_null(np.nan).to_numpy()
         for name, column in table.numbers.items()
     }
 

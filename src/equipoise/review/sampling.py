@@ -27,12 +27,12 @@ from equipoise.evidence import LABELS, keep_labels, read_predictions
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.report import read
 from equipoise.review.examples import TEXTS, Examples
-from equipoise.review.labels import by_id
+from equipoise.review.labels import look_up_values
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 
 _DRAWS = "samples.json"
-# From the finest: columns of what is known of all images. The finest with two labels a stratum is
-# taken.
+# Columns of every image that form strata, from the finest. A sample uses the finest strata that it
+# can fill with two labels each.
 LEVELS = {
     "label × prediction": ("target", "prediction"),
     "label × right or wrong": ("target", "right"),
@@ -127,7 +127,7 @@ class RunImages:
 
     def outcome(self, answers: pl.DataFrame, counted: str) -> Floats:
         """Return whether the consensus of each image is an answer; NaN without one."""
-        agreed = by_id(self.ids.tolist(), answers["image_id"], answers["answer"])
+        agreed = look_up_values(self.ids.tolist(), answers["image_id"], answers["answer"])
         return (agreed == counted).cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
@@ -318,15 +318,21 @@ def drawn_strata(run: Path, images: RunImages, draws: Sequence[Draw]) -> list[st
     draws : sequence of Draw
         Not empty: the first decides.
     """
-    first = draws[0]
+    first_draw = draws[0]
     estimated_from = images.model, images.groups.name, "", ""
-    if estimated_from == (first.model, first.groups, first.subject, first.outcome):
-        return images.strata(first.level)
-    drawn_from = load_images(run, model=first.model, groups=first.groups, subject=first.subject,
-                             outcome=first.outcome)  # fmt: skip
+    if estimated_from == (
+        first_draw.model,
+        first_draw.groups,
+        first_draw.subject,
+        first_draw.outcome,
+    ):
+        return images.strata(first_draw.level)
+    drawn_from = load_images(run, model=first_draw.model, groups=first_draw.groups,
+                             subject=first_draw.subject,
+                             outcome=first_draw.outcome)  # fmt: skip
     groups = drawn_from.groups
     group = np.array([*groups.names, None], dtype=object)[groups.codes].tolist()
-    pairs = zip(group, drawn_from.strata(first.level), strict=True)
+    pairs = zip(group, drawn_from.strata(first_draw.level), strict=True)
     return [None if None in pair else " / ".join(map(str, pair)) for pair in pairs]
 
 

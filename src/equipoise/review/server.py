@@ -33,8 +33,8 @@ from equipoise.report.words import heading, ranked, sentence
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
 from equipoise.review.examples import HIDE, ORDERS, Examples, Selection, ShownImage
-from equipoise.review.requests import PLACE, bound, whole_number
-from equipoise.review.thumbnails import find_pictures, places_of
+from equipoise.review.requests import PLACE, parse_number, parse_whole_number
+from equipoise.review.thumbnails import find_pictures, index_pictures
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -213,7 +213,7 @@ class Thumbnails:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return places_of(self._pictures)
+        return index_pictures(self._pictures)
 
 
 @record
@@ -271,7 +271,8 @@ class ReviewPage:
             "finding", finding=finding, sentence=sentence(finding), heading=heading(finding),
             verdict=verdict_title(finding.verdict), examples=self.examples, orders=ORDERS,
             hidden=HIDE, chosen=chosen, columns=[*self.examples.select(finding, chosen)],
-            address=partial(_address, chosen), picture=partial(_picture, chosen), place=place,
+            address=partial(_build_query, chosen),
+            picture=partial(_build_picture_address, chosen), place=place,
             side=_SMALL, last=len(self.findings) - 1,
         )  # fmt: skip
 
@@ -293,8 +294,8 @@ class ReviewPage:
         neighbours = [None, *places, None]
         return self.render(
             "image", heading=heading(finding), group=names[position], image=images[position],
-            place=place, chosen=chosen, address=_address(chosen), before=neighbours[position],
-            after=neighbours[position + 2], picture=partial(_picture, chosen),
+            place=place, chosen=chosen, address=_build_query(chosen), before=neighbours[position],
+            after=neighbours[position + 2], picture=partial(_build_picture_address, chosen),
         )  # fmt: skip
 
     def _read_selection(self, place: int, request: Request) -> Selection | None:
@@ -313,10 +314,10 @@ class ReviewPage:
         texts: Fields = {name: settings[name] for name in choices if settings.get(name)}
         if any(text not in choices[name] for name, text in texts.items()):
             return None
-        low, high = (bound(query.get(end, "")) for end in ("low", "high"))
-        page = whole_number(query.get("page", "0"))
-        wrong = (query.get("low") and low is None) or (query.get("high") and high is None)
-        if page is None or wrong:
+        low, high = (parse_number(query.get(end, "")) for end in ("low", "high"))
+        page = parse_whole_number(query.get("page", "0"))
+        invalid = (query.get("low") and low is None) or (query.get("high") and high is None)
+        if page is None or invalid:
             return None
         return Selection(low=low, high=high, page=max(0, page), **texts)
 
@@ -333,7 +334,7 @@ class ReviewPage:
             return _refuse()
         label = ""
         if number:
-            finding = whole_number(number)
+            finding = parse_whole_number(number)
             if finding is None or not 0 <= finding < len(self.findings):
                 return _refuse()
             label = self.findings[finding].subject
@@ -369,13 +370,13 @@ _MOST_FINDINGS = 300
 _SIDES = {"small": _SMALL, "large": _LARGE}
 
 
-def _address(chosen: Selection, **changes: str | float | None) -> str:
+def _build_query(chosen: Selection, **changes: str | float | None) -> str:
     """Return the query of a selection with some changes."""
     values, usual = asdict(replace(chosen, **changes)), asdict(Selection())  # type: ignore[arg-type]
     return "?" + urlencode({name: value for name, value in values.items() if value != usual[name]})
 
 
-def _picture(chosen: Selection, size: str, image: int, place: int) -> str:
+def _build_picture_address(chosen: Selection, size: str, image: int, place: int) -> str:
     """Return the address of a picture of a finding."""
     query = {"hide": chosen.hide, "view": chosen.view, "finding": str(place)}
     return f"/image/{size}/{image}?" + urlencode(

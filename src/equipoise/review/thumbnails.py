@@ -14,7 +14,7 @@ from equipoise.evidence.examples import FOLDER, IMAGES
 _SIDE = 360
 
 
-def images_of(config: AuditConfig) -> PicturesConfig | None:
+def find_images_section(config: AuditConfig) -> PicturesConfig | None:
     """Return the section of a run's images, or None."""
     section = getattr(config, "data", None)
     images = getattr(section, "images", None)
@@ -59,7 +59,7 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
     MissingExtraError
         If Pillow is not installed.
     """
-    places, urls = places_of(pictures), []
+    places, urls = index_pictures(pictures), []
     for name in ids:
         place = places.get(name)
         if place is None:
@@ -79,7 +79,7 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
     return urls
 
 
-def places_of(pictures: Pictures) -> dict[str, int]:
+def index_pictures(pictures: Pictures) -> dict[str, int]:
     """Return the place of each picture by id, with and without file ending."""
     stems = {name.rpartition(".")[0]: place for name, place in pictures.places.items()}
     return {**stems, **pictures.places}
