@@ -1,4 +1,4 @@
-"""equipoise: audits of social bias in vision models and image data, with their certainty."""
+"""Audits of social bias in vision models and image data, with uncertainty."""
 
 import typing as _typing
 

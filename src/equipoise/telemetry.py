@@ -1,4 +1,4 @@
-"""Usage reports of the libraries that equipoise loads. All of them are switched off."""
+"""Switches that turn off usage reports of the libraries that equipoise loads."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ def switch_off() -> None:
 
 @contextmanager
 def without_reporters() -> Iterator[None]:
-    """Make packages that only report appear as not installed, while another one is imported."""
+    """Hide packages that only report usage while another package is imported."""
     before = {name: sys.modules[name] for name in REPORTERS if name in sys.modules}
     sys.modules.update(dict.fromkeys(REPORTERS))  # type: ignore[arg-type]
     try:

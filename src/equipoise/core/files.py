@@ -1,4 +1,4 @@
-"""Files: read only where they are regular, verified by checksums, given back when mapped."""
+"""Files: read only if regular, verified by checksums, freed when mapped."""
 
 import errno
 import io
@@ -48,7 +48,7 @@ def read_regular(path: str | Path) -> bytes:
 
 
 def read_json_file(path: str | Path) -> Any:
-    """Return the value of a JSON file, with the errors of `open_regular` and `decode_json`."""
+    """Return a JSON file's value, with errors of `open_regular` and `decode_json`."""
     return decode_json(read_regular(path))
 
 
@@ -110,7 +110,7 @@ def _write(table: pa.Table, file: BinaryIO, options: dict[str, str | int]) -> No
 def read_table(
     path: Path, columns: Sequence[str] | None = None, schema: pa.Schema | None = None
 ) -> pa.Table:
-    """Read a Parquet file and verify its checksums; a file without checksums is read as it is.
+    """Read a Parquet file and verify its checksums, if it has them.
 
     Parameters
     ----------
@@ -138,18 +138,18 @@ def read_table(
 
 
 def footer_start(file: BinaryIO) -> int:
-    """Return where the footer starts, as the file itself says."""
+    """Return the start of the footer, as the file declares it."""
     size = file.seek(0, io.SEEK_END)
     file.seek(max(size - _END, 0))
     return max(size - _END - int.from_bytes(file.read(4), "little"), 0)
 
 
-# Bytes that may be read before memory is given back, and what the system reads around a row.
-_KEPT, _AROUND = 1 << 26, 1 << 16
+# Bytes to read before memory is freed, and bytes that the system reads around a row.
+_MOST_READ, _AROUND = 1 << 26, 1 << 16
 
 
 class Mapped:
-    """How much was read of an array, where that is a file mapped for reading only.
+    """Counter of the bytes read from a memory-mapped array, which frees them.
 
     The system keeps what was read for as long as the array lives, and counts it as memory of the
     process; given back, it is read anew where it is needed. Arrays in memory are left alone.
@@ -160,34 +160,34 @@ class Mapped:
     """
 
     def __init__(self, array: AnyArray) -> None:
-        self._map, self._read = _map_of(array), 0
+        self._map, self._read = _find_map(array), 0
         self._row = array[:1].nbytes
 
     def rows(self, rows: Integers) -> None:
-        """Count rows that were read, and give memory back beyond 64 MiB."""
+        """Count rows that were read, and free memory beyond 64 MiB."""
         if self._map is not None and len(rows):
             span = (int(rows.max()) - int(rows.min()) + 1) * self._row
             self._count(min(span, len(rows) * max(self._row, _AROUND)))
 
     def run(self, count: int) -> None:
-        """Count rows that follow each other, and give memory back beyond 64 MiB."""
+        """Count consecutive rows that were read, and free memory beyond 64 MiB."""
         if self._map is not None:
             self._count(count * self._row)
 
     def _count(self, size: int) -> None:
         self._read += size
-        if self._read > _KEPT:
+        if self._read > _MOST_READ:
             self.give_back()
 
     def give_back(self) -> None:
-        """Give back all memory that reading took."""
+        """Free the memory of the rows read so far."""
         self._read = 0
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
 
-def _map_of(array: Any) -> mmap.mmap | None:
-    """Return the map that an array lies in, None where that can be written or is none."""
+def _find_map(array: Any) -> mmap.mmap | None:
+    """Return the read-only memory map of an array, or None."""
     reads = False
     while isinstance(array, np.ndarray):
         reads |= isinstance(array, np.memmap) and array.mode == "r"

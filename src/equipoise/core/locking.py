@@ -26,7 +26,7 @@ def hold(descriptor: int, *, wait: bool) -> bool:
     """
     try:
         import fcntl
-    except ImportError:  # a system without such locks
+    except ImportError:  # a system without flock
         return False
     fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     return True
@@ -34,7 +34,7 @@ def hold(descriptor: int, *, wait: bool) -> bool:
 
 @contextmanager
 def lock(path: Path, wait: float = _WAIT) -> Iterator[None]:
-    """Hold a lock file, which no other process or thread holds until the block ends.
+    """Lock a file against other processes and threads until the block ends.
 
     Where another file takes the place of the lock file meanwhile, the new one is waited for.
 
@@ -52,16 +52,16 @@ def lock(path: Path, wait: float = _WAIT) -> Iterator[None]:
     OSError
         When there are no locks, or the file cannot be opened.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     while True:
-        descriptor = _open(path, began)
+        descriptor = _open(path, start)
         try:
-            if _is_held(descriptor) and _lies_at(descriptor, path):
+            if _is_held(descriptor) and _is_at(descriptor, path):
                 yield
                 return
         finally:
             os.close(descriptor)
-        if time.monotonic() > began + wait:
+        if time.monotonic() > start + wait:
             raise RunError(
                 f"{path}: another process holds this lock for more than {wait:g} seconds. "
                 "To do: wait until it ends, or end it, and try again"
@@ -69,13 +69,13 @@ def lock(path: Path, wait: float = _WAIT) -> Iterator[None]:
         time.sleep(_PAUSE)
 
 
-def _open(path: Path, began: float) -> int:
-    """Open a lock file; its folder may be gone for the moment in which another takes its place."""
+def _open(path: Path, start: float) -> int:
+    """Open a lock file; retry while its folder is being replaced."""
     while True:
         try:
             return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except FileNotFoundError:
-            if time.monotonic() > began + _REPLACED:
+            if time.monotonic() > start + _REPLACED:
                 raise
         time.sleep(_PAUSE)
 
@@ -92,8 +92,8 @@ def _is_held(descriptor: int) -> bool:
     raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
 
-def _lies_at(descriptor: int, path: Path) -> bool:
-    """Whether an open file is the one at a path."""
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Return whether an open file is the one at a path."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

@@ -22,35 +22,35 @@ from equipoise.core.locking import LACKING, hold
 
 PARTIAL = ".partial"
 _HIDDEN = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
-# Most bytes of a name with room for what makes it temporary; file systems allow 255.
-_LONGEST = 230
+# Most bytes of a name that leave room for the temporary suffix; file systems allow 255.
+_MOST_NAME_BYTES = 230
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a disk without space, or of a file that may not grow."""
 # Trouble of a disk; other errors of a flushed folder say that the system can't flush one.
-_TROUBLE = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_DISK_ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def temporary(path: Path) -> Path:
-    """Return a hidden name beside a path, under which it is written."""
+    """Return a hidden name in the same folder, for writing a file."""
     return path.with_name(f".{_stem(path)}.{secrets.token_hex(4)}{PARTIAL}")
 
 
 def _stem(path: Path) -> str:
     name = os.fsencode(path.name)
-    return path.name if len(name) <= _LONGEST else sha256(name).hexdigest()
+    return path.name if len(name) <= _MOST_NAME_BYTES else sha256(name).hexdigest()
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is one under which a file or folder is written."""
+    """Return whether a name is a hidden name of an unfinished file or folder."""
     return _HIDDEN.fullmatch(name) is not None
 
 
 def is_staged(path: Path) -> bool:
-    """Whether a path lies inside a hidden folder that appears whole."""
+    """Return whether a path is inside an unfinished hidden folder."""
     return any(map(is_temporary, path.parts[:-1]))
 
 
-def shown(path: Path) -> Path:
+def visible_path(path: Path) -> Path:
     """Return the path as its user knows it, without hidden names."""
     names = (_HIDDEN.fullmatch(name) for name in path.parts)
     return Path(*(match[1] if match else name for match, name in zip(names, path.parts)))  # noqa: B905
@@ -58,7 +58,7 @@ def shown(path: Path) -> Path:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Say what to do where a path cannot be written.
+    """Raise a RunError with advice where a path cannot be written.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def translated(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Arrow has words of its own for what the system says.
+        # Arrow words the system's errors differently.
         reason = os.strerror(error.errno) if error.errno else str(error)
         problem = (
             "this file system cannot lock or cannot rename files, and both are needed. "
@@ -77,18 +77,18 @@ def translated(path: Path) -> Iterator[None]:
             else f"cannot be written: {reason}. To do: free space there, check the permissions and "
             "the limit of file sizes, or choose another place; run again, finished parts stay"
         )
-        raise RunError(f"{shown(path)}: {problem}") from error
+        raise RunError(f"{visible_path(path)}: {problem}") from error
 
 
 def write(path: Path, data: bytes, *, new: bool = False) -> None:
-    """Write a file that appears when it is whole and on the disk; see `writer`."""
+    """Write a file that appears when it is complete and on the disk; see `writer`."""
     with writer(path, new=new) as file:
         file.write(data)
 
 
 @contextmanager
 def writer(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
-    """Yield a file to write, which appears when the block ends and its bytes are on the disk.
+    """Yield a file that appears when the block ends and it is on the disk.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def writer(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
                 yield staged
             return
         sweep(path.parent, path.name)
-        partial, file, descriptor = _begin(path)
+        partial, file, descriptor = _open_hidden(path)
         try:
             with file:
                 yield file
@@ -122,8 +122,8 @@ def writer(path: Path, *, new: bool = False) -> Iterator[BinaryIO]:
                 partial.unlink(missing_ok=True)
 
 
-def _begin(path: Path) -> tuple[Path, BinaryIO, int]:
-    """Return a hidden file beside a path, open, and the descriptor that holds it."""
+def _open_hidden(path: Path) -> tuple[Path, BinaryIO, int]:
+    """Return a hidden file for a path, open, and the descriptor of its lock."""
     while True:
         partial = temporary(path)
         file: BinaryIO = partial.open("xb+")
@@ -138,7 +138,7 @@ def _begin(path: Path) -> tuple[Path, BinaryIO, int]:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Rename a file or folder, over a file that has the name, and flush the name to the disk.
+    """Rename a file or folder, replace any old file, and flush the name.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def replace(source: Path, target: Path) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Rename a file, unless the name is taken, and flush the name to the disk."""
+    """Rename a file, unless the name exists, and flush the name to the disk."""
     try:
         os.link(source, target)
     except FileExistsError:
@@ -169,7 +169,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder where there is none, with those above it, and flush their names.
+    """Make a folder and its missing parents, and flush their names.
 
     Raises
     ------
@@ -202,12 +202,12 @@ def remove(path: Path) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder and all that lies in it, as far as that is possible."""
+    """Remove a folder and its contents, as far as possible."""
     shutil.rmtree(path, ignore_errors=True)
 
 
 def flush_folder(path: Path) -> None:
-    """Bring the names in a folder to the disk, where the system can do that.
+    """Flush the names in a folder to the disk, where the system can.
 
     Raises
     ------
@@ -221,12 +221,12 @@ def flush_folder(path: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        if error.errno in _TROUBLE:
+        if error.errno in _DISK_ERRORS:
             raise
 
 
 def flush_tree(folder: Path) -> None:
-    """Bring a folder to the disk with all that lies in it, so that it can get its name.
+    """Flush a folder and its contents to the disk.
 
     Raises
     ------
@@ -243,13 +243,13 @@ def flush_tree(folder: Path) -> None:
 
 
 def sweep(folder: Path, name: str | None = None) -> None:
-    """Remove hidden files that killed processes left; those of others at work stay.
+    """Remove hidden files of killed processes; files of running ones stay.
 
     Parameters
     ----------
     folder : Path
     name : str, optional
-        Of the file to be written; all files of the folder unless given.
+        Name of the file to write; by default all files of the folder.
     """
     stem = None if name is None else _stem(folder / name)
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:

@@ -43,7 +43,7 @@ class ArrayFile:
 
     @classmethod
     def open(cls, path: Path) -> ArrayFile:
-        """Read which arrays there are.
+        """Read the names of the arrays.
 
         Raises
         ------
@@ -55,7 +55,7 @@ class ArrayFile:
             return cls(path, tuple(arrays.names), digest)
 
     def array(self, name: str | None) -> tuple[str, AnyArray]:
-        """Return an array's name in errors, and its values; None: the only matrix.
+        """Return an array's name in errors, and its values; by default the only matrix.
 
         That of an .npy, which has no name, is mapped into memory.
 
@@ -67,7 +67,7 @@ class ArrayFile:
         """
         with opened_arrays(self.path) as arrays:
             if self.names and name not in self.names:
-                name = self._only_table(name, arrays)
+                name = self._find_only_table(name, arrays)
         place = f"{self.path}, array {name!r}" if name else str(self.path)
         with opened_arrays(self.path, place) as arrays:
             values = np.asanyarray(arrays.read(name or ""))
@@ -80,7 +80,7 @@ class ArrayFile:
             )
         return place, values
 
-    def _only_table(self, name: str | None, arrays: Arrays) -> str:
+    def _find_only_table(self, name: str | None, arrays: Arrays) -> str:
         """Return the name of the only two-dimensional array."""
         tables = [] if name else [table for table in self.names if len(arrays.shape(table)) == 2]
         if len(tables) != 1:
@@ -118,7 +118,7 @@ def opened_arrays(path: Path, place: str | None = None) -> Iterator[Arrays]:
     path : Path
         .npy, .npz, or else safetensors.
     place : str, optional
-        What errors call the file.
+        Name of the file in errors.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def opened_arrays(path: Path, place: str | None = None) -> Iterator[Arrays]:
         When the file is damaged or holds no plain array.
     """
     extension = path.suffix.lower()
-    with _one_error(path, place), ExitStack() as stack:
+    with _translate_errors(path, place), ExitStack() as stack:
         if extension == ".npy":
             # A map of more than the file has is refused.
             stack.enter_context(open_regular(path))
@@ -138,7 +138,7 @@ def opened_arrays(path: Path, place: str | None = None) -> Iterator[Arrays]:
         else:
             from safetensors import safe_open
 
-            # Its values lie in the file as they are: reading them takes no more than its size.
+            # The file holds the values uncompressed: reading them takes no more than its size.
             tensors = stack.enter_context(safe_open(path, framework="numpy"))
             yield Arrays(
                 tensors.keys(),
@@ -169,7 +169,7 @@ def opened_members(path: Path) -> Iterator[Members]:
         As `opened_arrays`.
     """
     with (
-        _one_error(path, None),
+        _translate_errors(path, None),
         translated(path, ".npz"),
         open_regular(path) as file,
         zipfile.ZipFile(file) as archive,
@@ -178,7 +178,7 @@ def opened_members(path: Path) -> Iterator[Members]:
 
 
 @contextmanager
-def _one_error(path: Path, place: str | None) -> Iterator[None]:
+def _translate_errors(path: Path, place: str | None) -> Iterator[None]:
     try:
         yield
     except EquipoiseError:
@@ -201,7 +201,7 @@ class Header:
     shape : tuple of int
     dtype : numpy.dtype
     columns_first : bool
-        Whether the values lie column by column.
+        Whether the values are stored column by column.
     """
 
     shape: tuple[int, ...]
@@ -229,7 +229,7 @@ class Members:
 
     def header(self, name: str) -> Header:
         """Return the shape and type of an array."""
-        with self._opened(name) as (header, _):
+        with self._open_member(name) as (header, _):
             return header
 
     def read(self, name: str) -> AnyArray:
@@ -240,8 +240,8 @@ class Members:
         DataError
             When a compressed array is larger than the bound.
         """
-        member = self._member(name)
-        with self._opened(name) as (header, stream):
+        member = self._find_member(name)
+        with self._open_member(name) as (header, stream):
             packed = member.compress_size
             if member.compress_type != zipfile.ZIP_STORED and header.size > most_unpacked(packed):
                 fix = "save it without compression if the file is yours: np.save or np.savez"
@@ -249,7 +249,7 @@ class Members:
                 raise too_large(header.size, packed, f"{file}, array {name!r}", None, fix)
             values = np.empty(prod(header.shape), header.dtype)
             _fill(stream, values)
-            _at_end(stream)
+            _read_to_end(stream)
         if header.columns_first:
             return values.reshape(header.shape[::-1]).T
         return values.reshape(header.shape)
@@ -263,7 +263,7 @@ class Members:
         rows : int
             How many at once.
         """
-        with self._opened(name) as (header, stream):
+        with self._open_member(name) as (header, stream):
             if header.columns_first or not header.shape:
                 raise ValueError(f"{show(name)} does not lie row by row")
             for start in range(0, header.shape[0], rows):
@@ -271,9 +271,9 @@ class Members:
                 values = np.empty(shape, header.dtype)
                 _fill(stream, values)
                 yield values
-            _at_end(stream)
+            _read_to_end(stream)
 
-    def _member(self, name: str) -> zipfile.ZipInfo:
+    def _find_member(self, name: str) -> zipfile.ZipInfo:
         member = self._archive.getinfo(f"{name}{_SUFFIX}")
         # Others, which numpy does not write, may ask for much memory to unpack the first byte.
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -281,10 +281,10 @@ class Members:
         return member
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[tuple[Header, IO[bytes]]]:
-        member = self._member(name)
+    def _open_member(self, name: str) -> Iterator[tuple[Header, IO[bytes]]]:
+        member = self._find_member(name)
         with self._archive.open(member) as stream:
-            header = _header(stream)
+            header = _read_header(stream)
             # The stream ends where the zip says that the member does.
             if header.size != member.file_size - stream.tell():
                 raise ValueError(
@@ -294,7 +294,7 @@ class Members:
             yield header, stream
 
 
-def _header(stream: IO[bytes]) -> Header:
+def _read_header(stream: IO[bytes]) -> Header:
     version = np.lib.format.read_magic(stream)
     # Of later versions only the names of fields differ, which plain numbers and texts lack.
     read = np.lib.format.read_array_header_1_0
@@ -312,16 +312,16 @@ def _fill(stream: IO[bytes], values: AnyArray) -> None:
     """Read as many bytes as an array takes, a few MiB at a time."""
     if not values.nbytes:
         return
-    space, done = values.reshape(-1).view(np.uint8), 0
-    while done < len(space):
-        read = stream.read(min(len(space) - done, _READ_AT_ONCE))
+    space, n_read = values.reshape(-1).view(np.uint8), 0
+    while n_read < len(space):
+        read = stream.read(min(len(space) - n_read, _READ_AT_ONCE))
         if not read:
-            raise EOFError(f"{len(space) - done:,} bytes are missing")
-        space[done : done + len(read)] = np.frombuffer(read, np.uint8)
-        done += len(read)
+            raise EOFError(f"{len(space) - n_read:,} bytes are missing")
+        space[n_read : n_read + len(read)] = np.frombuffer(read, np.uint8)
+        n_read += len(read)
 
 
-def _at_end(stream: IO[bytes]) -> None:
+def _read_to_end(stream: IO[bytes]) -> None:
     """Read to the end, where a zip compares the checksum."""
     if stream.read(1):
         raise ValueError("more bytes follow the array")

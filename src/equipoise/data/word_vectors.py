@@ -32,7 +32,7 @@ def read_word_vectors(path: Path, vocabulary: Set[str]) -> tuple[list[str], AnyA
     Returns
     -------
     words : list of str
-        Those of the file that are wanted.
+        Words of the vocabulary that the file has.
     values : ndarray of float32, shape (words, numbers)
     digest : mapping
 
@@ -72,7 +72,7 @@ class _Lines:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield rows, from 1 after the header, and their lines."""
         header, words = 0, 0
-        for number, line in self._stripped():
+        for number, line in self._read_lines():
             if number == 1 and (promised := _HEADER.fullmatch(line)):
                 header, (self.count, self.width) = 1, map(int, promised.groups())
                 if not self.count or not self.width:
@@ -93,7 +93,7 @@ class _Lines:
         if not words:
             raise empty_file(self._path, "a word and its numbers in each line")
 
-    def _stripped(self) -> Iterator[tuple[int, bytes]]:
+    def _read_lines(self) -> Iterator[tuple[int, bytes]]:
         hashed, size, number = hashlib.sha256(), 0, 0
         with translated(self._path, _FORMATS), open_regular(self._path) as file:
             while line := file.readline(LONGEST_LINE):
@@ -145,17 +145,17 @@ def _read(lines: _Lines, vocabulary: Set[str]) -> dict[str, Floats32]:
     vectors: dict[str, Floats32] = {}
     rows: dict[str, int] = {}
     malformed: dict[str, tuple[int, bytes]] = {}
-    begin, width = _line_prefixes(vocabulary), 0
+    begin, width = _encode_prefixes(vocabulary), 0
     for row, line in lines:
-        width = width or lines.width or _width(lines, row, line)
+        width = width or lines.width or _count_numbers(lines, row, line)
         if line.split(None, 1)[0] not in begin:  # most lines are of other words
             continue
         head, *numbers = line.rsplit(None, width)
-        word = _text(lines, row, head, vocabulary)
+        word = _decode_word(lines, row, head, vocabulary)
         if len(numbers) < width or word not in vocabulary:
-            malformed.setdefault(_without_numbers(line), (row, line))
+            malformed.setdefault(_join_words(line), (row, line))
             continue
-        vector = _vector(numbers)
+        vector = _parse_vector(numbers)
         if vector is None:
             raise lines.line_error(row, line, f"a word and {width} finite numbers")
         if word in vectors and not np.array_equal(vectors[word], vector):
@@ -169,7 +169,7 @@ def _read(lines: _Lines, vocabulary: Set[str]) -> dict[str, Floats32]:
     return vectors
 
 
-def _line_prefixes(vocabulary: Set[str]) -> set[bytes]:
+def _encode_prefixes(vocabulary: Set[str]) -> set[bytes]:
     """Return the first bytes of the words' lines, in UTF-8 and cp1252."""
     encoded = [
         word.encode(*codec) for word in vocabulary for codec in (("utf-8",), ("cp1252", "ignore"))
@@ -177,24 +177,24 @@ def _line_prefixes(vocabulary: Set[str]) -> set[bytes]:
     return {part for word in encoded for part in word.split(None, 1)[:1]}
 
 
-def _width(lines: _Lines, row: int, line: bytes) -> int:
+def _count_numbers(lines: _Lines, row: int, line: bytes) -> int:
     """Return how many numbers the first line has after its word."""
     try:
         line.decode()
     except UnicodeDecodeError:
         raise lines.encoding_error(row) from None
     tokens = line.split()
-    width = min(len(tokens) - 1, len(tokens) - len(_leading(tokens)))
+    width = min(len(tokens) - 1, len(tokens) - len(_strip_numbers(tokens)))
     if width == 0:
         raise lines.line_error(row, line, "a word and its numbers")
     return width
 
 
-def _without_numbers(line: bytes) -> str:
-    return b" ".join(_leading(line.split())).decode(errors="replace")
+def _join_words(line: bytes) -> str:
+    return b" ".join(_strip_numbers(line.split())).decode(errors="replace")
 
 
-def _leading(tokens: list[bytes]) -> list[bytes]:
+def _strip_numbers(tokens: list[bytes]) -> list[bytes]:
     """Return the tokens before the numbers at the end."""
     end = len(tokens)
     while end and _is_number(tokens[end - 1]):
@@ -210,7 +210,7 @@ def _is_number(token: bytes) -> bool:
     return True
 
 
-def _text(lines: _Lines, row: int, word: bytes, vocabulary: Set[str]) -> str:
+def _decode_word(lines: _Lines, row: int, word: bytes, vocabulary: Set[str]) -> str:
     """Return a word; raise if it is a needed word in another encoding."""
     word = word.strip()
     try:
@@ -221,7 +221,7 @@ def _text(lines: _Lines, row: int, word: bytes, vocabulary: Set[str]) -> str:
         return word.decode(errors="replace")
 
 
-def _vector(numbers: list[bytes]) -> Floats32 | None:
+def _parse_vector(numbers: list[bytes]) -> Floats32 | None:
     """Return the vector that the texts spell, or None if a number isn't finite."""
     if not _NUMBERS.fullmatch(b" ".join(numbers)):
         return None

@@ -1,4 +1,4 @@
-"""The folder of a run with what people say of its images, which several processes may change."""
+"""The folder of a run's human labels, which several processes may change."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ LOCK = "lock"
 
 @contextmanager
 def changing(run: Path) -> Iterator[None]:
-    """Keep other processes from changing a run, and remove what killed ones left in it.
+    """Lock a run against changes, and remove leftovers of killed processes.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def keep_labels(run: Path, change: Callable[[], Mapping[str, bytes]]) -> None:
 
 
 def tidy(run: Path) -> None:
-    """Remove what killed processes left in a run, where that can be written."""
+    """Remove leftovers of killed processes from a run, where it is writable."""
     with suppress(OSError, RunError):
         if any(is_temporary(path.name) for path in (*run.iterdir(), *(run / LABELS).glob("*"))):
             with changing(run):
@@ -64,8 +64,8 @@ def tidy(run: Path) -> None:
 
 
 def copy_labels(old: Path, new: Path) -> None:
-    """Copy the labels of a run into the one that replaces it, which nobody else knows yet."""
-    files = _files(old)
+    """Copy the labels of a run into its unpublished replacement."""
+    files = _list_files(old)
     for path in files:
         copy(path, new / LABELS / path.name)
     if files:
@@ -75,14 +75,14 @@ def copy_labels(old: Path, new: Path) -> None:
 def list_labels(run: Path) -> dict[str, FileFacts]:
     """Return the files of labels as inputs of a run: `sha256` and `bytes`."""
     files: dict[str, FileFacts] = {}
-    for path in _files(run):
+    for path in _list_files(run):
         content = read_regular(path)
         digest = hashlib.sha256(content).hexdigest()
         files[f"{LABELS}/{path.name}"] = {"sha256": digest, "bytes": len(content)}
     return files
 
 
-def _files(run: Path) -> list[Path]:
+def _list_files(run: Path) -> list[Path]:
     folder = run / LABELS
     if not folder.is_dir():
         return []

@@ -1,4 +1,4 @@
-"""Run directories: written whole or not at all, and removed only where equipoise wrote them."""
+"""Run directories: written whole or not at all, and removed only if unchanged."""
 
 import glob
 import json
@@ -18,9 +18,9 @@ from equipoise.core.writing import (
     is_temporary,
     make_folder,
     replace,
-    shown,
     temporary,
     translated,
+    visible_path,
     write,
 )
 from equipoise.data.problems import listed
@@ -35,7 +35,7 @@ def write_list(folder: Path) -> None:
     """Write `files.json`: the SHA-256 of every file in a folder, by relative path."""
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
     digests = {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths}
-    _write(folder, {name: digest for name, digest in digests.items() if name != LIST})
+    _write_facts(folder, {name: digest for name, digest in digests.items() if name != LIST})
 
 
 def rewrite(run: Path, name: str, data: bytes) -> None:
@@ -53,24 +53,26 @@ def rewrite(run: Path, name: str, data: bytes) -> None:
     with translated(run / name), changing(run):
         files = read_list(run)
         if files is not None:
-            _write(run, files, {name: digest})
+            _write_facts(run, files, {name: digest})
         write(run / name, data)
         if files is not None:
-            _write(run, {**files, name: digest})
+            _write_facts(run, {**files, name: digest})
 
 
-def _write(folder: Path, files: Mapping[str, str], coming: Mapping[str, str] | None = None) -> None:
+def _write_facts(
+    folder: Path, files: Mapping[str, str], coming: Mapping[str, str] | None = None
+) -> None:
     facts = {"written_by": "equipoise", "files": files} | ({"coming": coming} if coming else {})
     write(folder / LIST, f"{json.dumps(facts, indent=1)}\n".encode())
 
 
 def read_list(folder: Path) -> Mapping[str, str] | None:
-    """Return the digest of every file that equipoise wrote; None where `files.json` isn't ours."""
-    facts = _read(folder)
+    """Return the digests of `files.json`; None unless equipoise wrote it."""
+    facts = _read_facts(folder)
     return None if facts is None else facts["files"]
 
 
-def _read(folder: Path) -> dict[str, dict[str, str]] | None:
+def _read_facts(folder: Path) -> dict[str, dict[str, str]] | None:
     path = folder / LIST
     try:
         content = None if path.is_symlink() else read_json_file(path)
@@ -84,41 +86,43 @@ def _read(folder: Path) -> dict[str, dict[str, str]] | None:
 
 
 def foreign_files(folder: Path) -> list[str]:
-    """Return what equipoise did not write into a folder, or what has changed since.
+    """Return files that equipoise did not write, or that have changed since.
 
     Links are never followed.
     """
-    files, coming = (_read(folder) or {"files": {}, "coming": {}}).values()
-    known = {str(parent) for name in files for parent in PurePosixPath(name).parents}
-    found = []
+    files, coming = (_read_facts(folder) or {"files": {}, "coming": {}}).values()
+    parent_names = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    foreign = []
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
-            own = False
+            is_ours = False
         elif path.is_dir():
-            own = name in known or name == LABELS
+            is_ours = name in parent_names or name == LABELS
         else:
             # Labels survive, whoever wrote them.
-            own = name in (LIST, LOCK) or path.parent == folder / LABELS
-            own = own or (path.parent == folder and _is_unfinished(name, files))
-            own = own or (name in files and sha256_of(path) in (files[name], coming.get(name)))
-        if not own:
-            found.append(name)
-    return sorted(found)
+            is_ours = name in (LIST, LOCK) or path.parent == folder / LABELS
+            is_ours = is_ours or (path.parent == folder and _is_unfinished(name, files))
+            is_ours = is_ours or (
+                name in files and sha256_of(path) in (files[name], coming.get(name))
+            )
+        if not is_ours:
+            foreign.append(name)
+    return sorted(foreign)
 
 
 def _is_unfinished(name: str, files: Mapping[str, str]) -> bool:
-    """Whether a name is that of a listed file, or of the list, whose writer was killed."""
-    return is_temporary(name) and shown(Path(name)).name in (LIST, *files)
+    """Return whether a name is a temporary name of a listed file, or of the list."""
+    return is_temporary(name) and visible_path(Path(name)).name in (LIST, *files)
 
 
 @contextmanager
-def made(folder: Path) -> Iterator[None]:
-    """Make a folder and hold it as one that a process is at work in; the hold ends with it."""
+def held_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and lock it until the block or the process ends."""
     folder.mkdir(exist_ok=True)
     descriptor = None
     with suppress(OSError):  # a file system without locks
-        descriptor = _held(folder, wait=True)
+        descriptor = _hold_folder(folder, wait=True)
     try:
         yield
     finally:
@@ -126,13 +130,13 @@ def made(folder: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _held(folder: Path, *, wait: bool) -> int | None:
-    """Return a descriptor that holds a folder, None where the system has no locks.
+def _hold_folder(folder: Path, *, wait: bool) -> int | None:
+    """Return a descriptor that locks a folder; None where there are no locks.
 
     Raises
     ------
     OSError
-        When it is held by another process (without `wait`), or cannot be held.
+        When another process has locked it (without `wait`), or it cannot be locked.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -146,19 +150,19 @@ def _held(folder: Path, *, wait: bool) -> int | None:
 
 
 def sweep(target: Path) -> None:
-    """Remove the hidden folders that killed runs left beside where they were to lie.
+    """Remove hidden folders that killed runs left next to a target.
 
     A run that was moved aside for another to take its place, which then was killed, is put back.
 
     Parameters
     ----------
     target : Path
-        Where a run is to lie.
+        Path of a run.
     """
     name = f".{glob.escape(target.name)}.????????"
     for partial in target.parent.glob(f"{name}.partial"):
         with suppress(OSError):  # held by a run at work
-            descriptor = _held(partial, wait=False)
+            descriptor = _hold_folder(partial, wait=False)
             if descriptor is None:
                 return
             shutil.rmtree(partial, ignore_errors=True)
@@ -174,17 +178,17 @@ def sweep(target: Path) -> None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a directory lists the files that equipoise wrote into it."""
+    """Return whether a directory lists the files that equipoise wrote into it."""
     return read_list(path) is not None
 
 
 def check_place(out: str | Path, *, overwrite: bool = False) -> Path:
-    """Return where `new_run` would write, and refuse a place where it could not.
+    """Return the path that `new_run` would write; raise if it could not.
 
     Raises
     ------
     RunError
-        When `out` is taken, or no usable path; says what to do.
+        When `out` exists already, or is no usable path; says what to do.
     """
     try:
         str(out).encode()
@@ -192,7 +196,7 @@ def check_place(out: str | Path, *, overwrite: bool = False) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         raise RunError(f"{out}: not a usable path ({error}). To do: choose another") from None
     try:
-        problem = _occupied(target, overwrite) if target.exists() else ""
+        problem = _find_problem(target, overwrite) if target.exists() else ""
     except OSError as error:
         problem = f"{error.strerror}. {_TO_DO}"
     if problem:
@@ -202,7 +206,7 @@ def check_place(out: str | Path, *, overwrite: bool = False) -> Path:
 
 @contextmanager
 def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Make a run directory that appears when it is whole, and only then.
+    """Make a run directory that appears only when it is complete.
 
     Yields a hidden directory beside `out` to write into. It becomes `out` when the block ends,
     and is removed when the block fails or is interrupted. What a run of this name left that was
@@ -211,15 +215,15 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     Parameters
     ----------
     out : str or Path
-        Where the run is to lie; missing parents are made. An empty directory may be there.
+        Path of the run; missing parents are made. It may be an empty directory.
     overwrite : bool
-        Replace a run that lies there, if it has no files but those that equipoise wrote, as it
+        Replace an existing run, if it has no files but the ones that equipoise wrote, as it
         wrote them. Anything else is never touched.
 
     Raises
     ------
     RunError
-        When `out` is taken or cannot be written; says what to do.
+        When `out` exists already or cannot be written; says what to do.
     """
     target = check_place(out, overwrite=overwrite)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
@@ -228,11 +232,11 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
         with _translated(out, partial, target):
             make_folder(target.parent)
             sweep(target)
-            with made(partial):
+            with held_folder(partial):
                 yield partial
                 write_list(partial)
                 flush_tree(partial)
-                with _unchanged(target):
+                with _lock_target(target):
                     check_place(target, overwrite=overwrite)
                     copy_labels(target, partial)
                     _replace(partial, target)
@@ -245,18 +249,18 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _translated(out: str | Path, partial: Path, target: Path) -> Iterator[None]:
-    """Say what to do where the run cannot be written; trouble with a file elsewhere passes."""
+    """Raise a RunError if the run cannot be written; pass errors of other files."""
     try:
         yield
     except OSError as error:
         path = Path(error.filename or partial).absolute()
-        near = path.is_relative_to(partial) or target.is_relative_to(path)
-        if not (error.errno and near):  # an error without a number is not of the system
+        ours = path.is_relative_to(partial) or target.is_relative_to(path)
+        if not (error.errno and ours):  # an error without a number is not of the system
             raise
         raise RunError(f"{out}: cannot be written: {error.strerror or error}. {_TO_DO}") from error
 
 
-def _occupied(target: Path, overwrite: bool) -> str:
+def _find_problem(target: Path, overwrite: bool) -> str:
     if not target.is_dir():
         return "a file has this name. To do: choose another folder"
     if target in (Path.cwd(), *Path.cwd().parents):
@@ -279,8 +283,8 @@ def _occupied(target: Path, overwrite: bool) -> str:
 
 
 @contextmanager
-def _unchanged(target: Path) -> Iterator[None]:
-    """Keep other processes from changing a run that is replaced: its labels are taken over."""
+def _lock_target(target: Path) -> Iterator[None]:
+    """Lock a run during its replacement, while its labels are copied."""
     with ExitStack() as stack:
         if is_run(target):
             try:

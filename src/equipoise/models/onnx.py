@@ -230,7 +230,7 @@ def _sigmoid(logits: Floats32) -> Floats32:
     return np.asarray((1 + np.tanh(logits / 2)) / 2, dtype=np.float32)
 
 
-def _preview(target: str) -> Preview:
+def _build_preview(target: str) -> Preview:
     try:
         graph = find_graph(target)
         labels = read_labels(graph)
@@ -248,23 +248,23 @@ def _identify(target: str, _: Options) -> Mapping[str, Json]:
     return {"files": {**digests_of(graph), **settings}}
 
 
-@adapter("onnx", preview=_preview, identify=_identify)
+@adapter("onnx", preview=_build_preview, identify=_identify)
 def load(target: str, options: Options) -> OnnxClassifier:
-    """Load a classifier with the settings and labels beside it.
+    """Load a classifier with the settings and labels in its folder.
 
     Parameters
     ----------
     target : str
         Path of the graph, or of a folder with one.
     options : Options
-        What was asked; it runs on the CPU, in the numbers that the graph is made of.
+        Requested options; the graph runs on the CPU, in its own number type.
 
     Raises
     ------
     MissingExtraError
         If images have to be resized and Pillow is not installed.
     ModelError
-        If a file is missing or holds no such graph, or another device or dtype was asked for.
+        If a file is missing or holds no classifier, or the options name another device or dtype.
     """
     if options.device not in {"auto", "cpu"} or (
         not {options.dtype, options.backend} <= {"auto", "float32"}
@@ -292,7 +292,7 @@ def load_onnx_classifier(
         A graph with one input and one output (n, classes). Either takes uint8
         (n, height, width, 3) and gives probabilities. Or it takes float32 or float16, and the
         settings beside it say how images become that; see the guide to models. A second output,
-        float (n, dimension), is what the last layer sees.
+        float (n, dimension), is the input of the last layer.
     labels : sequence of str, optional
         Names of the classes, in the order of the output; from the files beside the graph by
         default.
@@ -314,10 +314,10 @@ def load_onnx_classifier(
     """
     graph = find_graph(path)
     files = read_files(graph)
-    session = _session(graph, files)
-    inputs, settings_digests = _inputs(graph, session, name or f"onnx:{path}")
+    session = _load_session(graph, files)
+    inputs, settings_digests = _build_inputs(graph, session, name or f"onnx:{path}")
     if labels is None:
-        labels = _labels(graph, inputs)
+        labels = _read_class_names(graph, inputs)
     _check_outputs(graph, session, len(labels))
     shape, outputs = session.get_inputs()[0].shape, session.get_outputs()
     fixed = shape[0] if isinstance(shape[0], int) else None
@@ -340,7 +340,7 @@ def load_onnx_classifier(
     return OnnxClassifier(str(path), tuple(labels), session, batch, info, inputs)
 
 
-def _session(path: Path, files: GraphFiles) -> Any:
+def _load_session(path: Path, files: GraphFiles) -> Any:
     """Load a graph to run on a single CPU thread."""
     import onnxruntime
 
@@ -350,7 +350,7 @@ def _session(path: Path, files: GraphFiles) -> Any:
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     # Waiting threads would otherwise spin and take the core from everything else.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # onnxruntime itself opens no file: what it would read is in no key.
+    # onnxruntime itself opens no file: its content would be missing from the cache key.
     options.add_session_config_entry(
         "session.model_external_initializers_file_folder_path", NOWHERE
     )
@@ -366,7 +366,9 @@ def _session(path: Path, files: GraphFiles) -> Any:
         raise ModelError(f"{path} is not a model that onnxruntime can load: {error}") from error
 
 
-def _inputs(path: Path, session: Any, name: str) -> tuple[ByteInputs | FloatInputs, dict[str, str]]:
+def _build_inputs(
+    path: Path, session: Any, name: str
+) -> tuple[ByteInputs | FloatInputs, dict[str, str]]:
     """Return the function that prepares a graph's input, and its settings' digests."""
     inputs = session.get_inputs()
     if len(inputs) != 1 or len(inputs[0].shape) != 4:
@@ -400,14 +402,14 @@ def _inputs(path: Path, session: Any, name: str) -> tuple[ByteInputs | FloatInpu
         import_module("PIL.Image")
     except ImportError as error:
         raise MissingExtraError("PIL", "images") from error
-    layout = _layout(path, shape, settings)
+    layout = _choose_layout(path, shape, settings)
     prepare = Preparation(name, PillowPixels(settings.recipe), settings.recipe)
     settings_paths = names_of(settings.files, path)
     settings_digests = {name: sha256_of(file) for name, file in settings_paths.items()}
     return FloatInputs(prepare, settings, layout, FLOATS[kind]), settings_digests
 
 
-def _layout(path: Path, shape: Sequence[int | str | None], settings: Settings) -> Layout:
+def _choose_layout(path: Path, shape: Sequence[int | str | None], settings: Settings) -> Layout:
     """Return the order of the channels, checked against the graph's shape."""
     sides = settings.recipe.size or (0, 0)
     expected: dict[Layout, tuple[int, ...]] = {"NCHW": (3, *sides), "NHWC": (*sides, 3)}
@@ -428,7 +430,7 @@ def _layout(path: Path, shape: Sequence[int | str | None], settings: Settings) -
     )
 
 
-def _labels(path: Path, inputs: ByteInputs | FloatInputs) -> tuple[str, ...]:
+def _read_class_names(path: Path, inputs: ByteInputs | FloatInputs) -> tuple[str, ...]:
     if isinstance(inputs, ByteInputs):
         labels = read_labels(path)
     else:

@@ -81,7 +81,7 @@ class GraphFiles:
     Attributes
     ----------
     graph : bytes
-        The graph. Tensors of subgraphs, functions and sparse tensors lie in it, wherever they lay.
+        The graph. Tensors of subgraphs, functions and sparse tensors are inlined.
     data : mapping of str to bytes
         Files of the graph's initialisers, by the name that the graph has for them.
     digests : mapping of str to str
@@ -99,12 +99,12 @@ def read_files(path: Path) -> GraphFiles:
     Raises
     ------
     ModelError
-        If one is missing or lies outside the folder, or the graph is damaged.
+        If one is missing or is outside the folder, or the graph is damaged.
     """
-    content = _read(path)
-    tensors = _external_tensors(path, content)
-    places = _places(path, tensors)
-    files = {location: _read(place) for location, place in places.items()}
+    content = _read_graph(path)
+    tensors = _find_external_tensors(path, content)
+    places = _find_files(path, tensors)
+    files = {location: _read_graph(place) for location, place in places.items()}
     digests = {path.name: sha256(content).hexdigest()}
     for location, data in files.items():
         digests[PurePosixPath(location).as_posix()] = sha256(data).hexdigest()
@@ -114,25 +114,25 @@ def read_files(path: Path) -> GraphFiles:
 
     for tensor in tensors:
         inline(tensor)
-    graph = _inlined(memoryview(content), "ModelProto", inline) if tensors else content
+    graph = _inline_tensors(memoryview(content), "ModelProto", inline) if tensors else content
     return GraphFiles(bytes(graph), files, digests)
 
 
 def digests_of(path: Path) -> dict[str, str]:
     """Return the digests of `read_files`, without holding the tensors."""
-    places = _places(path, _external_tensors(path, _read(path)))
+    places = _find_files(path, _find_external_tensors(path, _read_graph(path)))
     names = {PurePosixPath(name).as_posix(): place for name, place in places.items()}
     return {name: sha256_of(place) for name, place in {path.name: path, **names}.items()}
 
 
-def _read(path: Path) -> bytes:
+def _read_graph(path: Path) -> bytes:
     try:
         return read_regular(path)
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _places(path: Path, tensors: list[External]) -> dict[str, Path]:
+def _find_files(path: Path, tensors: list[External]) -> dict[str, Path]:
     """Return the files of tensors by their names in the graph.
 
     A hub's cache links to files that lie side by side elsewhere: beside the file that the graph
@@ -141,7 +141,7 @@ def _places(path: Path, tensors: list[External]) -> dict[str, Path]:
     inside = {path.parent.resolve(), path.resolve().parent}
     places = {}
     for location in sorted({tensor.location for tensor in tensors}):
-        place = (path.parent / location).resolve() if _stays(location) else None
+        place = (path.parent / location).resolve() if _is_inside(location) else None
         if place is None or not any(place.is_relative_to(folder) for folder in inside):
             raise ModelError(
                 f"{path} keeps tensors in {location!r}, which lies outside its folder. "
@@ -156,14 +156,14 @@ def _places(path: Path, tensors: list[External]) -> dict[str, Path]:
     return places
 
 
-def _stays(location: str) -> bool:
+def _is_inside(location: str) -> bool:
     rooted = PurePosixPath(location).is_absolute() or PureWindowsPath(location).anchor
     return not (rooted or "\0" in location or ".." in PurePosixPath(location).parts)
 
 
-def _external_tensors(path: Path, graph: bytes) -> list[External]:
+def _find_external_tensors(path: Path, graph: bytes) -> list[External]:
     try:
-        tensors = map(_external, _tensors(memoryview(graph), "ModelProto"))
+        tensors = map(_parse_external, _find_tensors(memoryview(graph), "ModelProto"))
         return [tensor for tensor in tensors if tensor is not None]
     except (ValueError, RecursionError) as error:
         raise ModelError(
@@ -171,33 +171,33 @@ def _external_tensors(path: Path, graph: bytes) -> list[External]:
         ) from error
 
 
-def _tensors(message: memoryview, kind: str) -> Iterator[memoryview]:
+def _find_tensors(message: memoryview, kind: str) -> Iterator[memoryview]:
     """Yield every tensor at any depth of a message."""
     if kind == "TensorProto":
         yield message
         return
-    for field, inner in _nested(message, kind):
-        yield from _tensors(message[field.begin : field.end], inner)
+    for field, inner in _find_nested(message, kind):
+        yield from _find_tensors(message[field.begin : field.end], inner)
 
 
-def _nested(message: memoryview, kind: str) -> Iterator[tuple[Field, str]]:
-    for field in _fields(message):
+def _find_nested(message: memoryview, kind: str) -> Iterator[tuple[Field, str]]:
+    for field in _parse_fields(message):
         inner = NESTED[kind].get(field.number)
         if inner is not None and field.wire == _BYTES:
             yield field, inner
 
 
-def _external(tensor: memoryview) -> External | None:
+def _parse_external(tensor: memoryview) -> External | None:
     """Return the location of a tensor, or None inside the graph."""
     name, location, entries = "", 0, {}
-    for field in _fields(tensor):
+    for field in _parse_fields(tensor):
         value = tensor[field.begin : field.end]
         if field.number == NAME:
             name = str(value, "utf-8", "replace")
         elif field.number == DATA_LOCATION and field.wire == _VARINT:
-            location = _varint(value, 0)[0]
+            location = _parse_varint(value, 0)[0]
         elif field.number == EXTERNAL_DATA:
-            texts = {inner.number: value[inner.begin : inner.end] for inner in _fields(value)}
+            texts = {inner.number: value[inner.begin : inner.end] for inner in _parse_fields(value)}
             key, text = (str(texts.get(number, b""), "utf-8") for number in (1, 2))
             entries[key] = text
     if location != EXTERNAL:
@@ -209,40 +209,44 @@ def _external(tensor: memoryview) -> External | None:
     return External(name, entries["location"], offset, int(length) if length else None)
 
 
-def _inlined(message: memoryview, kind: str, inline: Inline, *, main: bool = False) -> memoryview:
+def _inline_tensors(
+    message: memoryview, kind: str, inline: Inline, *, main: bool = False
+) -> memoryview:
     """Return a message with external tensors inlined, except main initialisers.
 
     onnxruntime takes the files of these from memory, and of no others.
     """
     if kind == "TensorProto":
-        return _with_data(message, inline)
+        return _add_data(message, inline)
     parts: list[memoryview | bytes] = []
     copied = 0
-    for field, inner in _nested(message, kind):
+    for field, inner in _find_nested(message, kind):
         if main and inner == "TensorProto":
             continue
         before = message[field.begin : field.end]
-        after = _inlined(before, inner, inline, main=(kind, inner) == ("ModelProto", "GraphProto"))
+        after = _inline_tensors(
+            before, inner, inline, main=(kind, inner) == ("ModelProto", "GraphProto")
+        )
         if after is not before:
-            parts += [message[copied : field.start], _key(field.number, len(after)), after]
+            parts += [message[copied : field.start], _encode_key(field.number, len(after)), after]
             copied = field.end
     return memoryview(b"".join([*parts, message[copied:]])) if parts else message
 
 
-def _with_data(tensor: memoryview, inline: Inline) -> memoryview:
-    external = _external(tensor)
+def _add_data(tensor: memoryview, inline: Inline) -> memoryview:
+    external = _parse_external(tensor)
     if external is None:
         return tensor
     data = inline(external)
     other_fields = [
         tensor[field.start : field.end]
-        for field in _fields(tensor)
+        for field in _parse_fields(tensor)
         if field.number not in {RAW_DATA, EXTERNAL_DATA, DATA_LOCATION}
     ]
-    return memoryview(b"".join([*other_fields, _key(RAW_DATA, len(data)), data]))
+    return memoryview(b"".join([*other_fields, _encode_key(RAW_DATA, len(data)), data]))
 
 
-def _fields(message: memoryview) -> Iterator[Field]:
+def _parse_fields(message: memoryview) -> Iterator[Field]:
     """Yield the fields of a message in protobuf's wire format.
 
     Raises
@@ -253,12 +257,12 @@ def _fields(message: memoryview) -> Iterator[Field]:
     place = 0
     while place < len(message):
         start = place
-        key, place = _varint(message, place)
+        key, place = _parse_varint(message, place)
         number, wire = key >> 3, key & 7
         if wire == _VARINT:
-            end = _varint(message, place)[1]
+            end = _parse_varint(message, place)[1]
         elif wire == _BYTES:
-            size, place = _varint(message, place)
+            size, place = _parse_varint(message, place)
             end = place + size
         elif wire in _FIXED:
             end = place + _FIXED[wire]
@@ -270,7 +274,7 @@ def _fields(message: memoryview) -> Iterator[Field]:
         place = end
 
 
-def _varint(message: memoryview, place: int) -> tuple[int, int]:
+def _parse_varint(message: memoryview, place: int) -> tuple[int, int]:
     """Return a number of variable length, and the position of its end."""
     number = 0
     for shift, byte in enumerate(message[place : place + 10]):
@@ -280,7 +284,7 @@ def _varint(message: memoryview, place: int) -> tuple[int, int]:
     raise ValueError(f"the number at byte {place} does not end")
 
 
-def _key(number: int, size: int) -> bytes:
+def _encode_key(number: int, size: int) -> bytes:
     """Return the bytes before a value of a size."""
     encoded = bytearray()
     for value in (number << 3 | _BYTES, size):

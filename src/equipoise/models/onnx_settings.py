@@ -1,4 +1,4 @@
-"""Settings beside an ONNX graph: image preparation and class labels."""
+"""Settings in an ONNX graph's folder: image preparation and class labels."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class Settings:
     Attributes
     ----------
     source : str
-        The file that they were read from, and what kind it is.
+        The file of the settings, and its kind.
     recipe : Recipe
         With a `size`.
     files : tuple of Path
@@ -43,7 +43,7 @@ class Settings:
     labels : tuple of str
         () where the files name none.
     layout : {"NCHW", "NHWC"} or None
-        None where the graph's shape has to tell.
+        None where the graph's shape decides.
     channels : {"RGB", "BGR"}
     output : {"logits", "probabilities"}
     multi_label : bool
@@ -88,12 +88,12 @@ def find_graph(target: str | Path) -> Path:
 
 
 def labels_path(graph: Path) -> Path:
-    """Return the path of a graph's class labels: model.labels.txt beside model.onnx."""
+    """Return the path of a graph's class labels: model.labels.txt for model.onnx."""
     return graph.with_suffix(".labels.txt")
 
 
 def yaml_path(graph: Path) -> Path:
-    """Return the path of a user's settings: model.yaml beside model.onnx."""
+    """Return the path of a user's settings: model.yaml for model.onnx."""
     return graph.with_suffix(".yaml")
 
 
@@ -106,7 +106,7 @@ def hub_folder(graph: Path) -> Path:
 
 
 def settings_files(graph: Path) -> tuple[Path, ...]:
-    """Return every file beside a graph that can decide how it runs."""
+    """Return every file in a graph's folder that can decide how it runs."""
     paths = [labels_path(graph), yaml_path(graph)]
     paths += [hub_folder(graph) / name for name in (CONFIG, PROCESSOR)]
     return tuple(path for path in paths if path.is_file())
@@ -123,12 +123,12 @@ def read_labels(graph: Path) -> tuple[str, ...]:
     path = labels_path(graph)
     if not path.is_file():
         return ()
-    lines = _text(path).splitlines()
+    lines = _read_text(path).splitlines()
     return tuple(name for line in lines if (name := line.strip()))
 
 
 def read_settings(graph: Path) -> Settings | None:
-    """Return the settings beside a graph, or None.
+    """Return the settings in a graph's folder, or None.
 
     model.yaml comes first. Without it, the files of a hub's repository count.
 
@@ -137,7 +137,7 @@ def read_settings(graph: Path) -> Settings | None:
     ModelError
         If they are damaged, or ask for something that cannot be done.
     """
-    settings = _of_yaml(yaml_path(graph)) if yaml_path(graph).is_file() else _of_hub(graph)
+    settings = _read_yaml(yaml_path(graph)) if yaml_path(graph).is_file() else _read_hub(graph)
     labels = read_labels(graph)
     if settings is None or not labels:
         return settings
@@ -170,21 +170,21 @@ class _Export(BaseModel):
     labels: tuple[str, ...] = ()
 
 
-def _of_yaml(path: Path) -> Settings:
+def _read_yaml(path: Path) -> Settings:
     try:
         # Every scalar stays text: YAML takes the labels no and 010 for a boolean and a number.
-        node = yaml.compose(_text(path), Loader=yaml.BaseLoader)
+        node = yaml.compose(_read_text(path), Loader=yaml.BaseLoader)
         keys = [key.value for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
         if len(set(keys)) < len(keys) or not keys:
             raise ModelError(f"{path}: expected a mapping in which each key appears once.")
-        export = _Export.model_validate(yaml.load(_text(path), Loader=yaml.BaseLoader))  # noqa: S506
+        export = _Export.model_validate(yaml.load(_read_text(path), Loader=yaml.BaseLoader))  # noqa: S506
     except yaml.YAMLError as error:
         raise ModelError(f"{path} is no YAML: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        problem = error.errors()[0]
+        key = ".".join(str(part) for part in problem["loc"])
         raise ModelError(
-            f"{path}: {key}: {first['msg']}. To do: see the keys of model.yaml in docs/models.md."
+            f"{path}: {key}: {problem['msg']}. To do: see the keys of model.yaml in docs/models.md."
         ) from error
     crop = (export.crop, export.crop) if isinstance(export.crop, int) else export.crop
     scale = Scale(export.mean, export.std, 1 / export.scale)
@@ -259,27 +259,27 @@ _IDLE = {
 }  # fmt: skip
 
 
-def _of_hub(graph: Path) -> Settings | None:
+def _read_hub(graph: Path) -> Settings | None:
     """Read the files that transformers, optimum and timm write."""
     folder = hub_folder(graph)
     config_path, processor_path = folder / CONFIG, folder / PROCESSOR
-    config = _json(config_path) if config_path.is_file() else {}
+    config = _read_json(config_path) if config_path.is_file() else {}
     if "pretrained_cfg" in config:
-        return _of_pretrained(config_path, config)
+        return _parse_pretrained(config_path, config)
     if not processor_path.is_file():
         return None
-    settings = _of_processor(processor_path)
+    settings = _read_processor(processor_path)
     if not config:
         return settings
     return replace(
         settings,
-        labels=_id2label(config_path, config),
+        labels=_read_class_names(config_path, config),
         files=(processor_path, config_path),
         multi_label=config.get("problem_type") == "multi_label_classification",
     )
 
 
-def _of_pretrained(path: Path, config: Mapping[str, Any]) -> Settings:
+def _parse_pretrained(path: Path, config: Mapping[str, Any]) -> Settings:
     settings = config["pretrained_cfg"]
     recipe = read_timm(settings)
     if recipe is None:
@@ -292,8 +292,8 @@ def _of_pretrained(path: Path, config: Mapping[str, Any]) -> Settings:
     return Settings(f"{CONFIG} of timm", recipe, (path,), tuple(map(str, names)))
 
 
-def _of_processor(path: Path) -> Settings:
-    settings = _json(path)
+def _read_processor(path: Path) -> Settings:
+    settings = _read_json(path)
     kind = str(next((settings[name] for name in _NAMES if settings.get(name)), ""))
     stem = next((kind.removesuffix(end) for end in _ENDINGS if kind.endswith(end)), kind)
     instead = "To do: write the steps into model.yaml beside the graph (docs/models.md)."
@@ -304,8 +304,10 @@ def _of_processor(path: Path) -> Settings:
             f"{', '.join(f'{name}ImageProcessor' for name in PROCESSORS)}. {instead}"
         )
     used = _USED | ({"crop_pct"} if stem == "ConvNext" else set())
-    if other := sorted(key for key in settings.keys() - used - _IDLE if settings[key]):
-        raise ModelError(f"{path}: {', '.join(other)} changes images in an unknown way. {instead}")
+    if unsupported := sorted(key for key in settings.keys() - used - _IDLE if settings[key]):
+        raise ModelError(
+            f"{path}: {', '.join(unsupported)} changes images in an unknown way. {instead}"
+        )
     all_settings = processor.complete(settings)
     if stem == "ConvNext":
         all_settings.setdefault("crop_pct", 224 / 256)
@@ -323,7 +325,7 @@ def _of_processor(path: Path) -> Settings:
     return Settings(f"{PROCESSOR} of {stem}", recipe, (path,), channels=channels)
 
 
-def _id2label(path: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
+def _read_class_names(path: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
     names = config.get("id2label") or {}
     try:
         labels = {int(number): str(name) for number, name in names.items()}
@@ -334,9 +336,9 @@ def _id2label(path: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
         ) from error
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
-        settings = json.loads(_text(path))
+        settings = json.loads(_read_text(path))
     except ValueError as error:
         raise ModelError(f"{path} is no JSON: {error}.") from error
     if not isinstance(settings, dict):
@@ -344,7 +346,7 @@ def _json(path: Path) -> dict[str, Any]:
     return settings
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return read_regular(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -352,7 +354,7 @@ def _text(path: Path) -> str:
 
 
 def names_of(files: Sequence[Path], graph: Path) -> dict[str, Path]:
-    """Return files by name beside a graph; the parent's names start with ``../``."""
+    """Return files by name relative to a graph; parents start with ``../``."""
     folder = graph.parent.absolute()
     return {
         (path.name if path.parent.absolute() == folder else f"../{path.name}"): path

@@ -1,8 +1,9 @@
-"""Why groups differ: candidate causes of a finding, from data, pictures, labels and embeddings."""
+"""Candidate causes of a finding, from data, pictures, labels and embeddings."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -46,8 +47,8 @@ from equipoise.report.text import interval, number
 from equipoise.review.coding import code_table, subject_of
 from equipoise.review.disparities import Disparity
 from equipoise.review.examples import VALUES
-from equipoise.review.labels import consensus, read_kept, read_labels
-from equipoise.review.probing import MEDIUM, Probe, Read, lost_without_objects
+from equipoise.review.labels import consensus, read_label_file, read_labels
+from equipoise.review.probing import MEDIUM, Probe, Read, measure_losses
 from equipoise.review.questions import UNSURE, stored_name
 from equipoise.review.results import Row
 from equipoise.review.sampling import drawn_strata, read_draws
@@ -60,14 +61,14 @@ from equipoise.stats.threads import each
 FILE, DEFINITIONS = "causes.parquet", "definitions.parquet"
 WRONG = "wrong label"
 _KEYS = ("model", "metric", "subject", "groups", "group")
-_AGAIN = "run `equipoise causes` again"
+_FIX = "run `equipoise causes` again"
 CLUSTER, NEIGHBOURS, HIDDEN = "cluster", "neighbours with other labels", "object hidden"
 DISAGREE = "annotators who disagree"
 _RIGHT = "right"
 # Nearest images of which the share with another label counts, and images compared at once.
-_NEAREST, _AT_ONCE = 10, 512
+_NEAREST, _BATCH = 10, 512
 # Values of a cause that the page lists, and different numbers up to which each is a value.
-_MOST_VALUES, _FEW = 30, 8
+_MOST_VALUES, _MOST_NUMBERS = 30, 8
 PEOPLE = frozenset({
     *map(synset_text, chain(*dict(hall_boxes().groups).values())),
     "person", "people", "child", "boy",
@@ -101,7 +102,7 @@ class Sources:
     wordnet : Path, optional
         Folder of index.noun and data.noun.
     medium : str
-        Zero-shot model that says the medium of each image.
+        Zero-shot model that predicts the medium of each image.
     mask : bool
         Whether the audited model runs again, with each object hidden.
     allow_pickle, trust_remote_code : bool
@@ -134,19 +135,19 @@ class Candidates:
     Attributes
     ----------
     values : mapping of str to polars.Series, shape (n,)
-    how : mapping of str to "reweight" or "remove"
+    methods : mapping of str to "reweight" or "remove"
     weights : mapping of str to ndarray, shape (n,)
         Of causes that a sample of the images has.
     details : mapping of str to list of dict
         Tables by cause: media corrected by human labels, and outcomes without objects.
     clusters : Estimate or None
-        Cramér's V of groups and clusters, whose p tests that groups differ.
+        Cramér's V of groups and clusters; its p-value tests that groups differ.
     senses : polars.DataFrame
         Of WordNet, see `read_senses`.
     """
 
     values: dict[str, pl.Series] = field(default_factory=dict)
-    how: dict[str, How] = field(default_factory=dict)
+    methods: dict[str, How] = field(default_factory=dict)
     weights: dict[str, Floats] = field(default_factory=dict)
     details: dict[str, list[Row]] = field(default_factory=dict)
     clusters: Estimate | None = None
@@ -154,7 +155,7 @@ class Candidates:
 
 
 def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
-    """Return the candidate causes: those that are named, human labels, codes and models.
+    """Return the candidate causes from columns, human labels, codes and models.
 
     Raises
     ------
@@ -163,49 +164,50 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
     DataError
         If a table, picture or file of embeddings can't be read.
     """
-    found, trust = Candidates(), (sources.allow_pickle, sources.trust_remote_code)
+    candidates, trust = Candidates(), (sources.allow_pickle, sources.trust_remote_code)
     probe = Probe(run, disparity, sources.folder, *trust, sources.progress)
-    _add_labels(found, probe)
-    columns, values = _columns(probe, sources), found.values
-    choices = {**columns, **_of_pictures(probe, columns)}
+    _add_labels(candidates, probe)
+    columns, values = _read_columns(probe, sources), candidates.values
+    choices = {**columns, **_read_pictures(probe, columns)}
     for name in sources.names:
         if name not in choices:
             raise ConfigError(f"--cause {name}: expected one of {', '.join(choices)}")
         values[name] = choices[name]()
     if sources.wordnet is not None:
         senses = read_senses(sources.wordnet, subjects_of(run))
-        found = replace(found, senses=senses)
-        values.update(_by_meaning(values, senses.filter(subject=disparity.finding.subject)))
+        candidates = replace(candidates, senses=senses)
+        values.update(_find_meanings(values, senses.filter(subject=disparity.finding.subject)))
     if sources.annotations is not None:
-        values[DISAGREE] = _disagreement(sources.annotations, sources.id, probe)
+        values[DISAGREE] = _measure_disagreement(sources.annotations, sources.id, probe)
     if sources.embeddings:
-        values.update(_from_embeddings(probe, sources))
-        found = replace(found, clusters=_differ(disparity, values[CLUSTER]))
+        values.update(_probe_embeddings(probe, sources))
+        candidates = replace(candidates, clusters=_compare_clusters(disparity, values[CLUSTER]))
     if sources.medium:
         name = f"{MEDIUM} by {sources.medium}"
-        media = values[name] = probe.media(sources.medium)
-        found.details[name] = probe.corrected_media(media, sources.seed)
+        media = values[name] = probe.predict_media(sources.medium)
+        candidates.details[name] = probe.correct_media(media, sources.seed)
     if sources.mask:
-        hidden = probe.without_objects(probe.boxes(columns))
+        hidden = probe.predict_without_objects(probe.find_boxes(columns))
         values[HIDDEN] = pl.Series(hidden, nan_to_null=True)
-        lost = lost_without_objects(disparity, hidden, Bootstrap(), sources.seed)
-        found.details[HIDDEN] = [*lost]
-    _leave_out_empty(values, disparity, sources.names)
+        losses = measure_losses(disparity, hidden, Bootstrap(), sources.seed)
+        candidates.details[HIDDEN] = [*losses]
+    _remove_empty(values, disparity, sources.names)
     if not values:
         raise ConfigError(
             f"no cause to try. To do: add --cause with one of {', '.join(choices)}, or "
             "--embeddings; or label images with `equipoise label` or `equipoise review`"
         )
-    return found
+    return candidates
 
 
-def _leave_out_empty(
-    values: dict[str, pl.Series], disparity: Disparity, named: tuple[str, ...]
+def _remove_empty(
+    values: dict[str, pl.Series], disparity: Disparity, named_causes: tuple[str, ...]
 ) -> None:
-    """Remove causes that no image of the finding has; refuse those that were named."""
+    """Remove causes without values; raise where the user named the cause."""
     compared = pl.Series(np.logical_or(*disparity.sides.values()))
-    for name in [one for one, cells in values.items() if not cells.filter(compared).count()]:
-        if name in named:
+    empty = [name for name, cells in values.items() if not cells.filter(compared).count()]
+    for name in empty:
+        if name in named_causes:
             raise ConfigError(
                 f"--cause {name}: no image of the finding has a value. To do: check the ids of the "
                 "table, or name another cause"
@@ -215,25 +217,27 @@ def _leave_out_empty(
 
 def subjects_of(run: Path) -> list[str]:
     """Return the classes or concepts of a run, sorted by name."""
-    return sorted({one.subject for one in read(run).findings if one.by_group and one.subject})
+    return sorted(
+        {finding.subject for finding in read(run).findings if finding.by_group and finding.subject}
+    )
 
 
-def _columns(probe: Probe, sources: Sources) -> dict[str, Read]:
-    """Return the columns that causes may be, to be read one by one."""
+def _read_columns(probe: Probe, sources: Sources) -> dict[str, Read]:
+    """Return a reader for each column that may be a cause."""
     if sources.table is not None:
         table, key = open_table(sources.table), sources.id
-    elif probe.known is None:
+    elif probe.source_images is None:
         return {}
     else:
-        source = probe.known.source(probe.models.base)
+        source = probe.source_images.source(probe.models.base)
         table = open_table(source.table, encoding=source.encoding, delimiter=source.delimiter)
         key = source.id
 
     def read_column(name: str) -> pl.Series:
-        found = table.read((key, name))
-        column = found[name]
+        cells = table.read((key, name))
+        column = cells[name]
         read = as_numbers if is_numbers(column.type) or spells_numbers(column) else as_text
-        names = as_text(found[key], table.name, key)
+        names = as_text(cells[key], table.name, key)
         if sources.table is not None:
             if names.is_empty():
                 raise no_rows(table.name)
@@ -246,32 +250,36 @@ def _columns(probe: Probe, sources: Sources) -> dict[str, Read]:
                     expected="a finite number", fix="correct it, or leave it empty",
                 )  # fmt: skip
             values = values.fill_nan(None)
-        return probe.disparity.joined(names, values)
+        return probe.disparity.align(names, values)
 
-    return {name: lambda name=name: read_column(name) for name in table.names if name != key}  # type: ignore[misc]
-
-
-def _by_meaning(values: Mapping[str, pl.Series], senses: pl.DataFrame) -> dict[str, pl.Series]:
-    """Return the meanings of the class that columns with its variants have."""
-    found = {f"meaning by {name}": meanings(_texts(one), senses) for name, one in values.items()}
-    return {name: one for name, one in found.items() if one.filter(one != UNCLEAR).len()}
+    return {name: partial(read_column, name) for name in table.names if name != key}
 
 
-def _disagreement(file: Path, key: str, probe: Probe) -> pl.Series:
-    """Return the share of annotators of each image who gave another label than most."""
-    read_in = read_table(file, texts=(key, "annotator", "label"), role="annotations")
-    given = pl.DataFrame(dict(read_in.texts)).drop_nulls()
-    given = given.unique([key, "annotator"], keep="last", maintain_order=True)
+def _find_meanings(values: Mapping[str, pl.Series], senses: pl.DataFrame) -> dict[str, pl.Series]:
+    """Return the class meanings of columns that hold variants of its name."""
+    columns = dict[str, pl.Series]()
+    for name, variants in values.items():
+        column = meanings(_format_values(variants), senses)
+        if column.filter(column != UNCLEAR).len():
+            columns[f"meaning by {name}"] = column
+    return columns
+
+
+def _measure_disagreement(file: Path, key: str, probe: Probe) -> pl.Series:
+    """Return the share of each image's annotators who disagree with most."""
+    table = read_table(file, texts=(key, "annotator", "label"), role="annotations")
+    labels = pl.DataFrame(dict(table.texts)).drop_nulls()
+    labels = labels.unique([key, "annotator"], keep="last", maintain_order=True)
     shares = (
-        given.group_by(key, "label").len("votes")
+        labels.group_by(key, "label").len("votes")
         .group_by(key).agg(of=pl.col("votes").sum(), most=pl.col("votes").max())
         .filter(pl.col("of") > 1).select(key, share=1 - pl.col("most") / pl.col("of"))
     )  # fmt: skip
-    return probe.disparity.joined(shares[key], shares["share"])
+    return probe.disparity.align(shares[key], shares["share"])
 
 
-def _add_labels(found: Candidates, probe: Probe) -> None:
-    """Add what people say of the images: wrong labels, other questions, and codes."""
+def _add_labels(candidates: Candidates, probe: Probe) -> None:
+    """Add causes from human labels: wrong labels, other questions and codes."""
     labels, disparity = read_labels(probe.run), probe.disparity
     for question in labels["question"].unique().sort().to_list():
         subject = subject_of(question)
@@ -279,125 +287,138 @@ def _add_labels(found: Candidates, probe: Probe) -> None:
             if subject in ("", disparity.finding.subject):
                 table = code_table(labels, subject)
                 for name in table.columns[1:]:
-                    found.values[name] = probe.disparity.joined(table["image_id"], table[name])
-                    found.how[name] = "remove"
+                    candidates.values[name] = probe.disparity.align(table["image_id"], table[name])
+                    candidates.methods[name] = "remove"
             continue
         answers = consensus(labels.filter(question=question)).filter(pl.col("answer") != UNSURE)
         of_labels = question in (_RIGHT, stored_name(_RIGHT, disparity.finding.subject))
         name = WRONG if of_labels else question
-        values = probe.disparity.joined(answers["image_id"], answers["answer"])
+        values = probe.disparity.align(answers["image_id"], answers["answer"])
         if of_labels:
             values = values == "no"
-            found.how[name] = "remove"
-        found.values[name] = values
-        if (weights := _weights(probe.run, disparity, question, values)) is not None:
-            found.weights[name] = weights
+            candidates.methods[name] = "remove"
+        candidates.values[name] = values
+        if (weights := _weigh_images(probe.run, disparity, question, values)) is not None:
+            candidates.weights[name] = weights
 
 
-def _weights(run: Path, disparity: Disparity, question: str, values: pl.Series) -> Floats | None:
-    """Return the inverse of the share of its stratum that was labelled, for a drawn sample."""
-    drawn = read_draws(run, question)
-    if not drawn:
+def _weigh_images(
+    run: Path, disparity: Disparity, question: str, values: pl.Series
+) -> Floats | None:
+    """Return inverse sampling weights of labelled images; None without a sample."""
+    draws = read_draws(run, question)
+    if not draws:
         return None
-    strata = drawn_strata(run, disparity.images, drawn)
-    has = values.is_not_null().to_numpy()
-    cells = SampledCells.of(np.where(has, 1.0, np.nan), strata, disparity.groups)
+    strata = drawn_strata(run, disparity.images, draws)
+    labelled = values.is_not_null().to_numpy()
+    cells = SampledCells.of(np.where(labelled, 1.0, np.nan), strata, disparity.groups)
     share = cells.labelled / cells.sizes
-    known = cells.code >= 0
-    weights = np.zeros(len(has))
-    weights[known & has] = 1.0 / share[cells.code[known & has]]
+    in_stratum = cells.code >= 0
+    weights = np.zeros(len(labelled))
+    weights[in_stratum & labelled] = 1.0 / share[cells.code[in_stratum & labelled]]
     return weights
 
 
-def _of_pictures(probe: Probe, columns: Mapping[str, Read]) -> dict[str, Read]:
-    """Return numbers of pictures, of the boxes of objects, and of how many there are."""
+def _read_pictures(probe: Probe, columns: Mapping[str, Read]) -> dict[str, Read]:
+    """Return readers of picture sizes, brightness, boxes and object counts."""
 
-    def picture(measured: Callable[[Pictures], npt.ArrayLike]) -> pl.Series:
+    def measure_pictures(measure: Callable[[Pictures], npt.ArrayLike]) -> pl.Series:
         pictures = probe.pictures
-        return probe.disparity.joined(
-            pl.Series(pictures.ids), pl.Series(np.asarray(measured(pictures)))
+        return probe.disparity.align(
+            pl.Series(pictures.ids), pl.Series(np.asarray(measure(pictures)))
         )
 
-    def box(measured: Callable[[Floats], Floats]) -> pl.Series:
-        return pl.Series(measured(probe.boxes(columns)), nan_to_null=True)
+    def measure_boxes(measure: Callable[[Floats], Floats]) -> pl.Series:
+        return pl.Series(measure(probe.find_boxes(columns)), nan_to_null=True)
 
-    def many(shown: pl.Expr) -> pl.Series:
-        if probe.marked is None:
+    def count_boxes(selected: pl.Expr) -> pl.Series:
+        if probe.label_boxes is None:
             raise ConfigError("objects and people: expected a data set with boxes of objects")
         # A box of two labels has two rows.
-        own = probe.marked.filter(shown).unique(["image_id", *CORNERS])
-        counts = own.group_by("image_id").len()
-        return probe.disparity.joined(counts["image_id"], counts["len"]).fill_null(0)
+        boxes = probe.label_boxes.filter(selected).unique(["image_id", *CORNERS])
+        counts = boxes.group_by("image_id").len()
+        return probe.disparity.align(counts["image_id"], counts["len"]).fill_null(0)
 
     words = pl.col("label").str.replace_all("_", " ").str.replace(r"\.n\.\d+$", "")
     return {
-        "resolution": lambda: picture(lambda one: picture_facts(one).sizes.prod(axis=1)),
-        "brightness": lambda: picture(
-            lambda one: each(lambda place: _brightness(one, place), range(len(one)))
+        "resolution": lambda: measure_pictures(
+            lambda pictures: picture_facts(pictures).sizes.prod(axis=1)
         ),
-        "box size": lambda: box(lambda one: (one[:, 2:] - one[:, :2]).prod(axis=1)),
-        "box from the left": lambda: box(lambda one: one[:, 0]),
-        "box from the top": lambda: box(lambda one: one[:, 1]),
-        "objects": lambda: many(pl.lit(value=True)),
-        "people": lambda: many(words.str.to_lowercase().is_in([*PEOPLE])),
+        "brightness": lambda: measure_pictures(
+            lambda pictures: each(
+                lambda place: _measure_brightness(pictures, place), range(len(pictures))
+            )
+        ),
+        "box size": lambda: measure_boxes(lambda boxes: (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)),
+        "box from the left": lambda: measure_boxes(lambda boxes: boxes[:, 0]),
+        "box from the top": lambda: measure_boxes(lambda boxes: boxes[:, 1]),
+        "objects": lambda: count_boxes(pl.lit(value=True)),
+        "people": lambda: count_boxes(words.str.to_lowercase().is_in([*PEOPLE])),
     }
 
 
-def _brightness(pictures: Pictures, place: int) -> float:
+def _measure_brightness(pictures: Pictures, place: int) -> float:
     try:
         return float(pictures.decoded(place).mean()) / 255.0
     except (DataError, OSError):
         return float("nan")
 
 
-def _from_embeddings(probe: Probe, sources: Sources) -> dict[str, pl.Series]:
-    """Return the cluster of each image, and the share of its neighbours with other labels."""
-    usable, units = probe.vectors(sources.embeddings, sources.ids, sources.id)
+def _probe_embeddings(probe: Probe, sources: Sources) -> dict[str, pl.Series]:
+    """Return each image's cluster and its share of neighbours with other labels."""
+    usable, units = probe.embed_images(sources.embeddings, sources.ids, sources.id)
     return {
-        CLUSTER: _clusters(probe.disparity, sources, usable, units),
-        NEIGHBOURS: _neighbours(probe.disparity, usable, units),
+        CLUSTER: _cluster_images(probe.disparity, sources, usable, units),
+        NEIGHBOURS: _compare_neighbours(probe.disparity, usable, units),
     }
 
 
-def _neighbours(disparity: Disparity, usable: Integers, units: Floats) -> pl.Series:
+def _compare_neighbours(disparity: Disparity, usable: Integers, units: Floats) -> pl.Series:
     labels = pl.Series(disparity.labels[usable].tolist(), dtype=pl.String).fill_null("")
-    code, found = labels.rank("dense").to_numpy(), np.full(len(disparity.ids), np.nan)
+    code, other_shares = labels.rank("dense").to_numpy(), np.full(len(disparity.ids), np.nan)
     rows = np.flatnonzero(disparity.about[usable])
-    near = min(_NEAREST, len(units) - 1)
-    for start in range(0, len(rows) if near else 0, _AT_ONCE):
-        some = rows[start : start + _AT_ONCE]
-        cosines = concept_scores(units[some], units)
-        cosines[np.arange(len(some)), some] = -np.inf
-        nearest = np.argpartition(-cosines, near - 1, axis=1)[:, :near]
-        found[usable[some]] = (code[nearest] != code[some, None]).mean(axis=1)
-    return pl.Series(found, nan_to_null=True)
+    n_nearest = min(_NEAREST, len(units) - 1)
+    for start in range(0, len(rows) if n_nearest else 0, _BATCH):
+        batch = rows[start : start + _BATCH]
+        cosines = concept_scores(units[batch], units)
+        cosines[np.arange(len(batch)), batch] = -np.inf
+        nearest = np.argpartition(-cosines, n_nearest - 1, axis=1)[:, :n_nearest]
+        other_shares[usable[batch]] = (code[nearest] != code[batch, None]).mean(axis=1)
+    return pl.Series(other_shares, nan_to_null=True)
 
 
-def _clusters(disparity: Disparity, sources: Sources, usable: Integers, units: Floats) -> pl.Series:
+def _cluster_images(
+    disparity: Disparity, sources: Sources, usable: Integers, units: Floats
+) -> pl.Series:
     """Return the cluster of each image: k-means of unit vectors."""
-    many = min(sources.clusters, len(units))
+    n_clusters = min(sources.clusters, len(units))
     _, code = kmeans2(
-        units, many, iter=30, minit="++", seed=stream(sources.seed, "clusters"), missing="warn"
+        units,
+        n_clusters,
+        iter=30,
+        minit="++",
+        seed=stream(sources.seed, "clusters"),
+        missing="warn",
     )
     # Clusters are numbered by their first image, so that names don't depend on the start.
-    _, first, place = np.unique(code, return_index=True, return_inverse=True)
-    rank_of = np.argsort(np.argsort(first))
-    names = pl.Series([f"cluster {one + 1}" for one in rank_of[place].tolist()])
-    return disparity.joined(pl.Series(disparity.ids[usable]), names)
+    _, first_rows, place = np.unique(code, return_index=True, return_inverse=True)
+    rank_of = np.argsort(np.argsort(first_rows))
+    names = pl.Series([f"cluster {rank + 1}" for rank in rank_of[place].tolist()])
+    return disparity.align(pl.Series(disparity.ids[usable]), names)
 
 
-def _differ(disparity: Disparity, clusters: pl.Series) -> Estimate:
+def _compare_clusters(disparity: Disparity, clusters: pl.Series) -> Estimate:
     """Test whether groups differ over clusters."""
-    known = disparity.about & (disparity.groups.large >= 0) & clusters.is_not_null().to_numpy()
-    names, cluster = np.unique(clusters.to_numpy()[known].astype(str), return_inverse=True)
+    compared = disparity.about & (disparity.groups.large >= 0) & clusters.is_not_null().to_numpy()
+    names, cluster = np.unique(clusters.to_numpy()[compared].astype(str), return_inverse=True)
     table = np.zeros((len(disparity.groups), len(names)), dtype=np.int64)
-    np.add.at(table, (disparity.groups.codes[known], cluster), 1)
+    np.add.at(table, (disparity.groups.codes[compared], cluster), 1)
     return cramers_v(table[table.any(axis=1)])
 
 
 @record
 class Ranking:
-    """Causes of a finding, ranked by what they explain.
+    """Causes of a finding, ranked by the disparity that they explain.
 
     Attributes
     ----------
@@ -418,7 +439,7 @@ class Ranking:
 
     @property
     def facts(self) -> dict[str, str]:
-        """The finding and group that it is of, by the names of `_KEYS`."""
+        """The ranking's finding and group, by the names of `_KEYS`."""
         finding = self.disparity.finding
         return {name: getattr(finding, name) for name in _KEYS[:-1]} | {
             "group": self.disparity.group
@@ -429,24 +450,28 @@ def rank(
     disparity: Disparity, candidates: Candidates, *, seed: int = 0,
     resampling: Resampling = Bootstrap(),  # noqa: B008 - it is frozen
 ) -> Ranking:  # fmt: skip
-    """Rank candidate causes by what they explain; see `equipoise.metrics.rank_causes`."""
+    """Rank candidate causes by explained disparity; see `rank_causes` of metrics."""
     causes = {name: values.to_numpy() for name, values in candidates.values.items()}
     table = rank_causes(
-        disparity.outcome, disparity.groups, causes, how=candidates.how,
+        disparity.outcome, disparity.groups, causes, how=candidates.methods,
         first=disparity.group, weights=candidates.weights, units=disparity.images.units,
         resampling=resampling, rng=seed,
     )  # fmt: skip
-    texts = {name: _texts(values) for name, values in candidates.values.items()}
-    shown = list[Row]()
+    texts = {name: _format_values(values) for name, values in candidates.values.items()}
+    summaries = list[Row]()
     for name in table["cause"].to_pylist():
-        shares = _shares(disparity, texts[name])
-        shown.append({
-            "evidence": _evidence(disparity, candidates.values[name], shares),
+        shares = _count_shares(disparity, texts[name])
+        summaries.append({
+            "evidence": _describe_groups(disparity, candidates.values[name], shares),
             "value": shares[0]["value"] if shares else None, "shares": shares[:_MOST_VALUES],
         })  # fmt: skip
-    more = pl.DataFrame(shown, {"evidence": pl.String(), "value": pl.String(), "shares": _SHARES})
-    own = pl.DataFrame({"image_id": pl.Series(disparity.ids.tolist(), dtype=pl.String), **texts})
-    return Ranking(disparity, pl.DataFrame(table).hstack(more), own, candidates)
+    summary_table = pl.DataFrame(
+        summaries, {"evidence": pl.String(), "value": pl.String(), "shares": _SHARES}
+    )
+    value_table = pl.DataFrame(
+        {"image_id": pl.Series(disparity.ids.tolist(), dtype=pl.String), **texts}
+    )
+    return Ranking(disparity, pl.DataFrame(table).hstack(summary_table), value_table, candidates)
 
 
 _SHARES = pl.List(pl.Struct({
@@ -455,11 +480,11 @@ _SHARES = pl.List(pl.Struct({
 }))  # fmt: skip
 
 
-def _shares(disparity: Disparity, texts: pl.Series) -> list[Row]:
-    """Return each value's share and mean outcome, the value first that the group has more often."""
-    first, others = map(pl.Series, disparity.sides.values())
+def _count_shares(disparity: Disparity, texts: pl.Series) -> list[Row]:
+    """Return each value's shares and mean outcomes, most over-represented first."""
+    in_group, in_others = map(pl.Series, disparity.sides.values())
     table = pl.DataFrame(
-        {"value": texts, "outcome": disparity.outcome, "n": first, "others_n": others}
+        {"value": texts, "outcome": disparity.outcome, "n": in_group, "others_n": in_others}
     )
     outcome, n, others_n = pl.col("outcome"), pl.col("n"), pl.col("others_n")
     counts = (
@@ -478,86 +503,85 @@ def _shares(disparity: Disparity, texts: pl.Series) -> list[Row]:
     return shares.sort(pl.col("others_share") - pl.col("share"), "value").to_dicts()
 
 
-def _texts(values: pl.Series) -> pl.Series:
-    """Return values as people choose among them."""
+def _format_values(values: pl.Series) -> pl.Series:
+    """Return values as text: numbers as thirds where there are many."""
     if values.dtype == pl.String:
         return values
     if values.dtype == pl.Boolean:
         return values.replace_strict([True, False], ["yes", "no"])
-    if values.drop_nulls().n_unique() <= _FEW:
+    if values.drop_nulls().n_unique() <= _MOST_NUMBERS:
         return values.map_elements("{:g}".format, pl.String)
     low, high = np.quantile(values.drop_nulls(), [1 / 3, 2 / 3])
     third: pl.Series = (values > low).cast(pl.Int8) + (values > high).cast(pl.Int8)
     return third.replace_strict([0, 1, 2], ["low", "middle", "high"])
 
 
-def _evidence(disparity: Disparity, values: pl.Series, shares: list[Row]) -> str:
-    """Say how a cause differs between the group and the others."""
+def _describe_groups(disparity: Disparity, values: pl.Series, shares: list[Row]) -> str:
+    """Describe how a cause differs between the group and the others."""
     if values.dtype.is_numeric():
-        means = {
-            name: values.filter(pl.Series(rows)).drop_nulls().to_numpy()
-            for name, rows in disparity.sides.items()
-        }
-        return "; ".join(
-            f"{name}: mean {one.mean():.3g}" for name, one in means.items() if len(one)
-        )
-    # Of yes and no the share of yes is said, whichever is more frequent.
-    shown = next((one for one in shares if one["value"] == "yes"), next(iter(shares), None))
-    if shown is None:
+        means = list[str]()
+        for name, rows in disparity.sides.items():
+            cells = values.filter(pl.Series(rows)).drop_nulls().to_numpy()
+            if len(cells):
+                means.append(f"{name}: mean {cells.mean():.3g}")
+        return "; ".join(means)
+    # Of yes and no, the text has the share of yes, whichever is more frequent.
+    stated_row = next((row for row in shares if row["value"] == "yes"), next(iter(shares), None))
+    if stated_row is None:
         return ""
-    value = "" if shown["value"] == "yes" else f" {shown['value']}"
+    value = "" if stated_row["value"] == "yes" else f" {stated_row['value']}"
     keys = zip(disparity.sides, ("share", "others_share"), strict=True)
-    return "; ".join(f"{name}: {100 * shown[key]:.1f} %{value}" for name, key in keys)
+    return "; ".join(f"{name}: {100 * stated_row[key]:.1f} %{value}" for name, key in keys)
 
 
 def write_ranking(run: Path, ranking: Ranking) -> None:
-    """Write a ranking into the labels of a run, in place of an earlier one of the same finding."""
-    keep_labels(run, lambda: _merged_files(run, ranking))
+    """Write a ranking into the labels of a run; replace that finding's earlier one."""
+    keep_labels(run, lambda: _merge_files(run, ranking))
 
 
-def _merged_files(run: Path, ranking: Ranking) -> dict[str, bytes]:
-    """Return the files of all rankings, causes and meanings, with those of a new ranking."""
+def _merge_files(run: Path, ranking: Ranking) -> dict[str, bytes]:
+    """Return the files of all rankings, causes and meanings, with a new ranking."""
     facts = ranking.facts
-    own = ranking.table.with_columns(
-        details=pl.Series([json.dumps(ranking.candidates.details.get(one, []))
-                           for one in ranking.table["cause"]]),
+    details = ranking.candidates.details
+    table = ranking.table.with_columns(
+        details=pl.Series([json.dumps(details.get(cause, [])) for cause in ranking.table["cause"]]),
         shows=pl.lit(ranking.disparity.shows),
         **{name: pl.lit(text) for name, text in facts.items()},
     ).select(*_KEYS, pl.exclude(_KEYS))  # fmt: skip
     earlier = read_rankings(run)
     if earlier.height:
         same = pl.all_horizontal(pl.col(name) == text for name, text in facts.items())
-        own = pl.concat([earlier.filter(~same), own], how="diagonal")
+        table = pl.concat([earlier.filter(~same), table], how="diagonal")
     values = ranking.values
     if (path := run / LABELS / VALUES).exists():
-        known_values = pl.DataFrame(read_parquet(path))
+        earlier_values = pl.DataFrame(read_parquet(path))
         new = {*values.columns} - {"image_id"}
-        values = values.join(known_values.drop(new, strict=False), on="image_id", how="left")
-    files = {FILE: own, VALUES: values.with_columns(pl.exclude("image_id").cast(pl.Categorical))}
+        values = values.join(earlier_values.drop(new, strict=False), on="image_id", how="left")
+    files = {FILE: table, VALUES: values.with_columns(pl.exclude("image_id").cast(pl.Categorical))}
     if ranking.candidates.senses.height:
         files[DEFINITIONS] = ranking.candidates.senses
-    return {name: table_bytes(one.to_arrow()) for name, one in files.items()}
+    return {name: table_bytes(frame.to_arrow()) for name, frame in files.items()}
 
 
 def read_definitions(run: Path, subject: str) -> pl.DataFrame:
-    """Return the meanings of a class or concept that `--wordnet` gave; none without."""
+    """Return the WordNet meanings of a class or concept; empty without `--wordnet`."""
     path = run / LABELS / DEFINITIONS
-    return read_kept(path, SENSES, _AGAIN).filter(subject=subject)
+    return read_label_file(path, SENSES, _FIX).filter(subject=subject)
 
 
 def read_rankings(run: Path) -> pl.DataFrame:
-    """Return every ranking of a run; a table without rows if there is none.
+    """Return every ranking of a run; an empty table if there is none.
 
     Raises
     ------
     RunError
         If the file is damaged.
     """
-    return read_kept(run / LABELS / FILE, pl.Schema(dict.fromkeys(_KEYS, pl.String())), _AGAIN)
+    return read_label_file(run / LABELS / FILE, pl.Schema(dict.fromkeys(_KEYS, pl.String())), _FIX)
 
 
 def concreteness(run: Path, finding: Finding, table: Path) -> Estimate:
-    """Correlate the concreteness of classes or concepts with the size of their disparities.
+    """Correlate the concreteness of subjects with the size of their disparities.
 
     Parameters
     ----------
@@ -579,17 +603,17 @@ def concreteness(run: Path, finding: Finding, table: Path) -> Estimate:
     """
     norms = read_table(table, texts=("Word",), numbers=("Conc.M",), role="norms")
     words, means = norms.texts["Word"].str.to_lowercase(), norms.numbers["Conc.M"]
-    known_means = dict(zip(words, means, strict=True))
-    sizes = {
-        one.subject: float(np.ptp([group.value for group in one.by_group]))
-        for one in read(run).findings
-        if one.by_group
-        and one.subject
-        and (one.metric, one.model, one.groups) == (finding.metric, finding.model, finding.groups)
-    }
+    concreteness_of = dict(zip(words, means, strict=True))
+    sizes = dict[str, float]()
+    for other in read(run).findings:
+        same_metric = (other.metric, other.model, other.groups) == (
+            finding.metric, finding.model, finding.groups,
+        )  # fmt: skip
+        if same_metric and other.by_group and other.subject:
+            sizes[other.subject] = float(np.ptp([group.value for group in other.by_group]))
     names = sorted(sizes)
-    x = [known_means.get(name.lower(), np.nan) for name in names]
-    return correlation(x, [sizes[name] for name in names])
+    word_means = [concreteness_of.get(name.lower(), np.nan) for name in names]
+    return correlation(word_means, [sizes[name] for name in names])
 
 
 def as_json(ranking: Ranking) -> dict[str, Json]:
@@ -603,17 +627,18 @@ def as_json(ranking: Ranking) -> dict[str, Json]:
 
 
 def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
-    """Say what is compared, what explains it, and how clusters and concreteness fit."""
-    first, disparity = ranking.table.row(0, named=True), ranking.disparity
-    many = f"n = {first['n']:,}"
+    """Yield sentences on the disparity, its causes, clusters and concreteness."""
+    top_cause, disparity = ranking.table.row(0, named=True), ranking.disparity
+    size_text = f"n = {top_cause['n']:,}"
     yield (
         f"The {disparity.shows}: {disparity.group} minus {disparity.others} is "
-        f"{_interval(first, 'disparity', 'disparity_low', 'disparity_high')}, {many}."
+        f"{_format_interval(top_cause, 'disparity', 'disparity_low', 'disparity_high')}, "
+        f"{size_text}."
     )
-    found = ranking.table.filter("explains")["cause"].to_list()
-    if found:
-        yield f"Explained by: {', '.join(found)}."
-    elif first["disparity_low"] <= 0.0 <= first["disparity_high"]:
+    explaining = ranking.table.filter("explains")["cause"].to_list()
+    if explaining:
+        yield f"Explained by: {', '.join(explaining)}."
+    elif top_cause["disparity_low"] <= 0.0 <= top_cause["disparity_high"]:
         yield "The interval holds 0: there may be no difference to explain."
     else:
         yield "None of these causes explains it."
@@ -623,9 +648,10 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
                 f"The shares of {cause} are those of the model: nobody has labelled the medium. "
                 "To do: `equipoise label` with --question medium."
             )
-    one = ranking.candidates.clusters
-    if one is not None and one.p_value is not None:
-        yield f"Groups over clusters: Cramér's V {number(one.value)}, p = {number(one.p_value)}."
+    clusters = ranking.candidates.clusters
+    if clusters is not None and clusters.p_value is not None:
+        value, p_value = number(clusters.value), number(clusters.p_value)
+        yield f"Groups over clusters: Cramér's V {value}, p = {p_value}."
     if norms is not None:
         low, high = norms.interval().low, norms.interval().high
         yield (
@@ -634,17 +660,17 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
         )
 
 
-def _interval(row: Mapping[str, float], value: str, low: str, high: str) -> str:
+def _format_interval(row: Mapping[str, float], value: str, low: str, high: str) -> str:
     return f"{number(row[value])} {interval(row[low], row[high])}".removesuffix(" –")
 
 
 def rows(ranking: Ranking) -> list[dict[str, str]]:
-    """Return the rows that people read."""
+    """Return the rows of the table on the terminal."""
     return [
         {
             "cause": row["cause"],
             "how": row["how"],
-            "explained": _interval(row, "explained", "low", "high"),
+            "explained": _format_interval(row, "explained", "low", "high"),
             "chance": interval(row["chance_low"], row["chance_high"]),
             "without": number(row["without"]),
             "explains": "yes" if row["explains"] else row["reason"] or "no",

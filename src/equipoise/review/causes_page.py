@@ -1,4 +1,4 @@
-"""Pages of `equipoise review` on causes: what was found, the codes counted, and the form."""
+"""Pages of `equipoise review` on causes: rankings, counts of codes, the form."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from http import HTTPStatus
+from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
@@ -31,7 +32,7 @@ from equipoise.review.examples import HIDE, VALUES, Examples
 from equipoise.review.labellers import name_problem
 from equipoise.review.labels import add_labels, read_labels
 from equipoise.review.questions import QUESTIONS, UNSURE
-from equipoise.review.requests import whole_number
+from equipoise.review.requests import parse_whole_number
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -41,7 +42,7 @@ MEDIUM = "medium"
 # Bytes beyond which it's no answer of the form.
 _MOST_BYTES = 20_000
 # Images of each value of a cause.
-_SHOWN = 4
+_EXAMPLES = 4
 
 
 @record
@@ -53,11 +54,11 @@ class CausesPages:
     examples : Examples
     findings : sequence of Finding
     codes : tuple of str
-        Codes of the user's own, beside those of `CODES`.
+        The user's codes, in addition to `CODES`.
     render : callable
         Returns the page of a template.
     refuse : callable
-        Returns the answer to what is no request of these pages.
+        Returns the response to an invalid request.
     """
 
     examples: Examples
@@ -71,29 +72,31 @@ class CausesPages:
         """One finding for each class or concept, sorted by name."""
         kind = self.examples.result.manifest.resolved.get("audit")
         findings = self.findings if kind in ("predictions", "concepts") else ()
-        first = {one.subject: one for one in reversed(findings) if one.subject}
-        return [first[name] for name in sorted(first)]
+        by_subject = {finding.subject: finding for finding in reversed(findings) if finding.subject}
+        return [by_subject[name] for name in sorted(by_subject)]
 
     @cached_property
-    def every_code(self) -> dict[str, str]:
+    def all_codes(self) -> dict[str, str]:
         """Codes of the form with their remedies."""
         return {**CODES, **dict.fromkeys(self.codes, OWN_REMEDY)}
 
-    def overview(self, request: Request) -> Response:
-        """Show codes counted over all classes and concepts, and what causes explain."""
+    def show_overview(self, request: Request) -> Response:
+        """Show code counts over all classes and concepts, and ranked causes."""
         labels = read_labels(self.examples.run)
         rankings = read_rankings(self.examples.run)
-        counts = [(one.subject, [*self._counts(labels, one)]) for one in self.subjects]
-        totals = total_counts(one for _, own in counts for one in own)
-        coded = {name: _coded(own) for name, own in counts}
-        whole = next((one for one in self.findings if not one.subject), None)
+        counts = [
+            (finding.subject, [*self._count_codes(labels, finding)]) for finding in self.subjects
+        ]
+        totals = total_counts(chain.from_iterable(code_counts for _, code_counts in counts))
+        coded = {name: _count_coded(code_counts) for name, code_counts in counts}
+        overall = next((finding for finding in self.findings if not finding.subject), None)
         return self.render(
-            "causes", subjects=[one.subject for one in self.subjects], coded=coded, totals=totals,
-            rankings=self._by_finding(rankings), examples=whole and self._examples(whole),
-            **_blurred(request),
+            "causes", subjects=[name for name, _ in counts], coded=coded, totals=totals,
+            rankings=self._group_rankings(rankings),
+            examples=overall and self._find_examples(overall), **_read_hidden(request),
         )  # fmt: skip
 
-    def subject(self, request: Request) -> Response:
+    def show_subject(self, request: Request) -> Response:
         """Show the codes and causes of a class or concept."""
         place = request.path_params["place"]
         if place >= len(self.subjects):
@@ -102,49 +105,53 @@ class CausesPages:
         rankings = read_rankings(self.examples.run)
         if rankings.height:
             rankings = rankings.filter(subject=finding.subject)
-        counts = [*self._counts(read_labels(self.examples.run), finding)]
+        counts = [*self._count_codes(read_labels(self.examples.run), finding)]
         return self.render(
             "cause", subject=finding.subject, place=place, counts=counts,
-            rankings=self._by_finding(rankings), examples=self._examples(finding),
+            rankings=self._group_rankings(rankings), examples=self._find_examples(finding),
             senses=read_definitions(self.examples.run, finding.subject).to_dicts(),
-            **_blurred(request),
+            **_read_hidden(request),
         )  # fmt: skip
 
-    def form(self, request: Request) -> Response:
-        """Ask for the codes of the next image, or of one that is named."""
-        place, asked = request.path_params["place"], request.query_params
-        coder = asked.get("coder", "").strip()
+    def show_form(self, request: Request) -> Response:
+        """Ask for the codes of the next image, or of the one in the address."""
+        place, query = request.path_params["place"], request.query_params
+        coder = query.get("coder", "").strip()
         if place >= len(self.subjects):
             return self.refuse()
         if coder and (problem := name_problem(coder)):
             return self._refuse_name(place, problem)
         finding = self.subjects[place]
-        places, labels = self._places(finding), read_labels(self.examples.run)
-        own = labels.filter(question=question_of(finding.subject), labeller=coder)
-        done = dict(own.select("image_id", "answer").iter_rows())
+        places, labels = self._find_places(finding), read_labels(self.examples.run)
+        coder_labels = labels.filter(question=question_of(finding.subject), labeller=coder)
+        answers = dict(coder_labels.select("image_id", "answer").iter_rows())
         ids = self.examples.image_ids[places].to_list()
-        left = [one for one, name in zip(places, ids, strict=True) if name not in done]
-        named = asked.get("image", "")
-        if named and named not in map(str, places):
+        uncoded = [
+            image_place
+            for image_place, name in zip(places, ids, strict=True)
+            if name not in answers
+        ]
+        chosen_image = query.get("image", "")
+        if chosen_image and chosen_image not in map(str, places):
             return self.refuse()
-        image = int(named) if named else next(iter(left), None)
+        image = int(chosen_image) if chosen_image else next(iter(uncoded), None)
         name = None if image is None else self.examples.image_ids[image]
-        at = 0 if image is None else places.index(image)
+        position = 0 if image is None else places.index(image)
         return self.render(
             "code", subject=finding.subject, place=place, coder=coder, image=image,
-            codes=self.every_code, given=codes_in(done[name]) if name in done else [],
-            media=[one for one in QUESTIONS[MEDIUM].answers if one != UNSURE],
-            coded=len(ids) - len(left), many=len(ids), unsure=UNSURE,
-            before=places[at - 1] if at else None,
+            codes=self.all_codes, given_codes=codes_in(answers[name]) if name in answers else [],
+            media=[medium for medium in QUESTIONS[MEDIUM].answers if medium != UNSURE],
+            coded=len(ids) - len(uncoded), n_images=len(ids), unsure=UNSURE,
+            before=places[position - 1] if position else None,
         )  # fmt: skip
 
     async def save(self, request: Request) -> Response:
-        """Keep the codes of an image, and go on to the next."""
+        """Save the codes of an image, and redirect to the next."""
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import RedirectResponse
 
         place = request.path_params["place"]
-        size = whole_number(request.headers.get("content-length", ""))
+        size = parse_whole_number(request.headers.get("content-length", ""))
         if place >= len(self.subjects) or size is None or not 0 <= size <= _MOST_BYTES:
             return self.refuse()
         try:
@@ -154,93 +161,93 @@ class CausesPages:
         coder = answer.get("coder", [""])[0].strip()
         if problem := name_problem(coder):
             return self._refuse_name(place, problem)
-        if not await run_in_threadpool(self._keep, self.subjects[place], coder, answer):
+        if not await run_in_threadpool(self._store, self.subjects[place], coder, answer):
             return self.refuse()
         address = f"/code/{place}?{urlencode({'coder': coder})}"
         return RedirectResponse(address, HTTPStatus.SEE_OTHER)
 
-    def _keep(self, finding: Finding, coder: str, answer: dict[str, list[str]]) -> bool:
-        """Write an answer of the form to the disk; return whether it was one."""
+    def _store(self, finding: Finding, coder: str, answer: dict[str, list[str]]) -> bool:
+        """Write an answer of the form to the disk; return whether it was valid."""
         image, medium = answer.get("image", [""])[0], answer.get(MEDIUM, [""])[0]
         codes = answer.get("code", [])
-        known = {*map(str, self._places(finding))}
-        right = image in known and {*codes} <= {*self.every_code}
-        if not right or medium not in ("", *QUESTIONS[MEDIUM].answers):
+        choices = {*map(str, self._find_places(finding))}
+        valid = image in choices and {*codes} <= {*self.all_codes}
+        if not valid or medium not in ("", *QUESTIONS[MEDIUM].answers):
             return False
         name = str(self.examples.image_ids[int(image)])
-        given = [one for one in self.every_code if one in codes]
-        new = [answered(name, question_of(finding.subject), answer_of(given), coder)]
+        chosen = [code for code in self.all_codes if code in codes]
+        new = [answered(name, question_of(finding.subject), answer_of(chosen), coder)]
         if medium:
             new.append(answered(name, MEDIUM, medium, coder))
         add_labels(self.examples.run, *new)
         return True
 
     def _refuse_name(self, place: int, problem: str) -> Response:
-        """Say why a name is refused."""
+        """Show why a name is refused."""
         return self.render(
             "problem", status=HTTPStatus.FORBIDDEN, problem="This name can't be used",
             reason=f"Expected: {problem}.", back=f"/code/{place}",
         )  # fmt: skip
 
-    def _places(self, finding: Finding) -> list[int]:
+    def _find_places(self, finding: Finding) -> list[int]:
         """Return the images with the label of a finding, in the run's random order."""
         rows = self.examples.rows(finding.model, finding.subject)
         places = rows.filter(pl.col("outcome").is_in(LABELLED))["place"].unique(maintain_order=True)
         order = self.examples.images["order"][places]
-        found: list[int] = places.gather(order.arg_sort()).to_list()
-        return found
+        ordered: list[int] = places.gather(order.arg_sort()).to_list()
+        return ordered
 
-    def _examples(self, finding: Finding) -> dict[tuple[str, str], list[int]]:
+    def _find_examples(self, finding: Finding) -> dict[tuple[str, str], list[int]]:
         """Return the first images of each value of a cause, in the run's random order."""
         if not (path := self.examples.run / LABELS / VALUES).is_file():
             return {}
         table = pl.read_parquet(path)
-        places = pl.DataFrame({"place": self._places(finding)}, {"place": pl.UInt32})
+        places = pl.DataFrame({"place": self._find_places(finding)}, {"place": pl.UInt32})
         ids = self.examples.image_ids[places["place"]]
-        own = places.with_columns(image_id=ids).join(
+        value_table = places.with_columns(image_id=ids).join(
             table, on="image_id", how="left", maintain_order="left"
         )
-        return {
-            (name, str(value)): shown
-            for name in table.columns
-            if name != "image_id"
-            for value, shown in own.group_by(name).agg(pl.col("place").head(_SHOWN)).iter_rows()
-        }
+        examples = dict[tuple[str, str], list[int]]()
+        for name in table.drop("image_id").columns:
+            first_places = value_table.group_by(name).agg(pl.col("place").head(_EXAMPLES))
+            for value, image_places in first_places.iter_rows():
+                examples[name, str(value)] = image_places
+        return examples
 
-    def _counts(self, labels: pl.DataFrame, finding: Finding) -> list[CodeCount]:
-        own = labels.filter(question=question_of(finding.subject))
-        if not own.height:
+    def _count_codes(self, labels: pl.DataFrame, finding: Finding) -> list[CodeCount]:
+        subject_labels = labels.filter(question=question_of(finding.subject))
+        if not subject_labels.height:
             return []
         names = self.examples.group_names(finding.groups)
         groups = self.examples.image_ids.to_frame().with_columns(group=names)
         return [*count_codes(labels, finding.subject, groups)]
 
-    def _by_finding(
+    def _group_rankings(
         self, rankings: pl.DataFrame
     ) -> list[tuple[str, list[dict[str, Cell]], int | None]]:
-        """Return rankings, each with the finding that it is of and its place."""
-        found: dict[tuple[str, ...], list[dict[str, Cell]]] = {}
+        """Return rankings by finding, with each finding's place."""
+        by_finding: dict[tuple[str, ...], list[dict[str, Cell]]] = {}
         for row in rankings.to_dicts():
             names = ("model", "metric", "subject", "groups", "shows", "group")
             row["details"] = json.loads(row.get("details") or "[]")
-            found.setdefault(tuple(str(row[name]) for name in names), []).append(row)
+            by_finding.setdefault(tuple(str(row[name]) for name in names), []).append(row)
         places: dict[tuple[str, ...], int] = {
-            (one.model, one.metric, one.subject, one.groups): place
-            for place, one in reversed([*enumerate(self.findings)])
+            (finding.model, finding.metric, finding.subject, finding.groups): place
+            for place, finding in reversed([*enumerate(self.findings)])
         }
         return [
             (f"{key[0]}: {key[4]}, {key[5]} minus the others", rows, places.get(key[:4]))
-            for key, rows in found.items()
+            for key, rows in by_finding.items()
         ]
 
 
-def _coded(counts: Sequence[CodeCount]) -> int:
-    """Return how many images were coded."""
-    return sum({one.group: one.coded for one in counts}.values())
+def _count_coded(counts: Sequence[CodeCount]) -> int:
+    """Return the number of coded images."""
+    return sum({count.group: count.coded for count in counts}.values())
 
 
-def _blurred(request: Request) -> Fields:
-    """Return what is blurred in images, and what could be."""
-    asked = request.query_params.get("hide", "")
-    known = {name: title for name, title in HIDE.items() if name != "outside"}
-    return {"hide": asked if asked in known else "", "hidden": known}
+def _read_hidden(request: Request) -> Fields:
+    """Return the blurred area of images, and the choices."""
+    hide = request.query_params.get("hide", "")
+    choices = {name: title for name, title in HIDE.items() if name != "outside"}
+    return {"hide": hide if hide in choices else "", "hidden": choices}

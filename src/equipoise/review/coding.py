@@ -1,4 +1,4 @@
-"""Codes that people give to images: why a model may fail on them, and what helps."""
+"""Codes that people assign to images: reasons for failures, and remedies."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _JOIN = " + "
 
 
 def check_codes(codes: Sequence[str]) -> tuple[str, ...]:
-    """Return codes of the user's own.
+    """Return the user's own codes, checked.
 
     Raises
     ------
     ConfigError
-        If one repeats, is empty, or can't be told from several.
+        If a code repeats, is empty, or reads like several codes.
     """
     for place, code in enumerate(codes):
         if not code.strip() or code in (*CODES, NONE, *codes[:place]) or _JOIN in code:
@@ -49,7 +49,7 @@ def check_codes(codes: Sequence[str]) -> tuple[str, ...]:
 
 
 def question_of(subject: str) -> str:
-    """Return the question under which the codes of a class or concept are kept."""
+    """Return the question that stores the codes of a class or concept."""
     return f"{_QUESTION}{subject}"
 
 
@@ -69,7 +69,7 @@ def codes_in(answer: str) -> list[str]:
 
 
 def answered(image_id: str, question: str, answer: str, labeller: str) -> pl.DataFrame:
-    """Return one answer as a table of labels, given now."""
+    """Return one answer as a table of labels with the current time."""
     now = datetime.now(UTC)
     row = dict(zip(SCHEMA, (image_id, question, answer, labeller, now), strict=True))
     return pl.DataFrame([row], schema=SCHEMA)
@@ -90,13 +90,13 @@ def code_table(labels: pl.DataFrame, subject: str) -> pl.DataFrame:
         `image_id`, and a boolean column for each code: an image has the codes that more than half
         of its coders gave.
     """
-    own = labels.filter(question=question_of(subject))
-    given = own.select(
+    answers = labels.filter(question=question_of(subject))
+    coded = answers.select(
         "image_id", codes=pl.col("answer").map_elements(codes_in, pl.List(pl.String))
     )
-    names = dict.fromkeys((*CODES, *sorted({*given["codes"].explode().drop_nulls()})))
+    names = dict.fromkeys((*CODES, *sorted({*coded["codes"].explode().drop_nulls()})))
     return (
-        given.group_by("image_id")
+        coded.group_by("image_id")
         .agg((pl.col("codes").list.contains(name).mean() > 0.5).alias(name) for name in names)
         .sort("image_id")
     )
@@ -104,7 +104,7 @@ def code_table(labels: pl.DataFrame, subject: str) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class CodeCount:
-    """How often a code was given to the images of a group.
+    """Count and share of a group's images with a code.
 
     Attributes
     ----------
@@ -160,8 +160,8 @@ def count_codes(
 def total_counts(counts: Iterable[CodeCount]) -> list[CodeCount]:
     """Add the counts of several classes or concepts."""
     totals: dict[tuple[str, str], list[int]] = {}
-    for one in counts:
-        total = totals.setdefault((one.code, one.group), [0, 0])
-        total[0] += one.images
-        total[1] += one.coded
+    for count in counts:
+        total = totals.setdefault((count.code, count.group), [0, 0])
+        total[0] += count.images
+        total[1] += count.coded
     return [CodeCount.of(*names, *total) for names, total in totals.items()]

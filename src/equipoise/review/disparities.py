@@ -22,7 +22,7 @@ from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
 from equipoise.report.words import ranked
-from equipoise.review.labels import by_id
+from equipoise.review.labels import look_up_values
 from equipoise.review.sampling import RunImages, load_images
 
 
@@ -40,7 +40,7 @@ class Disparity:
     outcome : ndarray, shape (n,)
         NaN for images that the finding isn't about.
     shows : str
-        What the mean of the outcome is.
+        Name of the mean of the outcome.
     labels : ndarray of str objects, shape (n,)
         Label of each image, None where unknown; of a concept, the concept or None.
     images : RunImages
@@ -57,10 +57,10 @@ class Disparity:
 
     @property
     def others(self) -> str:
-        """Name of what the group is compared with."""
+        """Name of the other group, or of all others."""
         groups = zip(self.groups.names, self.groups.usable, strict=True)
-        rest = [name for name, large in groups if large and name != self.group]
-        return rest[0] if len(rest) == 1 else OTHERS
+        other_names = [name for name, large in groups if large and name != self.group]
+        return other_names[0] if len(other_names) == 1 else OTHERS
 
     @property
     def about(self) -> Booleans:
@@ -76,7 +76,7 @@ class Disparity:
             self.others: self.about & (large >= 0) & (large != code),
         }
 
-    def again(self, rows: pl.DataFrame, ids: Objects) -> Floats:
+    def compute_outcome(self, rows: pl.DataFrame, ids: Objects) -> Floats:
         """Return the outcome of each image in another run of the model.
 
         Parameters
@@ -87,37 +87,39 @@ class Disparity:
             Images of the run.
         """
         if self.images.config.audit == "concepts":
-            own = rows.filter(pl.col("outcome").is_in(LABELLED), subject=self.finding.subject)
-            score = self.joined(pl.Series(ids[own["place"]]), own["score"])
+            examples = rows.filter(pl.col("outcome").is_in(LABELLED), subject=self.finding.subject)
+            score = self.align(pl.Series(ids[examples["place"]]), examples["score"])
             return score.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        own = rows.filter(pl.col("outcome") != "false alarm")
-        said = self.joined(pl.Series(ids[own["place"]]), own["label"])
-        right = pl.when(pl.col("target") == said).then(pl.lit("right")).otherwise(pl.lit("wrong"))
-        table = self.images.table.with_columns(prediction=said, right=right)
+        examples = rows.filter(pl.col("outcome") != "false alarm")
+        predicted = self.align(pl.Series(ids[examples["place"]]), examples["label"])
+        right = (
+            pl.when(pl.col("target") == predicted).then(pl.lit("right")).otherwise(pl.lit("wrong"))
+        )
+        table = self.images.table.with_columns(prediction=predicted, right=right)
         images = replace(self.images, table=table)
-        return _outcome(images, self.finding.metric, self.finding.subject)[0]
+        return _compute_outcome(images, self.finding.metric, self.finding.subject)[0]
 
-    def joined(self, ids: pl.Series, values: pl.Series) -> pl.Series:
+    def align(self, ids: pl.Series, values: pl.Series) -> pl.Series:
         """Return the value of each image of the run, null where it has none."""
-        return by_id(self.ids.tolist(), ids, values)
+        return look_up_values(self.ids.tolist(), ids, values)
 
 
-def _same(images: RunImages, name: str, subject: str) -> Booleans:
+def _match_class(images: RunImages, name: str, subject: str) -> Booleans:
     return (images.table[name] == subject).fill_null(value=False).to_numpy()
 
 
-def _outcome(images: RunImages, metric: str, subject: str) -> tuple[Floats, str]:
-    """Return the outcome of each image, NaN where the metric isn't about it, and its name."""
+def _compute_outcome(images: RunImages, metric: str, subject: str) -> tuple[Floats, str]:
+    """Return each image's outcome, NaN outside the metric, and its name."""
     if not subject:
         right = (images.table["right"] == "right").to_numpy()
         return np.where(images.table["target"].is_null(), np.nan, right), "accuracy"
-    said, true = (_same(images, name, subject) for name in ("prediction", "target"))
+    predicted, actual = (_match_class(images, name, subject) for name in ("prediction", "target"))
     outcome, about, shows = {
-        "right": (said == true, None, f"accuracy of “{subject}” against all other classes"),
-        "hit": (said, true, f"share of “{subject}” that the model recognises"),
-        "alarm": (said, ~true, f"share of other images that are called “{subject}”"),
-        "said": (said, None, f"share called “{subject}”"),
-        "precise": (true, said, f"share of images called “{subject}” whose label agrees"),
+        "right": (predicted == actual, None, f"accuracy of “{subject}” against all other classes"),
+        "hit": (predicted, actual, f"share of “{subject}” that the model recognises"),
+        "alarm": (predicted, ~actual, f"share of other images that are called “{subject}”"),
+        "selected": (predicted, None, f"share called “{subject}”"),
+        "precise": (actual, predicted, f"share of images called “{subject}” whose label agrees"),
     }[_OUTCOMES[metric]]
     return np.where(True if about is None else about, outcome, np.nan), shows
 
@@ -126,7 +128,7 @@ _OUTCOMES: Mapping[str, str] = {
     "accuracy": "right",
     **dict.fromkeys(("true_positive_rate", "false_negative_rate", "equalized_odds"), "hit"),
     **dict.fromkeys(("false_positive_rate", "true_negative_rate"), "alarm"),
-    **dict.fromkeys(("selection_rate", "demographic_parity"), "said"),
+    **dict.fromkeys(("selection_rate", "demographic_parity"), "selected"),
     "precision": "precise",
 }
 
@@ -140,7 +142,7 @@ def find_disparity(
     groups: str = "",
     group: str = "",
 ) -> Disparity:
-    """Return a finding of a run of predictions or concepts with the outcome of each image.
+    """Return a finding of predictions or concepts with each image's outcome.
 
     Parameters
     ----------
@@ -164,31 +166,29 @@ def find_disparity(
             f"{run}: a run of {kind}; expected one of predictions or concepts, whose images have "
             "outcomes"
         )
-    fitting = [
-        one
-        for one in ranked(result.findings)
-        if _explainable(one, str(kind))
-        and all(
-            wanted in ("", known)
-            for wanted, known in (
-                (metric, one.metric), (subject, one.subject), (model, one.model),
-                (groups, one.groups),
-            )
-        )
-    ]  # fmt: skip
-    if not fitting:
-        able = sorted({one.metric for one in result.findings if _explainable(one, str(kind))})
+    explainable = [
+        finding for finding in ranked(result.findings) if _is_explainable(finding, str(kind))
+    ]
+    options = {"metric": metric, "subject": subject, "model": model, "groups": groups}
+    finding = next((finding for finding in explainable if _matches(finding, options)), None)
+    if finding is None:
+        metrics = sorted({finding.metric for finding in explainable})
         raise ConfigError(
-            f"{run}: no finding fits; expected a metric among {listed(able)} and a subject, model "
-            "and groups of the run. To do: name others with --finding, --subject, --model, --groups"
+            f"{run}: no finding fits; expected a metric among {listed(metrics)} and a subject, "
+            "model and groups of the run. To do: name others with --finding, --subject, --model, "
+            "--groups"
         )
-    finding = fitting[0]
-    found = (_of_predictions if kind == "predictions" else _of_concept)(run, finding)
+    disparity = (_load_predictions if kind == "predictions" else _load_concept)(run, finding)
     alarms = _OUTCOMES.get(finding.metric) == "alarm"
-    return _among(found, group, max if alarms else min)
+    return _choose_group(disparity, group, max if alarms else min)
 
 
-def _explainable(finding: Finding, kind: str) -> bool:
+def _matches(finding: Finding, options: Mapping[str, str]) -> bool:
+    """Return whether a finding has the value of each option that isn't empty."""
+    return all(text in ("", getattr(finding, name)) for name, text in options.items())
+
+
+def _is_explainable(finding: Finding, kind: str) -> bool:
     if not finding.by_group:
         return False
     if kind == "concepts":
@@ -197,37 +197,34 @@ def _explainable(finding: Finding, kind: str) -> bool:
     return metric in _OUTCOMES and (_OUTCOMES[metric] == "right" or bool(finding.subject))
 
 
-def _of_predictions(run: Path, finding: Finding) -> Disparity:
+def _load_predictions(run: Path, finding: Finding) -> Disparity:
     images = load_images(run, model=finding.model, groups=finding.groups)
-    outcome, shows = _outcome(images, finding.metric, finding.subject)
+    outcome, shows = _compute_outcome(images, finding.metric, finding.subject)
     labels: Objects = np.array(images.table["target"].to_list(), dtype=object)
     return Disparity(finding, images.ids, images.groups, "", outcome, shows, labels, images)
 
 
-def _of_concept(run: Path, finding: Finding) -> Disparity:
+def _load_concept(run: Path, finding: Finding) -> Disparity:
     images = load_images(run, model=finding.model, groups=finding.groups, subject=finding.subject)
-    has = images.table["outcome"].is_in(LABELLED).fill_null(value=False).to_numpy()
-    outcome = np.where(has, images.scores[f"score of {finding.model}"], np.nan)
-    labels = np.where(has, finding.subject, None).astype(object)  # type: ignore[call-overload]
+    labelled = images.table["outcome"].is_in(LABELLED).fill_null(value=False).to_numpy()
+    outcome = np.where(labelled, images.scores[f"score of {finding.model}"], np.nan)
+    labels = np.where(labelled, finding.subject, None).astype(object)  # type: ignore[call-overload]
     shows = f"mean score of images labelled “{finding.subject}”"
     return Disparity(finding, images.ids, images.groups, "", outcome, shows, labels, images)
 
 
-def _among(found: Disparity, group: str, worst: Callable[..., str]) -> Disparity:
-    """Return a disparity with the group that is compared: the worst off unless given."""
-    means = {
-        name: float(np.nanmean(found.outcome[found.groups.codes == code]))
-        for code, (name, usable) in enumerate(
-            zip(found.groups.names, found.groups.usable, strict=True)
-        )
-        if usable and not np.isnan(found.outcome[found.groups.codes == code]).all()
-    }
+def _choose_group(disparity: Disparity, group: str, worst: Callable[..., str]) -> Disparity:
+    """Return a disparity with the group to compare; by default the worst off."""
+    finding, groups, means = disparity.finding, disparity.groups, dict[str, float]()
+    for code, (name, usable) in enumerate(zip(groups.names, groups.usable, strict=True)):
+        outcomes = disparity.outcome[groups.codes == code]
+        if usable and not np.isnan(outcomes).all():
+            means[name] = float(np.nanmean(outcomes))
     if len(means) < 2:
         raise ConfigError(
-            f"{found.finding.metric} of “{found.finding.subject}”: fewer than two groups have "
-            "enough images"
+            f"{finding.metric} of “{finding.subject}”: fewer than two groups have enough images"
         )
-    group = group or found.finding.group or worst(means, key=lambda name: means[name])
+    group = group or finding.group or worst(means, key=lambda name: means[name])
     if group not in means:
         raise ConfigError(f"--group {group}: expected one of {', '.join(means)}")
-    return replace(found, group=group)
+    return replace(disparity, group=group)

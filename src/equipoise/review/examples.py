@@ -26,14 +26,14 @@ from equipoise.evidence.examples import (
 )
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
-from equipoise.review.labels import by_id
+from equipoise.review.labels import look_up_values
 
 ALL = "all images"
 """Outcome of every image, and the group of findings that compare none."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownImage:
     """An image on a page.
 
     Attributes
@@ -42,7 +42,7 @@ class Shown:
         Row of the image in the run.
     image_id : str
     caption : str
-        What it is and was taken for.
+        Its label and prediction.
     score : float or None
     """
 
@@ -54,11 +54,11 @@ class Shown:
 
 @dataclass(frozen=True)
 class GroupOfImages:
-    """Images of one group that match, and those of them on this page."""
+    """Matching images of one group: their number, and the images of this page."""
 
     name: str
     total: int
-    images: tuple[Shown, ...]
+    images: tuple[ShownImage, ...]
 
 
 @dataclass(frozen=True)
@@ -80,13 +80,13 @@ class Selection:
     order : str
         "random", "highest score" or "lowest score".
     hide : str
-        What is blurred: "faces", "outside" (all but the boxes), "all", or nothing.
+        Area to blur: "faces", "outside" (all but the boxes), "all", or nothing.
     view : str
-        "crop" to show what is cut out of the image alone.
+        "crop" to show only the crop of the image.
     page : int
         From 0.
     size : int
-        Images per group; as many as fit beside those of other groups unless given.
+        Images per group; by default as many as fit on the page.
     """
 
     outcome: str = ""
@@ -117,7 +117,7 @@ VALUES = "cause_values.parquet"
 # Values of a cause beyond which nobody chooses one.
 _MOST_VALUES = 30
 # Images on a page, and the fewest and other labels of a group that it offers.
-_ON_A_PAGE, _FEWEST, _MOST_LABELS = 48, 8, 300
+_ON_A_PAGE, _LEAST_ON_A_PAGE, _MOST_LABELS = 48, 8, 300
 # Metrics that false alarms decide.
 _OF_FALSE_ALARMS = ("false_positive_rate", "true_negative_rate", "precision")
 ORDERS = ("random", "highest score", "lowest score")
@@ -145,7 +145,7 @@ class Examples:
         Raises
         ------
         RunError
-            If it is no run, or nothing said where its images are.
+            If it is no run, or its images have no paths.
         """
         result = read(run)
         if not (run / FOLDER / IMAGES).is_file():
@@ -177,7 +177,7 @@ class Examples:
 
     @cached_property
     def has_crops(self) -> bool:
-        """Whether the model sees what is cut out of each image."""
+        """Whether the model sees a crop of each image."""
         return bool(self._table.select(pl.col("left").is_not_null().any()).collect().item())
 
     @cached_property
@@ -189,8 +189,8 @@ class Examples:
         """Return the boxes of a label in an image: left, top, right and bottom in pixels."""
         if not self.has_boxes:
             return []
-        mine = (pl.col("place") == place) & (pl.col("label").cast(pl.String) == label)
-        table = pl.scan_parquet(self.run / FOLDER / BOXES).filter(mine).select(CORNERS)
+        of_label = (pl.col("place") == place) & (pl.col("label").cast(pl.String) == label)
+        table = pl.scan_parquet(self.run / FOLDER / BOXES).filter(of_label).select(CORNERS)
         return table.collect().rows()
 
     @property
@@ -200,21 +200,21 @@ class Examples:
 
     @property
     def has_file(self) -> pl.Series:
-        """Whether the run says where each image is."""
+        """Whether the run has a path of each image."""
         return self._table.select(pl.col("file").is_not_null()).collect()["file"]
 
     @property
     def choices(self) -> list[str]:
-        """Attributes of the groups, joined by " × "; all images where the run has no groups."""
-        return [one.removeprefix(GROUPS) for one in self.images.columns[1:]] or [ALL]
+        """Attributes of the groups, joined by " × "; `ALL` without groups."""
+        return [column.removeprefix(GROUPS) for column in self.images.columns[1:]] or [ALL]
 
     def grouped(self, groups: str) -> Groups:
         """Return the group of each image, with the smallest size that the run compares."""
-        least = pl.read_parquet_metadata(self.run / FOLDER / IMAGES).get(LEAST, "1")
-        return Groups.of({groups: self.group_names(groups).to_numpy()}, min_size=int(least))
+        min_size = pl.read_parquet_metadata(self.run / FOLDER / IMAGES).get(LEAST, "1")
+        return Groups.of({groups: self.group_names(groups).to_numpy()}, min_size=int(min_size))
 
     def group_names(self, groups: str) -> pl.Series:
-        """Return the group of each image; one of all images where the run has no such groups."""
+        """Return the group of each image; `ALL` where the run lacks these groups."""
         column = f"{GROUPS}{groups}"
         if column in self.images.columns:
             return self.images[column]
@@ -232,18 +232,18 @@ class Examples:
                 outcome=pl.lit(ALL, pl.Categorical), score=pl.lit(None, pl.Float32), **columns
             )
         table = pl.scan_parquet(path)
-        own = table.filter(pl.col("subject") == subject).collect()
-        return own if own.height else table.collect()
+        examples = table.filter(pl.col("subject") == subject).collect()
+        return examples if examples.height else table.collect()
 
     def outcomes(self, finding: Finding) -> dict[str, int]:
-        """Return the outcomes of a finding's images with their numbers, the most telling first."""
+        """Return the number of images by outcome, the outcomes most at issue first."""
         counts = self.rows(finding.model, finding.subject)["outcome"].value_counts()
         alarms = finding.metric in _OF_FALSE_ALARMS
         guided = self._guidance.get((finding.model, finding.version), [])
-        first = [*guided, *(WRONG if alarms else WRONG[::-1]), "rejected"]
-        found = {str(name): int(many) for name, many in counts.iter_rows()}
-        order = {name: place for place, name in enumerate([*first, *sorted(found)][::-1])}
-        return dict(sorted(found.items(), key=lambda one: -order[one[0]]))
+        ordered = [*guided, *(WRONG if alarms else WRONG[::-1]), "rejected"]
+        totals = {str(name): int(total) for name, total in counts.iter_rows()}
+        order = {name: place for place, name in enumerate([*ordered, *sorted(totals)][::-1])}
+        return dict(sorted(totals.items(), key=lambda entry: -order[entry[0]]))
 
     @cached_property
     def _guidance(self) -> dict[tuple[str, str], list[str]]:
@@ -264,21 +264,23 @@ class Examples:
         return [name for name in names if name != finding.subject]
 
     def causes(self) -> list[str]:
-        """Return the causes that were tried with their values, such as "medium: painting"."""
+        """Return the values of the causes, such as "medium: painting"."""
         path = self.run / LABELS / VALUES
         if not path.is_file():
             return []
-        table, found = pl.read_parquet(path).drop("image_id"), list[str]()
+        table, choices = pl.read_parquet(path).drop("image_id"), list[str]()
         for column in table:
             values = sorted(map(str, column.drop_nulls().unique().to_list()))
             if len(values) <= _MOST_VALUES:
-                found += [f"{column.name}: {value}" for value in values]
-        return found
+                choices += [f"{column.name}: {value}" for value in values]
+        return choices
 
-    def _having(self, cause: str) -> pl.Series:
+    def _has_cause(self, cause: str) -> pl.Series:
         """Return whether each image has the value of a cause."""
         table = pl.read_parquet(self.run / LABELS / VALUES)
-        return by_id(self.image_ids, table["image_id"], table.select(_is(table, cause)).to_series())
+        return look_up_values(
+            self.image_ids, table["image_id"], table.select(_match_cause(table, cause)).to_series()
+        )
 
     def groups(self, finding: Finding) -> list[str]:
         """Return the names of the groups that a finding compares."""
@@ -286,7 +288,7 @@ class Examples:
             return [ALL]
         if finding.group:
             return [finding.group, OTHERS]
-        return [one.group for one in finding.by_group] or [ALL]
+        return [group.group for group in finding.by_group] or [ALL]
 
     def select(self, finding: Finding, selection: Selection) -> Iterator[GroupOfImages]:
         """Yield the images of each group side by side.
@@ -305,43 +307,51 @@ class Examples:
         if selection.high is not None:
             rows = rows.filter(pl.col("score") <= selection.high)
         if selection.cause:
-            rows = rows.filter(self._having(selection.cause)[rows["place"]])
+            rows = rows.filter(self._has_cause(selection.cause)[rows["place"]])
         groups = self.groups(finding)
         names = self.group_names("" if groups == [ALL] else finding.groups)
         places = rows["place"]
         rows = rows.with_columns(order=self.images["order"][places], group=names[places])
-        by = {"random": "order", "highest score": "score", "lowest score": "score"}
+        sort_columns = {"random": "order", "highest score": "score", "lowest score": "score"}
+        descending = [selection.order == "highest score", False]
         rows = rows.sort(
-            by[selection.order], "order", descending=[selection.order == "highest score", False],
-            nulls_last=True,
-        )  # fmt: skip
+            sort_columns[selection.order], "order", descending=descending, nulls_last=True
+        )
         start = selection.page * self.size(finding, selection)
         for name in groups:
             if selection.group not in ("", name):
                 continue
-            mine = pl.col("group") != finding.group if name == OTHERS else pl.col("group") == name
-            own = rows.filter(mine)
-            shown = own.slice(start, self.size(finding, selection)).with_columns(TEXTS)
-            yield GroupOfImages(name, own.height, self._shown(shown, finding.subject))
+            in_group = (
+                pl.col("group") != finding.group if name == OTHERS else pl.col("group") == name
+            )
+            matching = rows.filter(in_group)
+            page_rows = matching.slice(start, self.size(finding, selection)).with_columns(TEXTS)
+            yield GroupOfImages(
+                name, matching.height, self._describe_images(page_rows, finding.subject)
+            )
 
     def size(self, finding: Finding, selection: Selection) -> int:
         """Return how many images of each group a page has."""
         columns = 1 if selection.group else len(self.groups(finding))
-        return selection.size or max(_FEWEST, _ON_A_PAGE // columns)
+        return selection.size or max(_LEAST_ON_A_PAGE, _ON_A_PAGE // columns)
 
-    def _shown(self, rows: pl.DataFrame, subject: str) -> tuple[Shown, ...]:
+    def _describe_images(self, rows: pl.DataFrame, subject: str) -> tuple[ShownImage, ...]:
         # Ids of a million images stay where they are.
         places = rows["place"].unique().sort().to_list()
         ids = dict(zip(places, read_pictures(self.run, places).ids, strict=True))
         # The heading names the subject already.
-        known = pl.col("subject") == subject
-        captions = rows.select(pl.when(known).then(_OTHER_LABEL).otherwise(CAPTION).fill_null(""))
-        own = zip(*rows.select("place", "score"), captions.to_series(), strict=True)
-        return tuple(Shown(place, ids[place], caption, score) for place, score, caption in own)
+        is_subject = pl.col("subject") == subject
+        captions = rows.select(
+            pl.when(is_subject).then(_OTHER_LABEL).otherwise(CAPTION).fill_null("")
+        )
+        entries = zip(*rows.select("place", "score"), captions.to_series(), strict=True)
+        return tuple(
+            ShownImage(place, ids[place], caption, score) for place, score, caption in entries
+        )
 
 
-def _is(table: pl.DataFrame, cause: str) -> pl.Expr:
-    """Return whether an image has a value: names of causes and values may have colons."""
+def _match_cause(table: pl.DataFrame, cause: str) -> pl.Expr:
+    """Return whether an image has a cause's value; both may hold colons."""
     fits = [
         pl.col(name).cast(pl.String) == cause.removeprefix(f"{name}: ")
         for name in table.columns

@@ -1,4 +1,4 @@
-"""Names of labellers: which are refused, because they mislead or overrule others."""
+"""Names of labellers, and checks that they don't mislead or overrule."""
 
 import unicodedata
 
@@ -12,7 +12,7 @@ _GARBLED = "\ufffd"
 
 
 def name_problem(name: str, *, settles: bool = False) -> str:
-    """Return what is expected of a labeller's name that this one is not; empty for a good name.
+    """Return the expectation that a labeller's name fails; empty if it is valid.
 
     Parameters
     ----------
@@ -20,14 +20,14 @@ def name_problem(name: str, *, settles: bool = False) -> str:
     settles : bool
         Whether the name that settles disagreements is allowed.
     """
-    plain = name.translate(dict.fromkeys(map(ord, _JOINERS)))
-    if not plain.strip():
+    visible_name = name.translate(dict.fromkeys(map(ord, _JOINERS)))
+    if not visible_name.strip():
         return "a name"
     if len(name) > LONGEST_NAME:
         return f"a name of at most {LONGEST_NAME} characters"
     if visible(name) != name or _GARBLED in name:
         return "a name without control, invisible or broken characters"
-    if unicodedata.normalize("NFKC", plain).strip().casefold() == SETTLED and not (
+    if unicodedata.normalize("NFKC", visible_name).strip().casefold() == SETTLED and not (
         settles and name == SETTLED
     ):
         return f"a name other than {SETTLED!r}, which overrules all others"

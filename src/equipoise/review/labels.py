@@ -1,4 +1,4 @@
-"""Labels of people as they live in a run: read, merged, written, exported."""
+"""Human labels of a run: read, merged, written, exported."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
@@ -18,12 +18,12 @@ SCHEMA = pl.Schema({
     "image_id": pl.String(), "question": pl.String(), "answer": pl.String(),
     "labeller": pl.String(), "at": pl.Datetime("ms", "UTC"),
 })  # fmt: skip
-_OWN = ["image_id", "question", "labeller"]
+_KEY = ["image_id", "question", "labeller"]
 _FIELDS = ("question", "answer", "labeller", "at")
 
 
 def key_of(image_id: str) -> str:
-    """Return the name that labellers' pages and answers have for an image: it tells nothing."""
+    """Return the anonymous name of an image on labellers' pages and in answers."""
     return blake2b(image_id.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -35,11 +35,11 @@ def read_labels(run: Path) -> pl.DataFrame:
     RunError
         If the file is damaged.
     """
-    return read_kept(run / LABELS / FILE, SCHEMA, "read the answers in again")
+    return read_label_file(run / LABELS / FILE, SCHEMA, "read the answers in again")
 
 
-def read_kept(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
-    """Return a table that lies beside the labels of a run; without rows where there is none."""
+def read_label_file(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
+    """Return a table from the folder of labels; an empty table without the file."""
     if not path.exists():
         return pl.DataFrame(schema=schema)
     try:
@@ -48,15 +48,15 @@ def read_kept(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
         raise RunError(f"{path}: cannot be read: {error}. To do: {fix}") from error
 
 
-def by_id(ids: Iterable[str], known: pl.Series, values: pl.Series) -> pl.Series:
-    """Return the value of each id; null where it has none, the first where it has several."""
-    own = pl.DataFrame({"id": ids}, {"id": pl.String})
-    table = pl.DataFrame({"id": known, "value": values}).unique("id", keep="first")
-    return own.join(table, on="id", how="left", maintain_order="left")["value"]
+def look_up_values(ids: Iterable[str], keys: pl.Series, values: pl.Series) -> pl.Series:
+    """Return the first value of each id; null for an id without a value."""
+    id_table = pl.DataFrame({"id": ids}, {"id": pl.String})
+    table = pl.DataFrame({"id": keys, "value": values}).unique("id", keep="first")
+    return id_table.join(table, on="id", how="left", maintain_order="left")["value"]
 
 
 def add_labels(run: Path, *tables: pl.DataFrame) -> None:
-    """Merge labels into those of a run; they are on the disk when this returns.
+    """Merge labels into a run; they are on the disk when this returns.
 
     Raises
     ------
@@ -70,9 +70,9 @@ def add_labels(run: Path, *tables: pl.DataFrame) -> None:
 
 def merge_labels(*tables: pl.DataFrame) -> pl.DataFrame:
     """Merge labels: of an image, question and labeller the latest answer stays."""
-    merged = pl.concat([one.select(*SCHEMA).cast(SCHEMA) for one in tables])
-    ordered = merged.sort(*_OWN, "at", "answer", nulls_last=False)
-    return ordered.unique(_OWN, keep="last", maintain_order=True)
+    merged = pl.concat([table.select(*SCHEMA).cast(SCHEMA) for table in tables])
+    ordered = merged.sort(*_KEY, "at", "answer", nulls_last=False)
+    return ordered.unique(_KEY, keep="last", maintain_order=True)
 
 
 def read_answers(
@@ -82,7 +82,7 @@ def read_answers(
     *,
     settles: bool = False,
 ) -> pl.DataFrame:
-    """Read files of answers: JSON or CSV of a labelling page, or an export of another run.
+    """Read answers: JSON or CSV of a labelling page, or another run's export.
 
     Parameters
     ----------
@@ -98,18 +98,18 @@ def read_answers(
     ------
     DataError
         If a file can't be read, or a row has an unknown image, an unknown answer, no date, or a
-        labeller whose name is refused.
+        labeller with a refused name.
     """
     names = pl.DataFrame({"image_id": [*map(str, ids)]}).with_columns(
         pl.col("image_id").map_elements(key_of, pl.String).alias("key")
     )
-    return merge_labels(*(_read(Path(file), names, answers, settles) for file in files))
+    return merge_labels(*(_read_file(Path(file), names, answers, settles) for file in files))
 
 
-def _read(
+def _read_file(
     file: Path, names: pl.DataFrame, answers: dict[str, Sequence[str]], settles: bool
 ) -> pl.DataFrame:
-    rows = _rows(file)
+    rows = _read_rows(file)
     on = "key" if "key" in rows.columns else "image_id"
     joined = rows.join(names, on=on, how="left", maintain_order="left").with_columns(
         pl.col("labeller").str.strip_chars(),
@@ -121,22 +121,24 @@ def _read(
     _refuse_names(file, joined, settles)
     _refuse(file, joined.filter(pl.col("time").is_null()), "at", "a date and time such as "
             "2026-11-28T09:30:00Z", "correct it")  # fmt: skip
-    for question, known in answers.items():
-        wrong = (pl.col("question") == question) & ~pl.col("answer").is_in([*known])
-        _refuse(file, joined.filter(wrong), "answer", f"one of {', '.join(known)}", "correct it")
+    for question, choices in answers.items():
+        invalid = (pl.col("question") == question) & ~pl.col("answer").is_in([*choices])
+        _refuse(
+            file, joined.filter(invalid), "answer", f"one of {', '.join(choices)}", "correct it"
+        )
     return joined.select("image_id", *_FIELDS[:3], at="time")
 
 
-def _rows(file: Path) -> pl.DataFrame:
-    """Return rows as text; those without an answer are left out."""
-    first = "image_id" if "image_id" in open_table(file).names else "key"
-    texts = read_any_table(file, texts=[first, *_FIELDS]).texts
+def _read_rows(file: Path) -> pl.DataFrame:
+    """Return the rows with an answer, as text."""
+    id_column = "image_id" if "image_id" in open_table(file).names else "key"
+    texts = read_any_table(file, texts=[id_column, *_FIELDS]).texts
     return pl.DataFrame(dict(texts)).with_row_index("row", 1).drop_nulls("answer")
 
 
-def _refuse(file: Path, wrong: pl.DataFrame, column: str, expected: str, fix: str) -> None:
-    if wrong.height:
-        row = wrong.row(0, named=True)
+def _refuse(file: Path, invalid: pl.DataFrame, column: str, expected: str, fix: str) -> None:
+    if invalid.height:
+        row = invalid.row(0, named=True)
         raise DataError(
             f"it has {row[column]!r}", file=str(file), column=column, row=row["row"],
             expected=expected, fix=fix,
@@ -144,12 +146,12 @@ def _refuse(file: Path, wrong: pl.DataFrame, column: str, expected: str, fix: st
 
 
 def _refuse_names(file: Path, rows: pl.DataFrame, settles: bool) -> None:
-    """Refuse the first labeller whose name is no good."""
+    """Refuse the first labeller with an invalid name."""
     fix = "correct it. Add --settle to accept answers that settle disagreements"
     for name in rows["labeller"].unique(maintain_order=True):
         problem = name_problem(name or "", settles=settles)
-        wrong = rows.filter(pl.col("labeller").eq_missing(name) & (problem != ""))
-        _refuse(file, wrong, "labeller", problem, fix)
+        invalid = rows.filter(pl.col("labeller").eq_missing(name) & (problem != ""))
+        _refuse(file, invalid, "labeller", problem, fix)
 
 
 def consensus(labels: pl.DataFrame) -> pl.DataFrame:
@@ -178,12 +180,12 @@ def consensus(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def disagreements(labels: pl.DataFrame) -> pl.DataFrame:
-    """Return images on which labellers disagree and nobody has settled: `image_id`, `answers`."""
-    shown = pl.format("{}: {}", "labeller", "answer").sort().str.join("; ")
+    """Return images with unsettled disagreements: `image_id`, `answers`."""
+    answer_list = pl.format("{}: {}", "labeller", "answer").sort().str.join("; ")
     return (
         labels.group_by("image_id")
         .agg(
-            answers=shown,
+            answers=answer_list,
             kinds=pl.col("answer").n_unique(),
             settled=(pl.col("labeller") == SETTLED).any(),
         )

@@ -29,21 +29,21 @@ def label_page(
     labels : sequence of n str, optional
         Label of each image, where the question is about it.
     labeller : str
-        Fixed name; labellers enter their own unless given.
+        Fixed name; by default labellers enter their own.
 
     Returns
     -------
     str
-        HTML with keyboard input, whose answers are saved as JSON or CSV. Its content security
+        HTML with keyboard input that saves answers as JSON or CSV. Its content security
         policy allows nothing from outside; texts are escaped.
     """
     from markupsafe import Markup
 
-    shown = [visible(one) for one in labels] or [""] * len(keys)
+    captions = [visible(label) for label in labels] or [""] * len(keys)
     data = {
         "question": question.name,
         "answers": question.answers,
-        "images": [*zip(keys, pictures, shown, strict=True)],
+        "images": [*zip(keys, pictures, captions, strict=True)],
         "settled": SETTLED,
     }
     style, program = (asset("equipoise.review", name) for name in ("label.css", "label.js"))

@@ -1,4 +1,4 @@
-"""Models that look at a run's images again: embeddings, media, and predictions without objects."""
+"""Model outputs for a run's images: embeddings, media, hidden objects."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from equipoise.models.registry import is_code
 from equipoise.review.disparities import Disparity
 from equipoise.review.labels import consensus, read_labels
 from equipoise.review.questions import UNSURE
-from equipoise.review.results import Row, share_rows
+from equipoise.review.results import Row, tabulate_shares
 from equipoise.review.sampling import drawn_strata, read_draws
-from equipoise.review.thumbnails import find_pictures, images_of, places_of
+from equipoise.review.thumbnails import find_images_section, find_pictures, index_pictures
 from equipoise.stats.resampling import Resampling
 
 Read = Callable[[], pl.Series]
@@ -62,7 +62,7 @@ MEDIA = {
 
 @record
 class HiddenObjects:
-    """Pictures whose objects are painted over in the mean grey of each picture.
+    """Pictures with each object painted over in the picture's mean grey.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class HiddenObjects:
     boxes: Integers
 
     def read(self, place: int) -> bytes:
-        """Return a picture as PNG; a file that is no picture as it is."""
+        """Return a picture as PNG; other files unchanged."""
         from PIL import Image
 
         data = self.source.read(place)
@@ -85,12 +85,12 @@ class HiddenObjects:
             return data
         left, top, right, bottom = self.boxes[place]
         levels[top:bottom, left:right] = round(levels.mean())
-        made = io.BytesIO()
-        Image.fromarray(levels).save(made, "PNG", compress_level=1)
-        return made.getvalue()
+        buffer = io.BytesIO()
+        Image.fromarray(levels).save(buffer, "PNG", compress_level=1)
+        return buffer.getvalue()
 
     def where(self, place: int) -> str:
-        """Return where a picture lies, for messages."""
+        """Return the location of a picture, for messages."""
         return self.source.where(place)
 
     def take(self, places: Sequence[int]) -> HiddenObjects:
@@ -100,7 +100,7 @@ class HiddenObjects:
 
 @record
 class Probe:
-    """What models and data sets say of the images of a disparity.
+    """Outputs of models and boxes of data sets, for the images of a disparity.
 
     Attributes
     ----------
@@ -123,26 +123,26 @@ class Probe:
 
     @cached_property
     def models(self) -> Models:
-        """What runs models, with the store of the run's config."""
+        """The model runner, with the store of the run's config."""
         return Models(self.disparity.images.config, base_of(self.run), self.progress)
 
     @cached_property
-    def known(self) -> AuditImages | None:
-        """The images as the config names them; None where it names none."""
-        section = images_of(self.disparity.images.config)
+    def source_images(self) -> AuditImages | None:
+        """The images of the config; None where it names no images."""
+        section = find_images_section(self.disparity.images.config)
         return None if section is None else self.models.read_images(section)
 
     @cached_property
     def pictures(self) -> Pictures:
         """Pictures of the run, by the ids of the run."""
-        found = find_pictures(self.run, self.folder)
-        places = places_of(found)
+        pictures = find_pictures(self.run, self.folder)
+        places = index_pictures(pictures)
         names = sorted(name for name in self.disparity.ids.tolist() if name in places)
-        own = found.take([places[name] for name in names])
-        return replace(own, ids=np.array(names, dtype=object))
+        selected = pictures.take([places[name] for name in names])
+        return replace(selected, ids=np.array(names, dtype=object))
 
     @cached_property
-    def marked(self) -> pl.DataFrame | None:
+    def label_boxes(self) -> pl.DataFrame | None:
         """Boxes of labels, with the ids of images; None where the run has none."""
         folder = self.run / FOLDER
         if not (folder / BOXES).is_file():
@@ -151,7 +151,7 @@ class Probe:
         table = pl.read_parquet(folder / BOXES).cast({"label": pl.String})
         return table.with_columns(image_id=ids[table["place"]])
 
-    def section(self, option: str, name: str) -> RunConfig:
+    def find_model(self, option: str, name: str) -> RunConfig:
         """Return a model of the run, or a model by its name for `load_model`.
 
         Raises
@@ -160,15 +160,15 @@ class Probe:
             If the run has no such model, it has no prefix, or it runs code that the user doesn't
             allow.
         """
-        own = getattr(self.disparity.images.config, "models", {}).get(name)
-        if isinstance(own, RunConfig):
-            if own.model is None:
+        section = getattr(self.disparity.images.config, "models", {}).get(name)
+        if isinstance(section, RunConfig):
+            if section.model is None:
                 raise ConfigError(
                     f"{option} {name}: the run has its outputs from a file; expected a model that "
                     "can be run. To do: name one such as hf:openai/clip-vit-base-patch32"
                 )
-            self._check_trust(option, name, own)
-            return own
+            self._check_trust(option, name, section)
+            return section
         try:
             return RunConfig(
                 model=name,
@@ -185,20 +185,20 @@ class Probe:
             "trust_remote_code": (coded, "runs Python code"),
             "allow_pickle": (section.allow_pickle, "reads pickles, which can run code"),
         }
-        for key, (needed, why) in needs.items():
+        for key, (needed, risk) in needs.items():
             if needed and not getattr(self, key):
                 raise ConfigError(
-                    f"{option} {name}: the run names the model {section.called}, which {why}. To "
+                    f"{option} {name}: the run names the model {section.called}, which {risk}. To "
                     f"do: if you trust whoever made {self.run}, add --{key.replace('_', '-')}"
                 )
 
-    def vectors(self, name: str, ids: Path | None, id_column: str) -> tuple[Integers, Floats]:
-        """Return places of images and their embeddings at length 1, from a file or a model.
+    def embed_images(self, name: str, ids: Path | None, id_column: str) -> tuple[Integers, Floats]:
+        """Return places of images and their unit embeddings, from a file or a model.
 
         Parameters
         ----------
         name : str
-            A file; or a model, whose embeddings are read from the store where they lie there.
+            A file, or a model; stored embeddings of a model are reused.
         ids : Path or None
             Ids of the rows of a file that has none.
         id_column : str
@@ -207,30 +207,30 @@ class Probe:
         source: ArraySource | Outputs
         models = getattr(self.disparity.images.config, "models", {})
         if name in models or (":" in name and not Path(name).exists()):
-            section = self.section("--embeddings", name)
+            section = self.find_model("--embeddings", name)
             source = self.models.embed_images(name, section, self.pictures)
         else:
             table = name.endswith((".parquet", ".csv"))
             source = ArraySource(Path(name), ids=ids, id=id_column if table else None)
         items = Items("images", "image_id", self.disparity.ids, {}, {}, {})
-        found = load_vectors(source, items, max_unmatched=1.0)
-        places = np.flatnonzero(found.usable)
-        units = np.asarray(found.take(places), dtype=np.float64)
+        vectors = load_vectors(source, items, max_unmatched=1.0)
+        places = np.flatnonzero(vectors.usable)
+        units = np.asarray(vectors.take(places), dtype=np.float64)
         return places, units / np.linalg.norm(units, axis=1, keepdims=True)
 
-    def media(self, name: str) -> pl.Series:
+    def predict_media(self, name: str) -> pl.Series:
         """Return the medium of each image by a zero-shot model; null where it failed."""
         from equipoise.audits.predictions.audit import predict_labels
 
-        own = self.section("--medium", name)
-        fields = {key: getattr(own, key) for key in RunConfig.model_fields}
+        base = self.find_model("--medium", name)
+        fields = {key: getattr(base, key) for key in RunConfig.model_fields}
         section = ModelConfig(**fields, vocabulary=MEDIA, templates=("{}",), k=1)
-        found = predict_labels(self.models, name, section, self.pictures)
-        assert found.labels is not None  # noqa: S101 - it has the vocabulary
-        first = pl.Series(found.labels.values[:, 0].tolist(), dtype=pl.String)
-        return self.disparity.joined(found.ids, first)
+        outputs = predict_labels(self.models, name, section, self.pictures)
+        assert outputs.labels is not None  # noqa: S101 - it has the vocabulary
+        first = pl.Series(outputs.labels.values[:, 0].tolist(), dtype=pl.String)
+        return self.disparity.align(outputs.ids, first)
 
-    def corrected_media(self, media: pl.Series, seed: int) -> list[Row]:
+    def correct_media(self, media: pl.Series, seed: int) -> list[Row]:
         """Return the share of each medium by group, corrected by human labels.
 
         The errors of the probe may depend on the group: within a group and a medium by the probe,
@@ -238,53 +238,57 @@ class Probe:
         """
         labels = read_labels(self.run).filter(pl.col("answer") != UNSURE, question=MEDIUM)
         answers = consensus(labels).drop_nulls()
-        given = self.disparity.joined(answers["image_id"], answers["answer"]).to_list()
-        disparity, drawn = self.disparity, read_draws(self.run, MEDIUM)
+        labelled_media = self.disparity.align(answers["image_id"], answers["answer"])
+        disparity, draws = self.disparity, read_draws(self.run, MEDIUM)
         level: list[str | None] = [""] * len(media)
-        if drawn:
-            level = drawn_strata(self.run, disparity.images, drawn)
-        strata = [
-            None if None in (said, place) or not about else f"{said} / {place}"
-            for said, place, about in zip(media, level, disparity.about, strict=True)
-        ]
+        if draws:
+            level = drawn_strata(self.run, disparity.images, draws)
+        strata = list[str | None]()
+        for medium, stratum, about in zip(media, level, disparity.about, strict=True):
+            missing = medium is None or stratum is None or not about
+            strata.append(None if missing else f"{medium} / {stratum}")
         rows = list[Row]()
         for name in MEDIA:
-            if name in given:
-                outcome = [np.nan if one is None else float(one == name) for one in given]
+            if name in labelled_media.to_list():
+                outcome = (labelled_media == name).cast(pl.Float64).fill_null(np.nan).to_numpy()
                 gap = labelled_share_gap(outcome, strata, disparity.groups, rng=seed)
-                rows += share_rows(name, gap)
+                rows += tabulate_shares(name, gap)
         return rows
 
-    def boxes(self, columns: Mapping[str, Read]) -> Floats:
+    def find_boxes(self, columns: Mapping[str, Read]) -> Floats:
         """Return left, top, right and bottom of the object of each image, shape (n, 4).
 
         Columns of these names; else crops; else of the data set's boxes with the label of the
         image the largest. NaN where an image has none.
         """
-        own = pl.DataFrame({
+        objects = pl.DataFrame({
             "image_id": self.disparity.ids.tolist(), "label": self.disparity.labels.tolist(),
         })  # fmt: skip
         if {*CORNERS} <= columns.keys():
-            found = own.with_columns(columns[name]().alias(name) for name in CORNERS)
+            boxes = objects.with_columns(columns[name]().alias(name) for name in CORNERS)
         elif self.pictures.crops is not None:
-            found = pl.DataFrame(self.pictures.crops, CORNERS)
-            found = found.with_columns(image_id=pl.Series(self.pictures.ids))
-        elif self.marked is not None:
+            boxes = pl.DataFrame(self.pictures.crops, CORNERS)
+            boxes = boxes.with_columns(image_id=pl.Series(self.pictures.ids))
+        elif self.label_boxes is not None:
             size = (pl.col("right") - pl.col("left")) * (pl.col("bottom") - pl.col("top"))
-            found = self.marked.join(own, on=["image_id", "label"]).sort(size, descending=True)
+            boxes = self.label_boxes.join(objects, on=["image_id", "label"]).sort(
+                size, descending=True
+            )
         else:
             raise ConfigError(
                 "no boxes of objects: expected crops, a data set with boxes, or columns "
                 f"{', '.join(CORNERS)} in pixels"
             )
-        first = found.unique("image_id", keep="first", maintain_order=True)
-        joined = own.join(first, on="image_id", how="left", maintain_order="left").select(CORNERS)
+        first = boxes.unique("image_id", keep="first", maintain_order=True)
+        joined = objects.join(first, on="image_id", how="left", maintain_order="left").select(
+            CORNERS
+        )
         return joined.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
-    def without_objects(self, boxes: Floats) -> Floats:
+    def predict_without_objects(self, boxes: Floats) -> Floats:
         """Return the outcome of each image when the model doesn't see the object.
 
-        NaN for images without a box, and for those that the finding isn't about.
+        NaN for images without a box, and for images outside the finding.
 
         Raises
         ------
@@ -294,41 +298,46 @@ class Probe:
             If no image has a box.
         """
         disparity, model = self.disparity, self.disparity.finding.model
-        section, config = self.section("--mask", model), disparity.images.config
+        section, config = self.find_model("--mask", model), disparity.images.config
         assert isinstance(config, Predictions | Concepts)  # noqa: S101 - others have no outcomes
         if self.pictures.crops is not None:
             raise ConfigError(
                 "--mask: the images are crops, and hiding the object would hide them whole. To do: "
                 "audit the whole images"
             )
-        has = disparity.about & ~np.isnan(boxes).any(axis=1)
-        rows = {name: row for row, name in enumerate(disparity.ids.tolist()) if has[row]}
-        seen = self.pictures.take(
+        has_box = disparity.about & ~np.isnan(boxes).any(axis=1)
+        rows = {name: row for row, name in enumerate(disparity.ids.tolist()) if has_box[row]}
+        pictures = self.pictures.take(
             [place for place, name in enumerate(self.pictures.ids) if name in rows]
         )
-        if not len(seen):
-            raise DataError("no image has a box of its object", file=seen.name)
-        own = boxes[[rows[name] for name in seen.ids]].clip(0)
-        corners = np.append(np.floor(own[:, :2]), np.ceil(own[:, 2:]), axis=1).astype(np.int64)
-        other = replace(seen, source=HiddenObjects(seen.source, corners))
+        if not len(pictures):
+            raise DataError("no image has a box of its object", file=pictures.name)
+        image_boxes = boxes[[rows[name] for name in pictures.ids]].clip(0)
+        corners = np.append(
+            np.floor(image_boxes[:, :2]), np.ceil(image_boxes[:, 2:]), axis=1
+        ).astype(np.int64)
+        without_objects = replace(pictures, source=HiddenObjects(pictures.source, corners))
         store = config.extraction.store / "without_objects"
-        alone = config.model_copy(update={
+        model_config = config.model_copy(update={
             "models": {model: section},
             "data": config.data.model_copy(update={"max_unmatched": 1.0}),
             "extraction": config.extraction.model_copy(update={"store": store}),
         })  # fmt: skip
-        models, kind = Models(alone, base_of(self.run), self.progress), audit_of(config.audit)
-        assert self.known is not None  # noqa: S101 - predictions and concepts have images
-        models.sets["images"] = replace(self.known, locate=lambda: other)
-        loaded = kind.load(alone, models)
-        found = disparity.again(kind.examples(alone, loaded)[model], loaded.ids)
-        return np.where(np.isin(disparity.ids, seen.ids), found, np.nan)
+        models, kind = (
+            Models(model_config, base_of(self.run), self.progress),
+            audit_of(config.audit),
+        )
+        assert self.source_images is not None  # noqa: S101 - predictions and concepts have images
+        models.sets["images"] = replace(self.source_images, locate=lambda: without_objects)
+        loaded = kind.load(model_config, models)
+        outcome = disparity.compute_outcome(kind.examples(model_config, loaded)[model], loaded.ids)
+        return np.where(np.isin(disparity.ids, pictures.ids), outcome, np.nan)
 
 
-def lost_without_objects(
+def measure_losses(
     disparity: Disparity, hidden: Floats, resampling: Resampling, seed: int
 ) -> Iterator[Row]:
-    """Yield what each group loses when its objects are hidden, then the difference.
+    """Yield each group's loss when its objects are hidden, then the difference.
 
     Parameters
     ----------
@@ -346,28 +355,33 @@ def lost_without_objects(
         outcome that stays comes from the context.
     """
     units = disparity.ids if disparity.images.units is None else disparity.images.units
-    known = ~np.isnan(hidden) & (disparity.groups.large >= 0)
+    measured = ~np.isnan(hidden) & (disparity.groups.large >= 0)
     drawing = Drawing(resampling=resampling, rng=seed)
-    twice = np.tile(np.flatnonzero(known), 2)
-    seen = np.repeat(["visible", "hidden"], known.sum())
-    names = np.array(disparity.groups.names, dtype=object)[disparity.groups.codes[twice]]
-    outcome = np.append(disparity.outcome[known], hidden[known])
-    found = explained_disparity(
-        outcome, Groups.of(seen, min_size=1), names, first="visible", units=units[twice], **drawing
+    repeated = np.tile(np.flatnonzero(measured), 2)
+    condition = np.repeat(["visible", "hidden"], measured.sum())
+    names = np.array(disparity.groups.names, dtype=object)[disparity.groups.codes[repeated]]
+    outcome = np.append(disparity.outcome[measured], hidden[measured])
+    by_condition = explained_disparity(
+        outcome,
+        Groups.of(condition, min_size=1),
+        names,
+        first="visible",
+        units=units[repeated],
+        **drawing,
     )
-    for one in found.parts:
-        if one.metric == "disparity_in_stratum":
-            visible, without = one.by_group
+    for part in by_condition.parts:
+        if part.metric == "disparity_in_stratum":
+            visible, without = part.by_group
             yield {
-                "group": one.subject, "n": visible.n, "visible": visible.value,
-                "hidden": without.value, "lost": one.value, "low": one.low, "high": one.high,
+                "group": part.subject, "n": visible.n, "visible": visible.value,
+                "hidden": without.value, "lost": part.value, "low": part.low, "high": part.high,
             }  # fmt: skip
-    apart = explained_disparity(
+    between_groups = explained_disparity(
         disparity.outcome - hidden, disparity.groups, ["same"] * len(hidden),
         first=disparity.group, units=units, **drawing,
     )  # fmt: skip
-    lost = apart.parts[0]
+    difference = between_groups.parts[0]
     yield {
-        "group": f"{disparity.group} minus {disparity.others}", "n": lost.n, "lost": lost.value,
-        "low": lost.low, "high": lost.high,
+        "group": f"{disparity.group} minus {disparity.others}", "n": difference.n,
+        "lost": difference.value, "low": difference.low, "high": difference.high,
     }  # fmt: skip

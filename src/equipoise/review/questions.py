@@ -9,7 +9,7 @@ from equipoise.core import ConfigError
 UNSURE = "can't tell"
 """Answer that counts as no label."""
 # Keys 1 to 9.
-_MOST = 9
+_MOST_ANSWERS = 9
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Question:
     Attributes
     ----------
     name : str
-        What labels are stored under: a name of `QUESTIONS` or the question's own text, and the
-        subject and outcome of the images that alone are asked about.
+        Name that labels are stored under: that of `QUESTIONS` or the question's text, and the
+        subject and outcome of its images.
     text : str
-        What labellers read; {attribute} stands for the group attributes.
+        Text that labellers read; {attribute} stands for the group attributes.
     answers : tuple of str
         At most nine, one a key; none for the classes of the target.
     counted : str
-        Answer whose share by group is estimated.
+        Answer to estimate the share of, by group.
     names_label : bool
         Whether labellers see the image's label, because they judge it.
     """
@@ -38,7 +38,9 @@ class Question:
     names_label: bool = False
 
 
-def _yes_no(name: str, text: str, *, unsure: bool = True, names_label: bool = False) -> Question:
+def _build_yes_no(
+    name: str, text: str, *, unsure: bool = True, names_label: bool = False
+) -> Question:
     answers = ("yes", "no", UNSURE) if unsure else ("yes", "no")
     return Question(name, text, answers, "no", names_label)
 
@@ -46,13 +48,13 @@ def _yes_no(name: str, text: str, *, unsure: bool = True, names_label: bool = Fa
 _MEDIA = ("photograph", "painting", "drawing", "rendering", "black and white", "sign", "other")
 QUESTIONS: Mapping[str, Question] = MappingProxyType(
     {
-        one.name: one
-        for one in (
-            _yes_no("visible", "Can you see the {attribute}?", unsure=False),
-            _yes_no("good", "Is the image good?"),
+        question.name: question
+        for question in (
+            _build_yes_no("visible", "Can you see the {attribute}?", unsure=False),
+            _build_yes_no("good", "Is the image good?"),
             Question("medium", "Which medium is it?", (*_MEDIA, UNSURE), "photograph"),
-            _yes_no("right", "Is the label right?", names_label=True),
-            _yes_no("person", "Does the picture show a person?"),
+            _build_yes_no("right", "Is the label right?", names_label=True),
+            _build_yes_no("person", "Does the picture show a person?"),
             Question("class", "Which label is right?", (), ""),
         )
     }
@@ -61,7 +63,7 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
 
 
 def stored_name(question: str, subject: str = "", outcome: str = "") -> str:
-    """Return the name under which labels of a question about some of the images are stored."""
+    """Return the name that stores a question's labels about some of the images."""
     return ": ".join(filter(None, (question, subject, outcome)))
 
 
@@ -87,39 +89,42 @@ def find_question(
     attribute : str
         Group attributes, in words.
     counted : str
-        Answer whose share is estimated; "no" or the first answer unless given.
+        Answer to estimate the share of; by default "no" or the first answer.
     stored : str
-        Name of its labels, see `stored_name`; `name` unless given.
+        Name of its labels, see `stored_name`; by default `name`.
 
     Raises
     ------
     ConfigError
         If the question is unknown and has no answers, or has too many.
     """
-    found = QUESTIONS.get(name)
-    if found is None:
+    question = QUESTIONS.get(name)
+    if question is None:
         if not answers:
-            known = ", ".join(QUESTIONS)
+            names = ", ".join(QUESTIONS)
             raise ConfigError(
-                f"question {name!r}: no answers; expected one of {known}, or answers of its own. "
+                f"question {name!r}: no answers; expected one of {names}, or answers of its own. "
                 "To do: add --answer for each answer"
             )
-        found = Question(name, name, tuple(dict.fromkeys(answers)), answers[0])
+        question = Question(name, name, tuple(dict.fromkeys(answers)), answers[0])
     elif answers:
         raise ConfigError(
             f"question {name!r}: has answers already. To do: leave --answer out, or ask in other "
             "words"
         )
-    if not found.answers:
-        found = replace(found, answers=(*classes, UNSURE), counted=classes[0] if classes else "")
-    if not 2 <= len(found.answers) <= _MOST:
-        raise ConfigError(
-            f"question {name!r}: different answers: {len(found.answers)}; expected 2 to {_MOST}, "
-            "one a key"
+    if not question.answers:
+        question = replace(
+            question, answers=(*classes, UNSURE), counted=classes[0] if classes else ""
         )
-    if counted and counted not in found.answers:
+    if not 2 <= len(question.answers) <= _MOST_ANSWERS:
         raise ConfigError(
-            f"question {name!r}: no answer {counted!r}; expected one of {', '.join(found.answers)}"
+            f"question {name!r}: different answers: {len(question.answers)}; expected 2 to "
+            f"{_MOST_ANSWERS}, one a key"
         )
-    text = found.text.replace("{attribute}", attribute)
-    return replace(found, name=stored or name, text=text, counted=counted or found.counted)
+    if counted and counted not in question.answers:
+        raise ConfigError(
+            f"question {name!r}: no answer {counted!r}; expected one of "
+            f"{', '.join(question.answers)}"
+        )
+    text = question.text.replace("{attribute}", attribute)
+    return replace(question, name=stored or name, text=text, counted=counted or question.counted)

@@ -1,11 +1,11 @@
-"""What requests to the local page ask for, read so that nothing they hold can fail."""
+"""Numbers in requests to the local page, read without errors."""
 
 _DIGITS = 9
 PLACE = f"[0-9]{{1,{_DIGITS}}}"
 """Pattern of a number in an address: of a finding, an image, a class."""
 
 
-def whole_number(text: str) -> int | None:
+def parse_whole_number(text: str) -> int | None:
     """Return a whole number of at most nine digits; None of any other text."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
@@ -13,7 +13,7 @@ def whole_number(text: str) -> int | None:
     return int(text)
 
 
-def bound(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """Return a number that isn't NaN; None of any other text."""
     try:
         number = float(text)

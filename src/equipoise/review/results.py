@@ -1,4 +1,4 @@
-"""What labels say: agreement, disagreements, shares by group, thresholds of filters."""
+"""Results of labels: agreement, shares by group, thresholds of filters."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from equipoise.data.tables import open_table, read_table
 from equipoise.metrics import krippendorff_alpha, labelled_share_gap
 from equipoise.report.text import plural
 from equipoise.review.labellers import SETTLED
-from equipoise.review.labels import by_id, consensus, disagreements, read_labels
+from equipoise.review.labels import consensus, disagreements, look_up_values, read_labels
 from equipoise.review.questions import UNSURE, Question
 from equipoise.review.sampling import (
     RunImages,
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Results:
-    """What the labels of a question say, as rows of tables.
+    """Results of a question's labels, as rows of tables.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Results:
     estimates : list of dict
         Accuracy, rates and base rates of the model by group, where answers are classes.
     thresholds : list of dict
-        Score that best separates the counted answer from the others, and whom it keeps.
+        Score that best separates the counted answer from the others, and each group's share kept.
     notes : tuple of str
     """
 
@@ -58,7 +58,7 @@ class Results:
 def conclude(
     run: Path, images: RunImages, question: Question, *, scores: Path | None = None, seed: int = 0
 ) -> Results:
-    """Return what the labels of a question say.
+    """Return the results of a question's labels.
 
     Parameters
     ----------
@@ -78,52 +78,54 @@ def conclude(
         If the table of scores can't be read.
     """
     labels = read_labels(run).filter(pl.col("question") == question.name)
-    known = labels.filter(pl.col("answer") != UNSURE)
-    if known.is_empty():
+    decided = labels.filter(pl.col("answer") != UNSURE)
+    if decided.is_empty():
         raise ConfigError(
             f"{run}: no labels for {question.name!r}. To do: draw a sample, and read the answers "
             "with --read"
         )
-    agreed = consensus(known)
-    drawn = read_draws(run, question.name)
-    level = drawn[0].level if drawn else choose_level(images, agreed.height)
-    strata = drawn_strata(run, images, drawn) if drawn else images.strata(level)
+    agreed = consensus(decided)
+    draws = read_draws(run, question.name)
+    level = draws[0].level if draws else choose_level(images, agreed.height)
+    strata = drawn_strata(run, images, draws) if draws else images.strata(level)
     counted_gap = labelled_share_gap(
         images.outcome(agreed, question.counted), strata, images.groups, rng=seed
     )
     share = f"share of {question.counted!r}"
     return Results(
-        agreement=[*_agreement(labels, seed)],
+        agreement=[*_measure_agreement(labels, seed)],
         disagreements=disagreements(labels).to_dicts(),
-        errors=[*share_rows(share, counted_gap)],
-        estimates=[*_estimates(images, agreed, question, strata, seed)],
-        thresholds=[*_thresholds(images, agreed, question, scores)],
-        notes=tuple(_notes(labels, agreed, level, drawn=bool(drawn))),
+        errors=[*tabulate_shares(share, counted_gap)],
+        estimates=[*_estimate_metrics(images, agreed, question, strata, seed)],
+        thresholds=[*_learn_thresholds(images, agreed, question, scores)],
+        notes=tuple(_write_notes(labels, agreed, level, sampled=bool(draws))),
     )
 
 
-def _notes(labels: pl.DataFrame, agreed: pl.DataFrame, level: str, *, drawn: bool) -> Iterator[str]:
+def _write_notes(
+    labels: pl.DataFrame, agreed: pl.DataFrame, level: str, *, sampled: bool
+) -> Iterator[str]:
     people = labels.filter(pl.col("labeller") != SETTLED)["labeller"].n_unique()
     yield f"{plural(agreed.height, 'image')} labelled by {plural(people, 'person', 'people')}"
-    if open_ := agreed["answer"].null_count():
+    if undecided := agreed["answer"].null_count():
         yield (
-            f"{plural(open_, 'image')} without a majority left out, which are no random sample. "
-            "To do: add --settle"
+            f"{plural(undecided, 'image')} without a majority left out, which are no random "
+            "sample. To do: add --settle"
         )
     if unsure := labels.filter(pl.col("answer") == UNSURE).height:
         yield f"{plural(unsure, 'answer')} of {UNSURE!r} count as no label"
     yield f"strata: {strata_in_words(level)}"
     yield "groups are as the run has them, so differences between groups have no verdict"
-    if not drawn:
+    if not sampled:
         yield (
             "no sample was drawn here: within strata the labelled images are taken to be a random "
             "sample"
         )
 
 
-def _agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
-    own = labels.filter(pl.col("labeller") != SETTLED)
-    columns = (own[name].to_list() for name in ("answer", "image_id", "labeller"))
+def _measure_agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
+    answers = labels.filter(pl.col("labeller") != SETTLED)
+    columns = (answers[name].to_list() for name in ("answer", "image_id", "labeller"))
     alpha = krippendorff_alpha(*columns, rng=seed)
     interval = alpha.interval()
     yield {
@@ -138,23 +140,24 @@ def _agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def share_rows(measure: str, found: Estimate) -> Iterator[Row]:
+def tabulate_shares(measure: str, gap: Estimate) -> Iterator[Row]:
     """Yield a row per group: the share, and its difference from all other groups."""
-    whole, *apart = found.parts
-    for group, rest in zip(whole.by_group, apart, strict=True):
+    overall, *differences = gap.parts
+    for group, difference in zip(overall.by_group, differences, strict=True):
         yield {
             "measure": measure, "group": group.group, "labelled": group.n, "share": group.value,
-            "low": group.low, "high": group.high, "against others": rest.value,
-            "difference low": rest.low, "difference high": rest.high, "note": group.note,
+            "low": group.low, "high": group.high, "against others": difference.value,
+            "difference low": difference.low, "difference high": difference.high,
+            "note": group.note,
         }  # fmt: skip
-    interval = found.interval()
+    interval = gap.interval()
     yield {
-        "measure": measure, "group": "largest difference", "labelled": whole.n,
-        "share": found.value, "low": interval.low, "high": interval.high, "note": found.reason,
+        "measure": measure, "group": "largest difference", "labelled": overall.n,
+        "share": gap.value, "low": interval.low, "high": interval.high, "note": gap.reason,
     }  # fmt: skip
 
 
-def _estimates(
+def _estimate_metrics(
     images: RunImages,
     agreed: pl.DataFrame,
     question: Question,
@@ -162,98 +165,105 @@ def _estimates(
     seed: int,
 ) -> Iterator[Row]:
     """Yield accuracy, rates and base rates with the labels as ground truth."""
-    truth = _truth(images, agreed, question)
+    truth = _choose_truth(images, agreed, question)
     if truth is None:
         return
-    said = images.table["prediction"].to_list()
-    pairs = [*zip(truth, said, strict=True)]
+    predictions = images.table["prediction"].to_list()
+    pairs = [*zip(truth, predictions, strict=True)]
 
-    def where(values: Iterable[bool | None]) -> Floats:
-        return np.array([np.nan if one is None else float(one) for one in values])
+    def as_floats(values: Iterable[bool | None]) -> Floats:
+        return np.array([np.nan if value is None else float(value) for value in values])
 
-    def shares(name: str, outcome: Floats, condition: Floats | None = None) -> Iterator[Row]:
+    def estimate_shares(
+        name: str, outcome: Floats, condition: Floats | None = None
+    ) -> Iterator[Row]:
         gap = labelled_share_gap(outcome, strata, images.groups, condition=condition, rng=seed)
-        return share_rows(name, gap)
+        return tabulate_shares(name, gap)
 
-    right = where(None if true is None else true == label for true, label in pairs)
-    yield from shares(f"accuracy of {images.model}", right)
-    known = {*truth}
-    classes = [name for name in images.classes if name in known]
+    correct = as_floats(None if actual is None else actual == label for actual, label in pairs)
+    yield from estimate_shares(f"accuracy of {images.model}", correct)
+    labelled_classes = {*truth}
+    classes = [name for name in images.classes if name in labelled_classes]
     if len(images.classes) == 2:
         # The other class states the same facts.
         positive = getattr(getattr(images.config, "data", None), "positive", None)
         classes = [positive or images.classes[-1]]
     for name in classes:
-        base = where(None if true is None else true == name for true in truth)
-        predicted = where(None if true is None else label == name for true, label in pairs)
-        yield from shares(f"base rate of {name!r}", base)
-        yield from shares(f"true positive rate of {name!r}", predicted, base)
-        yield from shares(f"false positive rate of {name!r}", predicted, 1.0 - base)
+        base = as_floats(None if actual is None else actual == name for actual in truth)
+        predicted = as_floats(None if actual is None else label == name for actual, label in pairs)
+        yield from estimate_shares(f"base rate of {name!r}", base)
+        yield from estimate_shares(f"true positive rate of {name!r}", predicted, base)
+        yield from estimate_shares(f"false positive rate of {name!r}", predicted, 1.0 - base)
 
 
-def _truth(images: RunImages, agreed: pl.DataFrame, question: Question) -> list[str | None] | None:
-    """Return the class of each image by its label; None where answers name no class."""
-    answers: list[str | None] = by_id(
+def _choose_truth(
+    images: RunImages, agreed: pl.DataFrame, question: Question
+) -> list[str | None] | None:
+    """Return the labelled class of each image; None where answers name no class."""
+    answers: list[str | None] = look_up_values(
         images.ids.tolist(), agreed["image_id"], agreed["answer"]
     ).to_list()
     if {*question.answers} - {UNSURE} <= {*images.classes}:
         return answers
     if question.names_label and len(images.classes) == 2:
-        other = dict(zip(images.classes, images.classes[::-1], strict=True))
-        return [
-            None if answer is None or label is None else label if answer == "yes" else other[label]
-            for answer, label in zip(answers, images.table["target"].to_list(), strict=True)
-        ]
+        other_class = dict(zip(images.classes, images.classes[::-1], strict=True))
+        truth = list[str | None]()
+        for answer, label in zip(answers, images.table["target"].to_list(), strict=True):
+            if answer is None or label is None:
+                truth.append(None)
+            else:
+                truth.append(label if answer == "yes" else other_class[label])
+        return truth
     return None
 
 
-def _scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
+def _read_scores(images: RunImages, path: Path | None) -> Mapping[str, Floats]:
     if path is None:
         return images.scores
     names = [name for name in open_table(path, role="scores").names if name != "image_id"]
     table = read_table(path, texts=["image_id"], numbers=names, role="scores")
-    ids, known = images.ids.tolist(), table.texts["image_id"]
-    check_ids(known, table.name)
+    ids, row_ids = images.ids.tolist(), table.texts["image_id"]
+    check_ids(row_ids, table.name)
     return {
-        name: by_id(ids, known, own.cast(pl.Float64)).fill_null(np.nan).to_numpy()
-        for name, own in table.numbers.items()
+        name: look_up_values(ids, row_ids, column.cast(pl.Float64)).fill_null(np.nan).to_numpy()
+        for name, column in table.numbers.items()
     }
 
 
-def _thresholds(
+def _learn_thresholds(
     images: RunImages, agreed: pl.DataFrame, question: Question, path: Path | None
 ) -> Iterator[Row]:
-    """Yield a row per score: the threshold that keeps images without the counted answer."""
+    """Yield the threshold of each score that drops the counted answer."""
     bad = images.outcome(agreed, question.counted)
-    for name, score in _scores(images, path).items():
-        seen = ~np.isnan(bad) & ~np.isnan(score)
-        good, values = bad[seen] == 0, score[seen]
+    for name, score in _read_scores(images, path).items():
+        usable = ~np.isnan(bad) & ~np.isnan(score)
+        good, values = bad[usable] == 0, score[usable]
         # Where good images score lower, the filter keeps low scores.
         low = bool(good.any() and not good.all() and values[good].mean() < values[~good].mean())
         signed = -score if low else score
-        levels, rank = np.unique(signed[seen], return_inverse=True)
-        clusters = images.ids[seen].tolist()
+        levels, rank = np.unique(signed[usable], return_inverse=True)
+        clusters = images.ids[usable].tolist()
         try:
-            found = learned_threshold(rank + 1, good, len(levels), clusters)
+            learned = learned_threshold(rank + 1, good, len(levels), clusters)
         except InputError as error:
             yield {"score": name, "reason": str(error)}
             continue
-        threshold = float(levels[found.threshold - 1])
-        kept = signed >= threshold
+        threshold = float(levels[learned.threshold - 1])
+        passes = signed >= threshold
         yield {
             "score": name, "keep": "at most" if low else "at least",
-            "threshold": -threshold if low else threshold, "labels": found.labels,
-            "accuracy": found.accuracy, "low": found.low, "high": found.high,
-            "majority": found.majority, "kept": _kept(images, kept, ~np.isnan(score)),
+            "threshold": -threshold if low else threshold, "labels": learned.labels,
+            "accuracy": learned.accuracy, "low": learned.low, "high": learned.high,
+            "majority": learned.majority, "kept": _count_kept(images, passes, ~np.isnan(score)),
             "reason": "",
         }  # fmt: skip
 
 
-def _kept(images: RunImages, kept: Booleans, known: Booleans) -> dict[str, float]:
+def _count_kept(images: RunImages, passes: Booleans, scored: Booleans) -> dict[str, float]:
     """Return the share of all images of each group that a threshold keeps."""
     codes: Integers = images.groups.codes.astype(np.int64)
     return {
-        group: float(kept[known & (codes == code)].mean())
+        group: float(passes[scored & (codes == code)].mean())
         for code, group in enumerate(images.groups.names)
-        if (known & (codes == code)).any()
+        if (scored & (codes == code)).any()
     }

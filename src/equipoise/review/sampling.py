@@ -1,4 +1,4 @@
-"""Samples of a run's images: stratified by group and by what is known of every image."""
+"""Samples of a run's images, stratified by group, label and prediction."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from equipoise.evidence import LABELS, keep_labels, read_predictions
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.report import read
 from equipoise.review.examples import TEXTS, Examples
-from equipoise.review.labels import by_id
+from equipoise.review.labels import look_up_values
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 
 _DRAWS = "samples.json"
-# From the finest: columns of what is known of all images. The finest with two labels a stratum is
-# taken.
+# Columns of every image that form strata, from the finest. A sample uses the finest strata that it
+# can fill with two labels each.
 LEVELS = {
     "label × prediction": ("target", "prediction"),
     "label × right or wrong": ("target", "right"),
@@ -43,12 +43,12 @@ LEVELS = {
     "label": ("target",),
     "group": (),
 }
-_EACH = 2
+_IMAGES_PER_STRATUM = 2
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A sample that was drawn; later ones of the question keep its model, groups and level.
+    """A sample of images to label; later samples keep its model, groups and level.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Draw:
         Answer that the sample was planned for.
     size, seed : int
     group : str
-        Group whose difference from all others it was to sharpen; "" for all groups alike.
+        Group to compare with all others; "" for all groups alike.
     answers : tuple of str
         Of the question.
     subject, outcome : str
@@ -94,7 +94,7 @@ class RunImages:
     scores : mapping of str to ndarray, shape (n,)
         The model's probability of the predicted label, or its score.
     classes : tuple of str
-        That the model predicts; none where it predicts no classes.
+        Classes that the model predicts; empty where it predicts no classes.
     units : ndarray of str objects, shape (n,), or None
         Unit of each image, such as the person shown.
     """
@@ -108,27 +108,27 @@ class RunImages:
     classes: tuple[str, ...]
     units: Objects | None = None
 
-    def among(self, chosen: pl.Series) -> RunImages:
-        """Return the same with fewer images that questions are about."""
+    def restrict(self, chosen: pl.Series) -> RunImages:
+        """Return the images with fewer of them open to questions."""
         return replace(self, table=self.table.with_columns(pl.col("about") & chosen))
 
     @property
     def levels(self) -> list[str]:
-        """Names of the strata that tell images apart, from the finest."""
-        own = self.table.filter("about")
-        telling = {one.name for one in own if one.n_unique() > 1}
-        return [name for name, columns in LEVELS.items() if telling.issuperset(columns)]
+        """Names of the strata that separate images, from the finest."""
+        included = self.table.filter("about")
+        varying = {column.name for column in included if column.n_unique() > 1}
+        return [name for name, columns in LEVELS.items() if varying.issuperset(columns)]
 
     def strata(self, level: str) -> list[str | None]:
         """Return the stratum of each image within its group; None of images left out."""
-        known = [pl.col(name).fill_null("–") for name in LEVELS[level]]
-        cell = pl.concat_str([pl.lit("all"), *known], separator=" / ")
+        columns = [pl.col(name).fill_null("–") for name in LEVELS[level]]
+        cell = pl.concat_str([pl.lit("all"), *columns], separator=" / ")
         return self.table.select(pl.when("about").then(cell)).to_series().to_list()
 
     def outcome(self, answers: pl.DataFrame, counted: str) -> Floats:
         """Return whether the consensus of each image is an answer; NaN without one."""
-        said = by_id(self.ids.tolist(), answers["image_id"], answers["answer"])
-        return (said == counted).cast(pl.Float64).fill_null(np.nan).to_numpy()
+        agreed = look_up_values(self.ids.tolist(), answers["image_id"], answers["answer"])
+        return (agreed == counted).cast(pl.Float64).fill_null(np.nan).to_numpy()
 
 
 def load_images(
@@ -158,93 +158,95 @@ def load_images(
     result = read(run)
     config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
     if (run / "predictions").is_dir():
-        images = _predicted(run, config, model, groups)
+        images = _load_predictions(run, config, model, groups)
         if not (subject or outcome):
             return images
-        rows = _rows(Examples.of(run), images.model, subject, outcome)
+        rows = _read_rows(Examples.of(run), images.model, subject, outcome)
     else:
         examples = Examples.of(run)
-        models = [*dict.fromkeys(one.model for one in result.findings)]
-        model, groups = _chosen(run, models, examples.choices, model, groups)
-        rows = _rows(examples, model, subject, outcome)
+        models = [*dict.fromkeys(finding.model for finding in result.findings)]
+        model, groups = _choose(run, models, examples.choices, model, groups)
+        rows = _read_rows(examples, model, subject, outcome)
         images = RunImages(
             config, examples.ids, examples.grouped(groups), model,
-            *_described(rows, len(examples), model),
+            *_describe_images(rows, len(examples), model),
         )  # fmt: skip
         if examples.has_file.any():
             # Images that a generator refused have no file.
-            images = images.among(examples.has_file)
+            images = images.restrict(examples.has_file)
     if not (subject or outcome):
         return images
     places = pl.int_range(len(images.ids), dtype=pl.UInt32, eager=True)
-    return images.among(places.is_in(rows["place"].implode()))
+    return images.restrict(places.is_in(rows["place"].implode()))
 
 
-def _chosen(
+def _choose(
     run: Path, models: Sequence[str], choices: Sequence[str], model: str, groups: str
 ) -> tuple[str, str]:
-    """Return the model and the attributes, the first unless given."""
+    """Return the model and the attributes; by default the first of each."""
     model, groups = model or models[0], groups or choices[0]
-    for what, name, known in (("model", model, models), ("groups", groups, choices)):
-        if name not in known:
-            raise ConfigError(f"--{what} {name}: not in {run}; expected one of {', '.join(known)}")
+    for option, name, allowed in (("model", model, models), ("groups", groups, choices)):
+        if name not in allowed:
+            raise ConfigError(
+                f"--{option} {name}: not in {run}; expected one of {', '.join(allowed)}"
+            )
     return model, groups
 
 
-def _predicted(run: Path, config: AuditConfig, model: str, groups: str) -> RunImages:
+def _load_predictions(run: Path, config: AuditConfig, model: str, groups: str) -> RunImages:
     """Return the images of a run of predictions."""
     data = read_predictions(run)
     assert isinstance(config, Config)  # noqa: S101 - no other kind writes predictions
-    choices = {" × ".join(one): one for one in config.data.groups}
-    model, groups = _chosen(run, [*data.models], [*choices], model, groups)
+    choices = {" × ".join(names): names for names in config.data.groups}
+    model, groups = _choose(run, [*data.models], [*choices], model, groups)
     attributes = {name: data.coded_attributes[name] for name in choices[groups]}
-    made = next(iter(data.models[model].versions.values()))
-    target, said = (
-        pl.Series(name, one.values.tolist(), pl.String)
-        for name, one in (("target", data.coded_target), ("prediction", made.coded))
+    version = next(iter(data.models[model].versions.values()))
+    target, prediction = (
+        pl.Series(name, coded.values.tolist(), pl.String)
+        for name, coded in (("target", data.coded_target), ("prediction", version.coded))
     )
-    right = pl.when(target.eq_missing(said)).then(pl.lit("right")).otherwise(pl.lit("wrong"))
+    right = pl.when(target.eq_missing(prediction)).then(pl.lit("right")).otherwise(pl.lit("wrong"))
     scores = {}
-    if made.probabilities is not None:
-        score = np.nan_to_num(made.probabilities, nan=-np.inf).max(axis=1)
+    if version.probabilities is not None:
+        score = np.nan_to_num(version.probabilities, nan=-np.inf).max(axis=1)
         scores[f"probability of {model}"] = np.where(np.isinf(score), np.nan, score)
     return RunImages(
         config, data.ids, Groups.of(attributes, min_size=config.data.min_group_size), model,
-        pl.DataFrame([target, said]).with_columns(right=right, about=True), scores,
+        pl.DataFrame([target, prediction]).with_columns(right=right, about=True), scores,
         tuple(data.classes), data.unit,
     )  # fmt: skip
 
 
-def _rows(examples: Examples, model: str, subject: str, outcome: str) -> pl.DataFrame:
+def _read_rows(examples: Examples, model: str, subject: str, outcome: str) -> pl.DataFrame:
     """Return the examples of a subject and an outcome."""
     rows = examples.rows(model, subject).with_columns(TEXTS)
     for column, name in (("subject", subject), ("outcome", outcome)):
-        known = rows[column].drop_nulls().unique().sort().to_list()
-        if name and name not in known:
+        values = rows[column].drop_nulls().unique().sort().to_list()
+        if name and name not in values:
             raise ConfigError(
-                f"--{column} {name}: not in {examples.run}; expected one of {listed(known)}"
+                f"--{column} {name}: not in {examples.run}; expected one of {listed(values)}"
             )
         rows = rows.filter(pl.col(column) == name) if name else rows
     return rows
 
 
-def _described(
+def _describe_images(
     rows: pl.DataFrame, n: int, model: str
 ) -> tuple[pl.DataFrame, dict[str, Floats], tuple[str, ...]]:
-    """Return the table, scores and classes of n images: none where images have several rows."""
-    every = pl.DataFrame({"place": np.arange(n, dtype=np.uint32)}).with_columns(about=True)
+    """Return the table, scores and classes; few where images have several rows."""
+    images = pl.DataFrame({"place": np.arange(n, dtype=np.uint32)}).with_columns(about=True)
     if rows["place"].is_duplicated().any():
-        return every, {}, ()
+        return images, {}, ()
     high = pl.col("score") >= pl.col("score").median().over("outcome")
     half = pl.when(high).then(pl.lit("high")).when(~high).then(pl.lit("low"))
     # Names of subjects are predictions, other labels captions.
     predicted = rows["label"].drop_nulls().is_in(rows["subject"].unique().implode()).all()
     target = pl.col("subject") if predicted else pl.coalesce("label", "subject")
-    own = rows.select(
+    described = rows.select(
         "place", "outcome", "score", target=target, half=half,
         prediction=pl.when(predicted).then("label"),
     )  # fmt: skip
-    table = every.join(own, on="place", how="left", maintain_order="left")
+    table = images.join(described, on="place", how="left", maintain_order="left")
     score = table["score"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     classes = table["prediction"].drop_nulls().unique().sort().to_list()
     return table, {} if np.isnan(score).all() else {f"score of {model}": score}, tuple(classes)
@@ -268,32 +270,34 @@ def shown_labels(images: RunImages, rows: Sequence[int]) -> list[str]:
 
 
 def read_draws(run: Path, question: str) -> list[Draw]:
-    """Return the samples that were drawn for a question, in order.
+    """Return the samples of a question, in order.
 
     Raises
     ------
     RunError
         If their file is damaged.
     """
-    return [one for one in _every_draw(run) if one.question == question]
+    return [draw for draw in _read_all_draws(run) if draw.question == question]
 
 
-def _every_draw(run: Path) -> list[Draw]:
+def _read_all_draws(run: Path) -> list[Draw]:
     path = run / LABELS / _DRAWS
     if not path.exists():
         return []
     try:
-        return [Draw(**one | {"answers": tuple(one["answers"])}) for one in read_json_file(path)]
+        return [
+            Draw(**facts | {"answers": tuple(facts["answers"])}) for facts in read_json_file(path)
+        ]
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: cannot be read: {error}. To do: remove it") from None
 
 
 def choose_level(images: RunImages, size: int) -> str:
-    """Return the finest strata of which a sample can hold two images each."""
+    """Return the finest strata that a sample can fill with two images each."""
     for level in images.levels:
         cells = SampledCells.of(np.full(len(images.ids), np.nan), images.strata(level),
                                 images.groups)  # fmt: skip
-        if _EACH * len(cells.sizes) <= size:
+        if _IMAGES_PER_STRATUM * len(cells.sizes) <= size:
             return level
     return "group"
 
@@ -303,31 +307,37 @@ def strata_in_words(level: str) -> str:
     return level if level == "group" else f"group × {level}"
 
 
-def drawn_strata(run: Path, images: RunImages, drawn: Sequence[Draw]) -> list[str | None]:
-    """Return the stratum of each image by the samples of a question, within groups of any kind.
+def drawn_strata(run: Path, images: RunImages, draws: Sequence[Draw]) -> list[str | None]:
+    """Return the stratum of each image by the samples of a question.
 
     Parameters
     ----------
     run : Path
     images : RunImages
-        Whose estimates may be by another model, other groups or another subject.
-    drawn : sequence of Draw
+        May have another model, other groups or another subject than the samples.
+    draws : sequence of Draw
         Not empty: the first decides.
     """
-    first = drawn[0]
-    own = images.model, images.groups.name, "", ""
-    if own == (first.model, first.groups, first.subject, first.outcome):
-        return images.strata(first.level)
-    drawn_from = load_images(run, model=first.model, groups=first.groups, subject=first.subject,
-                             outcome=first.outcome)  # fmt: skip
+    first_draw = draws[0]
+    estimated_from = images.model, images.groups.name, "", ""
+    if estimated_from == (
+        first_draw.model,
+        first_draw.groups,
+        first_draw.subject,
+        first_draw.outcome,
+    ):
+        return images.strata(first_draw.level)
+    drawn_from = load_images(run, model=first_draw.model, groups=first_draw.groups,
+                             subject=first_draw.subject,
+                             outcome=first_draw.outcome)  # fmt: skip
     groups = drawn_from.groups
     group = np.array([*groups.names, None], dtype=object)[groups.codes].tolist()
-    pairs = zip(group, drawn_from.strata(first.level), strict=True)
+    pairs = zip(group, drawn_from.strata(first_draw.level), strict=True)
     return [None if None in pair else " / ".join(map(str, pair)) for pair in pairs]
 
 
 def draw_sample(
-    run: Path, images: RunImages, draw: Draw, answers: pl.DataFrame, asked: pl.DataFrame
+    run: Path, images: RunImages, draw: Draw, answers: pl.DataFrame, labels: pl.DataFrame
 ) -> tuple[Integers, Draw]:
     """Draw images that have no label yet.
 
@@ -339,8 +349,8 @@ def draw_sample(
         Its level is that of earlier draws, or chosen by size where it has none.
     answers : polars.DataFrame
         Consensus of the question, see `consensus`.
-    asked : polars.DataFrame
-        Labels of the question, whose images are not drawn again.
+    labels : polars.DataFrame
+        Labels of the question; their images are not drawn again.
 
     Returns
     -------
@@ -355,36 +365,36 @@ def draw_sample(
         If no image is left, or earlier draws are by another model or other groups.
     """
     earlier = read_draws(run, draw.question)
-    for what in ("model", "groups"):
-        if earlier and getattr(earlier[0], what) != getattr(draw, what):
+    for option in ("model", "groups"):
+        if earlier and getattr(earlier[0], option) != getattr(draw, option):
             raise ConfigError(
-                f"--{what} {getattr(draw, what)}: the samples of {draw.question!r} are drawn by "
-                f"{getattr(earlier[0], what)}. To do: leave --{what} out"
+                f"--{option} {getattr(draw, option)}: the samples of {draw.question!r} are drawn "
+                f"by {getattr(earlier[0], option)}. To do: leave --{option} out"
             )
     level = draw.level or (earlier[0].level if earlier else choose_level(images, draw.size))
     draw = replace(draw, level=level)
     outcome = images.outcome(answers, draw.counted)
     cells = SampledCells.of(outcome, images.strata(draw.level), images.groups)
-    many = cells.allocate(draw.size, draw.group or None)
+    sample_sizes = cells.allocate(draw.size, draw.group or None)
     # The first of a fixed order: later draws go on in it.
     rank = unit_uniforms(draw.seed, "label", unit_keys(images.ids.tolist()), range(1))[0]
-    known = pl.Series(images.ids.tolist(), dtype=pl.String).is_in(asked["image_id"].implode())
-    left = np.flatnonzero(~known.to_numpy() & (cells.code >= 0))
-    ordered = left[np.lexsort((rank[left], cells.code[left]))]
+    labelled = pl.Series(images.ids.tolist(), dtype=pl.String).is_in(labels["image_id"].implode())
+    unlabelled = np.flatnonzero(~labelled.to_numpy() & (cells.code >= 0))
+    ordered = unlabelled[np.lexsort((rank[unlabelled], cells.code[unlabelled]))]
     code = cells.code[ordered]
     place = np.arange(len(code)) - np.searchsorted(code, code)
-    chosen = ordered[place < many[code]]
+    chosen = ordered[place < sample_sizes[code]]
     if not len(chosen):
         raise ConfigError(f"{run}: every image has a label for {draw.question!r}")
-    shuffled = stream(draw.seed, "order", len(asked)).permutation(np.sort(chosen))
+    shuffled = stream(draw.seed, "order", len(labels)).permutation(np.sort(chosen))
     return shuffled, draw
 
 
 def note_draw(run: Path, draw: Draw) -> None:
-    """Write into the run that a sample was drawn."""
+    """Add a sample to the run's list of samples."""
 
-    def added() -> dict[str, bytes]:
-        draws = [asdict(one) for one in dict.fromkeys((*_every_draw(run), draw))]
+    def add_draw() -> dict[str, bytes]:
+        draws = [asdict(sample) for sample in dict.fromkeys((*_read_all_draws(run), draw))]
         return {_DRAWS: json.dumps(draws, ensure_ascii=False, indent=1).encode()}
 
-    keep_labels(run, added)
+    keep_labels(run, add_draw)

@@ -1,4 +1,4 @@
-"""The local page of `equipoise review`: findings, the images behind them, and who may see them."""
+"""The local page of `equipoise review`: findings, their images, and access."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from equipoise.report.text import visible
 from equipoise.report.words import heading, ranked, sentence, shown_verdict
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
-from equipoise.review.examples import HIDE, ORDERS, Examples, Selection
-from equipoise.review.requests import PLACE, bound, whole_number
-from equipoise.review.thumbnails import find_pictures, places_of
+from equipoise.review.examples import HIDE, ORDERS, Examples, Selection, ShownImage
+from equipoise.review.requests import PLACE, parse_number, parse_whole_number
+from equipoise.review.thumbnails import find_pictures, index_pictures
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -59,11 +59,11 @@ _HEADERS = {
 _ASSETS = {"review.css": "text/css", "review.js": "text/javascript"}
 # Pixels of the longer side of a thumbnail and of a large picture; bytes of thumbnails that are
 # kept in memory.
-_SMALL, _LARGE, _KEPT = 240, 1200, 64 << 20
+_SMALL, _LARGE, _CACHE_BYTES = 240, 1200, 64 << 20
 
 
 class Guard:
-    """Serves requests of this page alone: right host, right origin, right token, known path.
+    """Serves only requests with the right host, origin and token.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ class Guard:
     host : str
         Address with its port, as the browser names it.
     token : str
-        Given in the address once, and then in a cookie.
+        Sent once in the address, and then in a cookie.
     report : callable, optional
-        Reports errors whose requests were answered by 500. Unless given, they are raised.
+        Reports unexpected errors, which get status 500. By default they are raised.
     """
 
     def __init__(self, app: ASGIApp, host: str, token: str, report: Report | None = None) -> None:
@@ -83,7 +83,7 @@ class Guard:
         self.token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 403 to every request that is not the page's own."""
+        """Answer 403 to every request from another page."""
         from starlette.requests import Request
         from starlette.responses import PlainTextResponse, RedirectResponse
 
@@ -94,24 +94,24 @@ class Guard:
         request = Request(scope)
         headers = request.headers
         origins = {f"http://{host}" for host in self.hosts}
-        given = request.query_params.get("token", "")
+        token = request.query_params.get("token", "")
         answer: ASGIApp = self.app
         # Browsers name the origin of every form; of a page that is opened they don't.
-        known = origins if request.method == "POST" else {"", *origins}
-        if headers.get("host") not in self.hosts or headers.get("origin", "") not in known:
+        allowed = origins if request.method == "POST" else {"", *origins}
+        if headers.get("host") not in self.hosts or headers.get("origin", "") not in allowed:
             answer = PlainTextResponse("This page is not served here.", HTTPStatus.FORBIDDEN)
-        elif given and self._right(given):
+        elif token and self._is_token(token):
             # Two slashes would start the name of another host.
             path = f"/{request.url.path.lstrip('/')}"
             redirect = RedirectResponse(path, HTTPStatus.SEE_OTHER)
             redirect.set_cookie(self._name, self.token, httponly=True, samesite="strict")
             answer = redirect
-        elif given or not self._right(request.cookies.get(self._name, "")):
+        elif token or not self._is_token(request.cookies.get(self._name, "")):
             answer = PlainTextResponse(
                 "Open the address that `equipoise review` printed.", HTTPStatus.FORBIDDEN
             )
 
-        async def with_headers(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] += [
                     (name.encode(), text.encode()) for name, text in _HEADERS.items()
@@ -119,7 +119,7 @@ class Guard:
             await send(message)
 
         try:
-            await answer(scope, receive, with_headers)
+            await answer(scope, receive, send_with_headers)
         except Exception as error:
             if self.report is None:
                 raise
@@ -130,7 +130,7 @@ class Guard:
         # Cookies don't keep ports apart.
         return f"{COOKIE}_{min(self.hosts).rpartition(':')[2]}"
 
-    def _right(self, token: str) -> bool:
+    def _is_token(self, token: str) -> bool:
         return secrets.compare_digest(token.encode(), self.token.encode())
 
 
@@ -141,17 +141,19 @@ class Thumbnails:
     ----------
     examples : Examples
     folder : Path, optional
-        Where the files are, by image id, in place of where the run says.
+        Folder of the files, by image id, in place of the run's paths.
     limit : int
         Bytes to keep.
     """
 
-    def __init__(self, examples: Examples, folder: Path | None = None, limit: int = _KEPT) -> None:
+    def __init__(
+        self, examples: Examples, folder: Path | None = None, limit: int = _CACHE_BYTES
+    ) -> None:
         self.examples = examples
         self.folder = folder
         self.limit = limit
         self.size = 0
-        self._kept: OrderedDict[tuple[int | str | None, ...], bytes] = OrderedDict()
+        self._cache: OrderedDict[tuple[int | str | None, ...], bytes] = OrderedDict()
         self._lock = Lock()
 
     def get(
@@ -166,11 +168,11 @@ class Thumbnails:
         side : int
             Longer side in pixels.
         hide : "faces", "outside", "all" or None
-            What is blurred.
+            Area to blur.
         view : str
-            "crop" for what the model sees of the image; otherwise all of it with its box.
+            "crop" for the crop that the model sees; otherwise the whole image with its box.
         label : str
-            Whose boxes are drawn, where the data have boxes and the model sees the whole image.
+            Label of the boxes to draw, where the data have boxes and the image is no crop.
 
         Raises
         ------
@@ -179,31 +181,31 @@ class Thumbnails:
         """
         key = place, side, hide, view, label if self.examples.has_boxes else ""
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                return self._cache[key]
         data, crop = self._read(place)
         if crop is not None and view == "crop":
             blur = None if hide == "outside" else hide
-            made = small_jpeg(decode(data, crop=crop), side, blur)
+            thumbnail = small_jpeg(decode(data, crop=crop), side, blur)
         else:
             boxes = self.examples.boxes(place, label) if crop is None else [tuple(crop.tolist())]
-            made = small_jpeg(decode(data), side, hide, boxes)
+            thumbnail = small_jpeg(decode(data), side, hide, boxes)
         with self._lock:
-            self._kept[key] = made
-            self.size += len(made)
+            self._cache[key] = thumbnail
+            self.size += len(thumbnail)
             while self.size > self.limit:
-                self.size -= len(self._kept.popitem(last=False)[1])
-        return made
+                self.size -= len(self._cache.popitem(last=False)[1])
+        return thumbnail
 
     def _read(self, place: int) -> tuple[bytes, Integers | None]:
-        one = read_pictures(self.examples.run, [place])
-        crop = one.crop(0)
+        picture = read_pictures(self.examples.run, [place])
+        crop = picture.crop(0)
         if self.folder is None:
-            return one.read(0), crop
-        if one.ids[0] not in self._places:
-            raise OSError(f"there is no file for {one.ids[0]!r}")
-        return self._pictures.read(self._places[one.ids[0]]), crop
+            return picture.read(0), crop
+        if picture.ids[0] not in self._places:
+            raise OSError(f"there is no file for {picture.ids[0]!r}")
+        return self._pictures.read(self._places[picture.ids[0]]), crop
 
     @cached_property
     def _pictures(self) -> Pictures:
@@ -211,7 +213,7 @@ class Thumbnails:
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return places_of(self._pictures)
+        return index_pictures(self._pictures)
 
 
 @record
@@ -229,121 +231,123 @@ class ReviewPage:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """Findings that compare groups, those that matter first."""
-        return ranked(one for one in self.examples.result.findings if one.by_group)
+        """Findings that compare groups, the most serious first."""
+        return ranked(finding for finding in self.examples.result.findings if finding.by_group)
 
     def index(self, request: Request) -> Response:
         """List the findings."""
-        wanted = {name: request.query_params.get(name, "") for name in ("model", "verdict")}
+        filters = {name: request.query_params.get(name, "") for name in ("model", "verdict")}
         rows = [
             {
                 "place": place,
-                "sentence": sentence(one),
-                "heading": heading(one),
-                "verdict": shown_verdict(one),
-                "model": one.model,
+                "sentence": sentence(finding),
+                "heading": heading(finding),
+                "verdict": shown_verdict(finding),
+                "model": finding.model,
             }
-            for place, one in enumerate(self.findings)
+            for place, finding in enumerate(self.findings)
         ]
         # One number may be tested in several ways.
         rows = [*{(row["heading"], row["sentence"]): row for row in rows[::-1]}.values()][::-1]
-        choices = {name: list(dict.fromkeys(str(row[name]) for row in rows)) for name in wanted}
-        shown = [
-            row for row in rows if all(chosen in ("", row[name]) for name, chosen in wanted.items())
+        choices = {name: list(dict.fromkeys(str(row[name]) for row in rows)) for name in filters}
+        matching = [
+            row
+            for row in rows
+            if all(chosen in ("", row[name]) for name, chosen in filters.items())
         ]
-        many = len(shown)
         return self.render(
-            "index", findings=shown[:_MOST], many=many, choices=choices, wanted=wanted,
-            images=len(self.examples),
+            "index", findings=matching[:_MOST_FINDINGS], n_findings=len(matching),
+            choices=choices, filters=filters, images=len(self.examples),
         )  # fmt: skip
 
-    def finding(self, request: Request) -> Response:
+    def show_finding(self, request: Request) -> Response:
         """Show the images behind a finding, side by side by group."""
         place = request.path_params["place"]
-        chosen = self._chosen(place, request)
+        chosen = self._read_selection(place, request)
         if chosen is None:
-            return _forbidden()
+            return _refuse()
         finding = self.findings[place]
         return self.render(
             "finding", finding=finding, sentence=sentence(finding), heading=heading(finding),
             verdict=shown_verdict(finding), examples=self.examples, orders=ORDERS,
             hidden=HIDE, chosen=chosen, columns=[*self.examples.select(finding, chosen)],
-            address=partial(_address, chosen), picture=partial(_picture, chosen), place=place,
+            address=partial(_build_query, chosen),
+            picture=partial(_build_picture_address, chosen), place=place,
             side=_SMALL, last=len(self.findings) - 1,
         )  # fmt: skip
 
-    def one(self, request: Request) -> Response:
-        """Show one image of a finding, with those before and after it on the page."""
+    def show_image(self, request: Request) -> Response:
+        """Show one image of a finding, with links to its neighbours on the page."""
         place, image = request.path_params["place"], request.path_params["image"]
-        chosen = self._chosen(place, request)
+        chosen = self._read_selection(place, request)
         if chosen is None:
-            return _forbidden()
+            return _refuse()
         finding = self.findings[place]
-        shown = [
-            (group.name, one)
-            for group in self.examples.select(finding, chosen)
-            for one in group.images
-        ]
-        at = next((at for at, (_, one) in enumerate(shown) if one.place == image), None)
-        if at is None:
-            return _forbidden()
-        around = [None, *(one.place for _, one in shown), None]
+        names, images = list[str](), list[ShownImage]()
+        for group in self.examples.select(finding, chosen):
+            names += [group.name] * len(group.images)
+            images += group.images
+        places = [neighbour.place for neighbour in images]
+        if image not in places:
+            return _refuse()
+        position = places.index(image)
+        neighbours = [None, *places, None]
         return self.render(
-            "image", heading=heading(finding), group=shown[at][0], one=shown[at][1], place=place,
-            chosen=chosen, address=_address(chosen), before=around[at], after=around[at + 2],
-            picture=partial(_picture, chosen),
+            "image", heading=heading(finding), group=names[position], image=images[position],
+            place=place, chosen=chosen, address=_build_query(chosen), before=neighbours[position],
+            after=neighbours[position + 2], picture=partial(_build_picture_address, chosen),
         )  # fmt: skip
 
-    def _chosen(self, place: int, request: Request) -> Selection | None:
-        """Return which images an address asks for; None where it asks for what isn't there."""
+    def _read_selection(self, place: int, request: Request) -> Selection | None:
+        """Return the selection of an address; None if it is invalid."""
         if place >= len(self.findings):
             return None
-        finding, examples, asked = self.findings[place], self.examples, request.query_params
+        finding, examples, query = self.findings[place], self.examples, request.query_params
         outcomes = examples.outcomes(finding)
-        outcome = asked.get("outcome", "") or next(iter(outcomes), "")
-        known: dict[str, Container[str]] = {
+        outcome = query.get("outcome", "") or next(iter(outcomes), "")
+        choices: dict[str, Container[str]] = {
             "outcome": outcomes, "label": examples.labels(finding, outcome),
             "group": examples.groups(finding), "cause": examples.causes(), "order": ORDERS,
             "hide": HIDE, "view": ("crop",),
         }  # fmt: skip
-        given = {"order": ORDERS[0], **asked, "outcome": outcome}
-        if any((one := given.get(name)) and one not in values for name, values in known.items()):
+        settings = {"order": ORDERS[0], **query, "outcome": outcome}
+        texts: Fields = {name: settings[name] for name in choices if settings.get(name)}
+        if any(text not in choices[name] for name, text in texts.items()):
             return None
-        low, high = (bound(asked.get(end, "")) for end in ("low", "high"))
-        page = whole_number(asked.get("page", "0"))
-        wrong = (asked.get("low") and low is None) or (asked.get("high") and high is None)
-        if page is None or wrong:
+        low, high = (parse_number(query.get(end, "")) for end in ("low", "high"))
+        page = parse_whole_number(query.get("page", "0"))
+        invalid = (query.get("low") and low is None) or (query.get("high") and high is None)
+        if page is None or invalid:
             return None
-        texts: Fields = {name: given[name] for name in known if given.get(name)}
         return Selection(low=low, high=high, page=max(0, page), **texts)
 
-    def image(self, request: Request) -> Response:
+    def send_image(self, request: Request) -> Response:
         """Return a picture of the run by its place."""
         from starlette.responses import Response
 
         place, size = request.path_params["place"], request.path_params["size"]
-        asked = request.query_params
-        of = asked.get("finding", "")
-        hide: Hidden | None = {name: name for name in get_args(Hidden)}.get(asked.get("hide", ""))
-        known = size in _SIDES and asked.get("hide", "") in HIDE
-        if place >= len(self.examples) or not known:
-            return _forbidden()
+        query = request.query_params
+        number = query.get("finding", "")
+        hide: Hidden | None = {name: name for name in get_args(Hidden)}.get(query.get("hide", ""))
+        valid = size in _SIDES and query.get("hide", "") in HIDE
+        if place >= len(self.examples) or not valid:
+            return _refuse()
         label = ""
-        if of:
-            finding = whole_number(of)
+        if number:
+            finding = parse_whole_number(number)
             if finding is None or not 0 <= finding < len(self.findings):
-                return _forbidden()
+                return _refuse()
             label = self.findings[finding].subject
         try:
             content = self.thumbnails.get(
-                place, _SIDES[size], hide=hide, view=asked.get("view", ""), label=label
+                place, _SIDES[size], hide=hide, view=query.get("view", ""), label=label
             )
         except (ImageError, OSError):
             return Response(status_code=HTTPStatus.NOT_FOUND)
         return Response(content, media_type="image/jpeg")
 
-    def failed(self, request: Request, error: Exception) -> Response:
-        """Say what failed, and that an answer was not kept."""
+    def show_error(self, request: Request, error: Exception) -> Response:
+        """Show what failed, and whether an answer was lost."""
         number = getattr(error.__cause__ or error, "errno", None)
         status = HTTPStatus.INTERNAL_SERVER_ERROR
         if number in FULL:
@@ -362,41 +366,43 @@ class ReviewPage:
 
 
 # Findings of one page, and sides of pictures by the name in an address.
-_MOST = 300
+_MOST_FINDINGS = 300
 _SIDES = {"small": _SMALL, "large": _LARGE}
 
 
-def _address(chosen: Selection, **changes: str | float | None) -> str:
+def _build_query(chosen: Selection, **changes: str | float | None) -> str:
     """Return the query of a selection with some changes."""
     values, usual = asdict(replace(chosen, **changes)), asdict(Selection())  # type: ignore[arg-type]
-    return "?" + urlencode({name: one for name, one in values.items() if one != usual[name]})
+    return "?" + urlencode({name: value for name, value in values.items() if value != usual[name]})
 
 
-def _picture(chosen: Selection, size: str, image: int, place: int) -> str:
+def _build_picture_address(chosen: Selection, size: str, image: int, place: int) -> str:
     """Return the address of a picture of a finding."""
-    asked = {"hide": chosen.hide, "view": chosen.view, "finding": str(place)}
-    return f"/image/{size}/{image}?" + urlencode({name: one for name, one in asked.items() if one})
+    query = {"hide": chosen.hide, "view": chosen.view, "finding": str(place)}
+    return f"/image/{size}/{image}?" + urlencode(
+        {name: value for name, value in query.items() if value}
+    )
 
 
-def _forbidden() -> Response:
+def _refuse() -> Response:
     from starlette.responses import PlainTextResponse
 
     return PlainTextResponse("There is no such page.", HTTPStatus.FORBIDDEN)
 
 
-def _gone(request: Request, error: Exception) -> Response:  # noqa: ARG001 - a handler's signature
-    """Answer nobody: the client has left before its answer was there."""
+def _answer_disconnect(request: Request, error: Exception) -> Response:  # noqa: ARG001 - a handler's signature
+    """Answer a client that has disconnected."""
     from starlette.responses import Response
 
     return Response(status_code=HTTPStatus.BAD_REQUEST)
 
 
-def _asset(request: Request) -> Response:
+def _send_asset(request: Request) -> Response:
     from starlette.responses import Response
 
     name = request.path_params["name"]
     if name not in _ASSETS:
-        return _forbidden()
+        return _refuse()
     content = files("equipoise.review").joinpath("assets", name).read_bytes()
     return Response(content, media_type=_ASSETS[name])
 
@@ -417,11 +423,11 @@ def application(
     host : str
         Address and port that it is served at, such as "127.0.0.1:8000".
     token : str
-        What the first address must have.
+        Token that the first address must have.
     folder : Path, optional
         Folder of the images, where the run's own paths no longer hold.
     codes : sequence of str
-        Codes of the coding form, beside those of `equipoise.review.coding.CODES`.
+        Codes of the coding form, in addition to `equipoise.review.coding.CODES`.
     report : callable, optional
         See `Guard`.
 
@@ -430,7 +436,7 @@ def application(
     RunError
         If it is no run, or has no images.
     ConfigError
-        If a code repeats, or can't be told from several.
+        If a code repeats, or reads like several codes.
     MissingExtraError
         If Starlette is not installed.
     """
@@ -443,22 +449,23 @@ def application(
         raise MissingExtraError("starlette", "review") from error
     examples = Examples.of(run)
     page = ReviewPage(examples, Thumbnails(examples, folder))
-    causes = CausesPages(examples, page.findings, check_codes(codes), page.render, _forbidden)
+    causes = CausesPages(examples, page.findings, check_codes(codes), page.render, _refuse)
     CONVERTOR_TYPES["place"] = type("Place", (IntegerConvertor,), {"regex": PLACE})()
     routes = [
-        Route("/causes", causes.overview),
-        Route("/causes/{place:place}", causes.subject),
-        Route("/code/{place:place}", causes.form, methods=["GET"]),
+        Route("/causes", causes.show_overview),
+        Route("/causes/{place:place}", causes.show_subject),
+        Route("/code/{place:place}", causes.show_form, methods=["GET"]),
         Route("/code/{place:place}", causes.save, methods=["POST"]),
         Route("/", page.index),
-        Route("/finding/{place:place}", page.finding),
-        Route("/finding/{place:place}/{image:place}", page.one),
-        Route("/image/{size}/{place:place}", page.image),
-        Route("/assets/{name}", _asset),
-        Route("/{rest:path}", lambda _: _forbidden()),
+        Route("/finding/{place:place}", page.show_finding),
+        Route("/finding/{place:place}/{image:place}", page.show_image),
+        Route("/image/{size}/{place:place}", page.send_image),
+        Route("/assets/{name}", _send_asset),
+        Route("/{rest:path}", lambda _: _refuse()),
     ]
     handlers: Mapping[Any, Any] = {
-        EquipoiseError: page.failed, OSError: page.failed, ClientDisconnect: _gone,
+        EquipoiseError: page.show_error, OSError: page.show_error,
+        ClientDisconnect: _answer_disconnect,
     }  # fmt: skip
     return Guard(Starlette(routes=routes, exception_handlers=handlers), host, token, report)
 

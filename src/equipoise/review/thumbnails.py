@@ -1,4 +1,4 @@
-"""The images of a run as small pictures that a page carries with it."""
+"""The images of a run as small pictures inside a page."""
 
 import base64
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from equipoise.evidence.examples import FOLDER, IMAGES
 _SIDE = 360
 
 
-def images_of(config: AuditConfig) -> PicturesConfig | None:
-    """Return the section of the images of a run; None where it has none of its own."""
+def find_images_section(config: AuditConfig) -> PicturesConfig | None:
+    """Return the section of a run's images, or None."""
     section = getattr(config, "data", None)
-    found = getattr(section, "images", None)
+    images = getattr(section, "images", None)
     if isinstance(section, LabelledImagesConfig):
-        found = section.pictures
-    return found if isinstance(found, PicturesConfig) else None
+        images = section.pictures
+    return images if isinstance(images, PicturesConfig) else None
 
 
 def find_pictures(run: Path, folder: Path | None = None) -> Pictures:
@@ -36,7 +36,7 @@ def find_pictures(run: Path, folder: Path | None = None) -> Pictures:
     Raises
     ------
     RunError
-        If nothing says where the images are.
+        If the images have no paths.
     DataError
         If the folder has no images.
     """
@@ -59,7 +59,7 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
     MissingExtraError
         If Pillow is not installed.
     """
-    places, made = places_of(pictures), []
+    places, urls = index_pictures(pictures), []
     for name in ids:
         place = places.get(name)
         if place is None:
@@ -71,15 +71,15 @@ def thumbnails(pictures: Pictures, ids: Sequence[str]) -> list[str]:
         try:
             picture = small_jpeg(pictures.decoded(place), _SIDE)
         except (ImageError, OSError) as error:
-            why = error.reason if isinstance(error, ImageError) else error.strerror or str(error)
+            reason = error.reason if isinstance(error, ImageError) else error.strerror or str(error)
             raise DataError(
-                why, file=pictures.where(place), fix="repair the file, or label another --seed"
+                reason, file=pictures.where(place), fix="repair the file, or label another --seed"
             ) from None
-        made.append(f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}")
-    return made
+        urls.append(f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}")
+    return urls
 
 
-def places_of(pictures: Pictures) -> dict[str, int]:
-    """Return the place of each picture by its id, with and without the ending of a file."""
+def index_pictures(pictures: Pictures) -> dict[str, int]:
+    """Return the place of each picture by id, with and without file ending."""
     stems = {name.rpartition(".")[0]: place for name, place in pictures.places.items()}
     return {**stems, **pictures.places}

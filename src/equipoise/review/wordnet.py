@@ -43,12 +43,12 @@ def read_senses(folder: Path, subjects: Iterable[str]) -> pl.DataFrame:
         offsets = dict[str, list[bytes]]()
         for line in index.splitlines():
             if not line.startswith(b" "):
-                lemma, *rest = line.split()
-                offsets[lemma.decode()] = rest[-int(rest[1]) :]
+                lemma, *fields = line.split()
+                offsets[lemma.decode()] = fields[-int(fields[1]) :]
         rows = [
-            (subject, place, *_synset(data, int(offset)))
+            (subject, place, *_read_synset(data, int(offset)))
             for subject in subjects
-            for place, offset in enumerate(_offsets(subject, offsets), start=1)
+            for place, offset in enumerate(_find_offsets(subject, offsets), start=1)
         ]
     except (OSError, ValueError, IndexError) as error:
         raise DataError(
@@ -59,7 +59,7 @@ def read_senses(folder: Path, subjects: Iterable[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
-def _offsets(subject: str, offsets: dict[str, list[bytes]]) -> list[bytes]:
+def _find_offsets(subject: str, offsets: dict[str, list[bytes]]) -> list[bytes]:
     if number := _OFFSET.fullmatch(subject):
         return [number[1].encode()]
     try:
@@ -69,7 +69,7 @@ def _offsets(subject: str, offsets: dict[str, list[bytes]]) -> list[bytes]:
     return offsets.get(word.lower().replace(" ", "_"), [])
 
 
-def _synset(data: bytes, offset: int) -> tuple[list[str], str]:
+def _read_synset(data: bytes, offset: int) -> tuple[list[str], str]:
     """Return the words and the definition of the synset at a byte of the file."""
     fields = data[offset : data.index(b"\n", offset)].decode().split(" ")
     if fields[0] != f"{offset:08d}":
@@ -99,12 +99,12 @@ def meanings(names: pl.Series, senses: pl.DataFrame) -> pl.Series:
     )
     # The name of the class has all of its meanings.
     clear = words.filter(pl.len().over("synonyms") < max(senses.height, 2))
-    own = names.str.replace_all("_", " ").str.to_lowercase().alias("synonyms").to_frame()
-    joined = own.join(
+    name_table = names.str.replace_all("_", " ").str.to_lowercase().alias("synonyms").to_frame()
+    joined = name_table.join(
         clear.unique("synonyms", keep="first", maintain_order=True),
         on="synonyms",
         how="left",
         maintain_order="left",
     )
-    other = pl.when(pl.col("synonyms").is_not_null()).then(pl.lit(UNCLEAR))
-    return joined.select(pl.coalesce("meaning", other)).to_series()
+    unclear = pl.when(pl.col("synonyms").is_not_null()).then(pl.lit(UNCLEAR))
+    return joined.select(pl.coalesce("meaning", unclear)).to_series()
