@@ -44,7 +44,7 @@ def resident(path):
 
 @pytest.mark.parametrize("scattered", [False, True])
 def test_chosen_rows_of_a_mapped_file_stay_small(file, scattered, monkeypatch):
-    monkeypatch.setattr(files, "_KEPT", 1 << 21)
+    monkeypatch.setattr(files, "_MOST_READ", 1 << 21)
     array = np.load(file, mmap_mode="r")
     rows = np.random.default_rng(0).permutation(ROWS) if scattered else np.arange(ROWS)
     chosen, peak = ChosenRows(array, rows), 0

@@ -138,7 +138,7 @@ def test_a_folder_is_swept_of_what_nobody_holds(tmp_path):
     with writing.writer(tmp_path / "file"):
         writing.sweep(tmp_path)
         remaining = [path.name for path in tmp_path.iterdir() if writing.is_temporary(path.name)]
-        assert [writing.shown(Path(name)) for name in remaining] == [Path("file")]
+        assert [writing.visible_path(Path(name)) for name in remaining] == [Path("file")]
     assert {*tmp_path.iterdir()} == {tmp_path / "file", other}
     writing.sweep(tmp_path / "nowhere")
 
@@ -147,6 +147,6 @@ def test_a_hidden_folder_holds_files_as_they_are(tmp_path):
     folder = writing.temporary(tmp_path / "run")
     with writing.writer(folder / "tables" / "file"):
         assert [path.name for path in (folder / "tables").iterdir()] == ["file"]
-    assert writing.shown(folder / "tables" / "file") == tmp_path / "run" / "tables" / "file"
+    assert writing.visible_path(folder / "tables" / "file") == tmp_path / "run" / "tables" / "file"
     assert writing.is_staged(folder / "file")
     assert not writing.is_staged(tmp_path / "file")
