@@ -201,7 +201,7 @@ def by_place(result):
         )
         parts = (tuple(sorted(text.split(": ")[-1].split(" − "))) for text in cleaned)
         about = " − ".join(sorted(about.partition(": ")[0].split(" − ")))
-        places[*parts, about, finding.null.split(";")[0]] = finding
+        places[*parts, about, finding.null] = finding
     return places
 
 
@@ -302,7 +302,7 @@ def twice(findings):
             finding.groups,
             finding.version,
             finding.group,
-            finding.null.split(";")[0],
+            finding.null,
         )
         classes.setdefault(at, set()).add(finding.subject)
         if finding.tested:

@@ -84,7 +84,11 @@ def run(*args, **data):
 def test_shares_follow_the_part_that_each_model_reads(pictures, reader, tmp_path):
     models = {name: {"model": reader(name)} for name in ("glyph", "frame")}
     result = run(pictures, models, tmp_path / "store")
-    shares = {f.model: f for f in result.findings if f.metric == "activation_share"}
+    shares = {
+        f.model: f
+        for f in result.findings
+        if (f.metric, f.aggregate) == ("activation_share", "value")
+    }
     assert shares["glyph"].ci_low > 0.5
     assert shares["frame"].ci_high < 0.3
     gaps = [

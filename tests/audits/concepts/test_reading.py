@@ -149,7 +149,9 @@ def test_a_class_of_another_mapping_takes_its_place_in_the_hit_rate():
     settings["models"]["m"]["maps"] = {"wide": {"chef": ["chef", "other 0", "other 1", "other 2"]}}
     result = audits.run(audits.parse_config(settings))
     hit_rates = {
-        finding.version: finding for finding in result.findings if finding.metric == "hit_rate"
+        finding.version: finding
+        for finding in result.findings
+        if (finding.metric, finding.aggregate) == ("hit_rate", "value")
     }
     # Nothing but the three classes that score highest is among the first three.
     assert hit_rates["default"].value == 0

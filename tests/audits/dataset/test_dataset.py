@@ -87,7 +87,7 @@ def test_another_data_set_is_a_sample_and_its_absent_groups_are_counted():
     }
     assert findings["a"].value == pytest.approx(math.log((fair(1)["g"] == "a").mean()))
     assert findings["b"].verdict == Verdict.NOT_ESTIMABLE
-    assert "exchange their data sets" in findings["a"].null
+    assert "exchange their data sets" in findings["a"].null_drawn
 
 
 def test_without_a_reference_shares_have_no_verdict():
