@@ -123,7 +123,7 @@ class Associations(Audit[Config, AssociationData, Question]):
                 read[f"{model}, {name}"] = loaded[tables] = load(
                     source,
                     items[tables[0]],
-                    what=f"{kind} of {name} by {model}",
+                    subject=f"{kind} of {name} by {model}",
                     max_unmatched=config.data[tables[0]].max_unmatched,
                 )
             if all(len(tables) == 1 for tables in loaded):

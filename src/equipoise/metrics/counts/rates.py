@@ -605,10 +605,9 @@ def demographic_parity(
     Returns
     -------
     Estimate
-        In [0, 1], higher is worse. Chance: the same maximum when groups are exchangeable over
-        all rows; it is above 0. Interval: pairwise Newcombe intervals, simultaneous over classes
-        and groups. `.by` has DP(c) of each class, with the selection
-        rate of every group. NaN when fewer than two groups have rows enough.
+        In [0, 1], higher is worse. Chance: the maximum when groups are exchangeable over all
+        rows. Interval: pairwise Newcombe, simultaneous over classes and groups. `.by` has DP(c)
+        and selection rates by class. NaN when fewer than two groups are large enough.
 
     Raises
     ------
