@@ -16,7 +16,7 @@ from equipoise.audits.predictions.page import PAGE
 from equipoise.core import AuditResult, Finding
 from equipoise.metrics import SPECS
 from equipoise.report import render
-from equipoise.report.blocks import Table
+from equipoise.report.blocks import CLIPPED, NUMBER, P_VALUE, SHARE, Column, Table
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.text import VERDICT_TITLES, unbroken, visible
 from equipoise.report.words import sentence
@@ -209,9 +209,16 @@ def test_limitations_name_binary_labels_and_absent_groups():
     assert "only where the target is an attribute of people" in text
 
 
-def test_columns_of_a_table_show_values_by_their_type_and_title():
-    columns = {"Name": "name", "%Share": "share", "#Ends": "low high", "%Ends": "low high",
-               "#q": "q", "#n": "n", "#Twice": lambda row: 2 * row["share"]}  # fmt: skip
+def test_columns_of_a_table_show_values_by_their_format_and_type():
+    columns = [
+        Column("Name", "name"),
+        Column("Share", "share", SHARE),
+        Column("Ends", ("low", "high"), NUMBER),
+        Column("Ends", ("low", "high"), SHARE),
+        Column("q", "q", P_VALUE),
+        Column("n", "n", NUMBER),
+        Column("Twice", lambda row: 2 * row["share"], NUMBER),
+    ]
     row = {"name": "a", "share": 0.25, "low": 0.1, "high": 0.5, "q": 0.00001, "n": 1200}
     table = Table.of("t", columns, [row, {**row, "share": float("nan"), "low": None}])
     assert table.rows == (
@@ -219,6 +226,15 @@ def test_columns_of_a_table_show_values_by_their_type_and_title():
          "0.500"),
         ("a", "–", "–", "–", "<\u00a00.0001", "1\u202f200", "–"),
     )  # fmt: skip
+
+
+def test_titles_of_columns_are_shown_as_they_are_and_sequences_fill_them_in_order():
+    columns = [Column("#1"), Column("%Δ", format=SHARE), Column("~ note", format=CLIPPED)]
+    table = Table.of("t", columns, [("a", 0.5, "long"), ("b", None, "")])
+    assert [column.title for column in table.columns] == ["#1", "%Δ", "~ note"]
+    assert [column.numeric for column in table.columns] == [False, True, False]
+    assert [column.clipped for column in table.columns] == [False, False, True]
+    assert table.rows == (("a", "50.0\u00a0%", "long"), ("b", "–", ""))
 
 
 INTERNAL = re.compile(

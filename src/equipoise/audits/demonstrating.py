@@ -21,7 +21,17 @@ from equipoise.planted.scenes.embed import CLIPS, embed_images, load_clip, neutr
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import Scenes, render_sets
 from equipoise.planted.scenes.variants import BIASED
-from equipoise.report.blocks import Chart, Row, Section, Table, distinct, panels, rows
+from equipoise.report.blocks import (
+    Chart,
+    Column,
+    Format,
+    Row,
+    Section,
+    Table,
+    distinct,
+    panels,
+    rows,
+)
 from equipoise.report.plots import Axis, scatter
 from equipoise.report.text import number
 
@@ -328,10 +338,15 @@ def planted_scenes(result: AuditResult) -> Section:
     )
     attribute_panels = panels(scene_rows, "attribute").items()
     charts = [_chart(attribute, panel) for (attribute,), panel in attribute_panels]
-    columns = {
-        "Subject": "subject", "Model": "model", "Attribute": "attribute",
-        "Favourite": "favourite", "#Planted": "strength", "#Gap": "gap", "#NDKL": "ndkl",
-    }  # fmt: skip
+    columns = [
+        Column("Subject", "subject"),
+        Column("Model", "model"),
+        Column("Attribute", "attribute"),
+        Column("Favourite", "favourite"),
+        Column("Planted", "strength", Format.NUMBER),
+        Column("Gap", "gap", Format.NUMBER),
+        Column("NDKL", "ndkl", Format.NUMBER),
+    ]
     caption = "Planted strength and results by subject"
     subjects = Table.of(caption, columns, scene_rows, source="planted_scenes")
     return Section.of("scenes", "Ground truth by subject", intro, charts, gap, subjects)

@@ -9,7 +9,10 @@ from equipoise.core import AuditResult, Verdict
 from equipoise.mitigate.augmentation.experiment import ARMS
 from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, name_measure
 from equipoise.report.blocks import (
+    NUMBER,
+    P_VALUE,
     Chart,
+    Column,
     Fold,
     Page,
     Row,
@@ -66,12 +69,21 @@ def price(result: AuditResult) -> Section | None:
         "right of the first and above the second. Lines: 95 % intervals over subjects and images. "
         "A disparity that isn't clearly above that level before has no mark."
     )
-    columns = {
-        "Recipe": "recipe", "Measure": _title, "Over": "about", "#Before": "before",
-        "#After": "after", "#Difference": "difference", "#Interval": "low high", "#p": "p_value",
-        "#q": "q_value", "#Floor": "floor", "#Of the way": "share",
-        "#Its interval": "share_low share_high", "#n": "n",
-    }  # fmt: skip
+    columns = [
+        Column("Recipe", "recipe"),
+        Column("Measure", _title),
+        Column("Over", "about"),
+        Column("Before", "before", NUMBER),
+        Column("After", "after", NUMBER),
+        Column("Difference", "difference", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("p", "p_value", P_VALUE),
+        Column("q", "q_value", P_VALUE),
+        Column("Floor", "floor", NUMBER),
+        Column("Of the way", "share", NUMBER),
+        Column("Its interval", ("share_low", "share_high"), NUMBER),
+        Column("n", "n", NUMBER),
+    ]
     plots = _plots(changes)
     tables = []
     for role, caption in (
@@ -118,11 +130,17 @@ subjects = TableSection(
     heading="Withheld subjects before and after",
     caption="Withheld subjects",
     source="mitigation_subjects",
-    columns={
-        "Subject": "subject", "Recipe": "recipe", "Measure": _title, "Over": "about",
-        "#Before": "before", "#After": "after", "#Floor": "floor", "#Fold": "fold",
-    },
-)  # fmt: skip
+    columns=[
+        Column("Subject", "subject"),
+        Column("Recipe", "recipe"),
+        Column("Measure", _title),
+        Column("Over", "about"),
+        Column("Before", "before", NUMBER),
+        Column("After", "after", NUMBER),
+        Column("Floor", "floor", NUMBER),
+        Column("Fold", "fold", NUMBER),
+    ],
+)
 
 
 def _summary(result: AuditResult) -> Summary:
@@ -165,7 +183,11 @@ _ASSOCIATION = (
 )
 
 
-_FAMILIES = {"Of": "of", "#Δ": "value", "#Over images": "low high"}
+_FAMILIES = [
+    Column("Of", "of"),
+    Column("Δ", "value", NUMBER),
+    Column("Over images", ("low", "high"), NUMBER),
+]
 
 
 def accuracies(result: AuditResult) -> list[tuple[str, ...]]:
@@ -191,18 +213,39 @@ def augmentation(result: AuditResult) -> Section | None:
         "runs and test images."
     )
     form = "Accuracy on the test images, by training images, in the form of Mandal 2024, Table 10.1"
-    distances = {
-        "Network": "network", "Trained on": "arm", "#Δ": "difference",
-        "#Over images": "difference_low difference_high", "#Over runs": "runs_low runs_high",
-        "#%Δ": "percent_difference", "#%Δ over images": "percent_low percent_high",
-    }  # fmt: skip
-    associations = {
-        "Network": "network", "Trained on": "arm", "Class": "class", "Faces": "faces",
-        "#Association": "value", "#Interval": "low high", "#By chance": "chance_low chance_high",
-        "#p": "p_value", "Closer to": "towards",
-    }  # fmt: skip
-    images = {"Images": "images", "Label": "class", "Group": "group", "#Number": "count"}
-    missing = {"Images": "images", "Group": "group", "#Without": "without", "#Of": "of"}
+    distances = [
+        Column("Network", "network"),
+        Column("Trained on", "arm"),
+        Column("Δ", "difference", NUMBER),
+        Column("Over images", ("difference_low", "difference_high"), NUMBER),
+        Column("Over runs", ("runs_low", "runs_high"), NUMBER),
+        Column("%Δ", "percent_difference", NUMBER),
+        Column("%Δ over images", ("percent_low", "percent_high"), NUMBER),
+    ]
+    associations = [
+        Column("Network", "network"),
+        Column("Trained on", "arm"),
+        Column("Class", "class"),
+        Column("Faces", "faces"),
+        Column("Association", "value", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("By chance", ("chance_low", "chance_high"), NUMBER),
+        Column("p", "p_value", P_VALUE),
+        Column("Closer to", "towards"),
+    ]
+    by_arm = [Column("Network"), *(Column(arm.capitalize(), format=NUMBER) for arm in ARMS)]
+    images = [
+        Column("Images", "images"),
+        Column("Label", "class"),
+        Column("Group", "group"),
+        Column("Number", "count", NUMBER),
+    ]
+    missing = [
+        Column("Images", "images"),
+        Column("Group", "group"),
+        Column("Without", "without", NUMBER),
+        Column("Of", "of", NUMBER),
+    ]
     families = [
         {
             "of": finding.model,
@@ -228,7 +271,7 @@ def augmentation(result: AuditResult) -> Section | None:
         "Training on changed faces",
         intro,
         Words(tuple(conclusions(result)), "list"),
-        Table.of(form, ["Network", *(f"#{arm.capitalize()}" for arm in ARMS)], accuracies(result)),
+        Table.of(form, by_arm, accuracies(result)),
         Table.of(
             "Accuracy Difference from training on balanced images",
             distances,

@@ -11,8 +11,12 @@ from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
 from equipoise.metrics.spec import MetricSpec, corrected_with, spec_for, spec_of
 from equipoise.report.blocks import (
+    CLIPPED,
+    NUMBER,
+    SHARE,
     Block,
     Code,
+    Column,
     Facts,
     Gallery,
     Heading,
@@ -91,10 +95,13 @@ def data(result: AuditResult, facts: Sequence[tuple[str, str]], subjects: str) -
         ("Models", listed(models_of(result), 12)),
         ("Tests", _tests(result, subjects)),
     )
-    columns = {
-        "Group": "group", "Attributes": "groups", "#n": "n",
-        "Compared": lambda row: "yes" if row["usable"] else "no", "Note": "note",
-    }  # fmt: skip
+    columns = [
+        Column("Group", "group"),
+        Column("Attributes", "groups"),
+        Column("n", "n", NUMBER),
+        Column("Compared", lambda row: "yes" if row["usable"] else "no"),
+        Column("Note", "note"),
+    ]
     table = Table.of("Group sizes", columns, sizes, source="group_sizes", limit=60)
     return Section.of("data", "Data", Facts(pairs), _states(result), table if sizes else None)
 
@@ -120,7 +127,7 @@ def _states(result: AuditResult) -> Table | None:
     for (model,), model_states in panels(states, "model").items():
         by_state = {row["state"]: row["count"] for row in model_states}
         cells.append((model, *(by_state.get(name, 0) for name in names)))
-    columns = ["Model", *(f"#{name}" for name in names)]
+    columns = [Column("Model"), *(Column(name, format=NUMBER) for name in names)]
     return Table.of("Rows used and excluded", columns, cells, source="states") if states else None
 
 
@@ -154,16 +161,21 @@ failures = TableSection(
     heading="Missing data",
     caption="Images without an output",
     source="failures",
-    columns={
-        "Output": "on", "Model": "model", "Group": lambda row: row["group"] or "All images",
-        "Attributes": "groups", "Failed at": "stage", "#Images": "n", "#Of": "of",
-        "%Share": lambda row: row["n"] / row["of"],
-    },
+    columns=[
+        Column("Output", "on"),
+        Column("Model", "model"),
+        Column("Group", lambda row: row["group"] or "All images"),
+        Column("Attributes", "groups"),
+        Column("Failed at", "stage"),
+        Column("Images", "n", NUMBER),
+        Column("Of", "of", NUMBER),
+        Column("Share", lambda row: row["n"] / row["of"], SHARE),
+    ],
     text=(
         "No number of the model includes these images. If one group lost a larger share than "
         "another, its numbers rest on the images that are left."
     ),
-)  # fmt: skip
+)
 
 
 def settings(result: AuditResult) -> Section:
@@ -175,8 +187,15 @@ def settings(result: AuditResult) -> Section:
          "" if is_comparison(finding) else in_words(parameters_text(finding.parameters)))
         for finding in result.findings
     )  # fmt: skip
-    columns = ["Metric", "#Threshold", "Interval", "Null hypothesis", "Resampled", "Reference",
-               "~Parameters"]  # fmt: skip
+    columns = [
+        Column("Metric"),
+        Column("Threshold", format=NUMBER),
+        Column("Interval"),
+        Column("Null hypothesis"),
+        Column("Resampled"),
+        Column("Reference"),
+        Column("Parameters", format=CLIPPED),
+    ]
     return Section.of(
         "choices",
         "Settings",
@@ -215,7 +234,7 @@ def _records(caption: str, records: Mapping[str, FileFacts], keys: Sequence[str]
     cells = [
         (name, *(str(about.get(key) or "–") for key in keys)) for name, about in records.items()
     ]
-    columns = ["Name", *(key.replace("_", " ").capitalize() for key in keys)]
+    columns = [Column("Name"), *(Column(key.replace("_", " ").capitalize()) for key in keys)]
     return Table.of(caption, columns, cells, source="manifest.json") if cells else None
 
 

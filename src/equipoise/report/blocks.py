@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Literal
 
 from equipoise.core import AuditResult, Finding, Verdict
@@ -18,7 +19,8 @@ SCROLLED = 25  # a table with more rows scrolls within the page
 Rows = Sequence[Mapping[str, Any]]
 Pairs = tuple[tuple[str, str], ...]
 """Names, each with what is known under it."""
-Value = str | Callable[[Any], Any]  # of a row in a column
+Value = str | tuple[str, str] | Callable[[Any], Any]
+"""What a column shows of a row: the value of a name, an interval of two, or of a function."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,82 @@ class Number:
 Cell = str | Badge | Number
 
 
+class Format(Enum):
+    """How a column shows its values."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    SHARE = "share"
+    P_VALUE = "p-value"
+    CLIPPED = "clipped"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether cells are aligned and sorted as numbers."""
+        return self in (NUMBER, SHARE, P_VALUE)
+
+    @property
+    def clipped(self) -> bool:
+        """Whether cells are cut to a line."""
+        return self is CLIPPED
+
+    def make_cell(self, value: Any) -> Cell:
+        """Return a value as people read it: pairs as intervals, None and NaN as "–"."""
+        if isinstance(value, str | Badge | Number):
+            return value
+        if isinstance(value, tuple):
+            low, high = (math.nan if end is None else end for end in value)
+            return interval(100 * low, 100 * high, 1) if self is SHARE else interval(low, high)
+        if value is None or math.isnan(value):
+            return "–"
+        if self is SHARE:
+            return percent(value)
+        if self is P_VALUE:
+            return p_value(value)
+        return count(value) if isinstance(value, int) else number(value)
+
+
+TEXT = Format.TEXT
+NUMBER = Format.NUMBER
+"""Floats as numbers, whole numbers as counts."""
+SHARE = Format.SHARE
+"""Numbers from 0 to 1 as percentages."""
+P_VALUE = Format.P_VALUE
+CLIPPED = Format.CLIPPED
+"""Text cut to a line; all of it shows when the pointer rests on the cell."""
+
+
 @dataclass(frozen=True)
 class Column:
-    """A table's column; numeric ones are aligned and sorted as numbers, clipped ones one line."""
+    """A table's column.
+
+    Attributes
+    ----------
+    title : str
+    value : str, pair of str, or callable, optional
+        Key or attribute of the rows, two of them for an interval, or a function of a row.
+        Without it rows are sequences, whose cells are taken in order.
+    format : Format
+    """
 
     title: str
-    numeric: bool = False
-    clipped: bool = False
+    value: Value | None = None
+    format: Format = TEXT
+
+    @property
+    def numeric(self) -> bool:
+        """Whether cells are aligned and sorted as numbers."""
+        return self.format.numeric
+
+    @property
+    def clipped(self) -> bool:
+        """Whether cells are cut to a line."""
+        return self.format.clipped
+
+    def make_cell(self, row: Any, place: int) -> Cell:
+        """Return the cell of a row in this column, the `place`-th of its table."""
+        value = row[place] if self.value is None else value_of(row, self.value)
+        return self.format.make_cell(value)
 
 
 @dataclass(frozen=True)
@@ -132,41 +203,30 @@ class Table:
     def of(
         cls,
         caption: str,
-        columns: Sequence[str] | Mapping[str, Any],
+        columns: Iterable[Column],
         rows: Iterable[Any],
         *,
         source: str = "",
         limit: int = MAX_ROWS,
     ) -> Table:
-        """Build a table from the titles of its columns and rows of values.
+        """Build a table from its columns and rows of values.
 
         Parameters
         ----------
         caption : str
-        columns : sequence of str, or mapping of str to str or callable
-            Titles, whose first character says how a column is shown: "#" numbers, "%" shares as
-            percentages, "~" text clipped to a line. With a mapping, rows are mappings or objects:
-            a column holds the key or attribute of this name, an interval of two names with a space
-            between them ("ci_low ci_high"), or what the callable returns for the row.
+        columns : iterable of Column
         rows : iterable
-            Floats are shown as numbers (as p-values under "#p" and "#q"), whole numbers as counts,
-            pairs as intervals, None and NaN as "–".
+            Mappings or objects where columns have a value, else sequences of cells.
         source : str
         limit : int
             Rows after it are left out.
         """
-        titles, all_rows = [*columns], [*rows]
-        shown_rows = all_rows[:limit]
-        if isinstance(columns, Mapping):
-            shown_rows = [[value_of(row, key) for key in columns.values()] for row in shown_rows]
-        cells = (tuple(map(_cell, titles, row)) for row in shown_rows)
-        heads = (
-            Column(
-                column_title.lstrip("#%~"), column_title[:1] in ("#", "%"), column_title[:1] == "~"
-            )
-            for column_title in titles
+        heads, all_rows = tuple(columns), [*rows]
+        cells = tuple(
+            tuple(column.make_cell(row, place) for place, column in enumerate(heads))
+            for row in all_rows[:limit]
         )
-        return cls(caption, tuple(heads), tuple(cells), len(all_rows), source)
+        return cls(caption, heads, cells, len(all_rows), source)
 
     @property
     def long(self) -> bool:
@@ -174,28 +234,14 @@ class Table:
         return len(self.rows) > SCROLLED
 
 
-def value_of(row: Any, key: Value) -> Any:
-    """Return what a row, a mapping or an object, holds under a key; see `Table.of`."""
-    if callable(key):
-        return key(row)
-    values = [row[name] if isinstance(row, Mapping) else getattr(row, name) for name in key.split()]
-    return values[0] if len(values) == 1 else tuple(values)
-
-
-def _cell(title: str, value: Any) -> Cell:
-    if isinstance(value, str | Badge | Number):
-        return value
+def value_of(row: Any, value: Value) -> Any:
+    """Return what a row, a mapping or an object, holds for a column; see `Column`."""
+    if callable(value):
+        return value(row)
     if isinstance(value, tuple):
-        low, high = (math.nan if end is None else end for end in value)
-        share = title.startswith("%")
-        return interval(100 * low, 100 * high, 1) if share else interval(low, high)
-    if value is None or math.isnan(value):
-        return "–"
-    if title.startswith("%"):
-        return percent(value)
-    if title in ("#p", "#q"):
-        return p_value(value)
-    return count(value) if isinstance(value, int) else number(value)
+        low, high = value
+        return value_of(row, low), value_of(row, high)
+    return row[value] if isinstance(row, Mapping) else getattr(row, value)
 
 
 @dataclass(frozen=True)
@@ -571,8 +617,7 @@ class TableSection:
         Of the table.
     source : str
         Name of the table in the run.
-    columns : mapping
-        As `Table.of` takes them.
+    columns : sequence of Column
     keeps : callable
         Whether a row is shown.
     order : callable, optional
@@ -587,7 +632,7 @@ class TableSection:
     heading: str
     caption: str
     source: str
-    columns: Mapping[str, Value]
+    columns: Sequence[Column]
     text: str = ""
     keeps: Callable[[Row], Any] = bool
     order: Callable[[Row], Any] | None = None

@@ -11,7 +11,17 @@ from pyarrow.csv import write_csv
 
 from equipoise.core import Aggregate, AuditResult, Finding, GroupValue, Verdict
 from equipoise.metrics.spec import spec_of_finding
-from equipoise.report.blocks import SYMBOLS, Mark, Number, Section, Table, has, scope
+from equipoise.report.blocks import (
+    NUMBER,
+    SYMBOLS,
+    Column,
+    Mark,
+    Number,
+    Section,
+    Table,
+    has,
+    scope,
+)
 from equipoise.report.selecting import Selector, measure_of, selects
 from equipoise.report.summary import group_value_name, in_points
 from equipoise.report.text import interval, number, percent
@@ -181,7 +191,13 @@ def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | N
     # A column that says the same in every row says nothing.
     models = len({model for (model, _, _), _, _ in rows}) > 1
     scopes = {scope(groups, version) for (_, groups, version), _, _ in rows}
-    header = ["Group", *["Model"] * models, *["Attributes"] * (len(scopes) > 1), "#n"]
+    columns = [
+        Column("Group"),
+        *[Column("Model")] * models,
+        *[Column("Attributes")] * (len(scopes) > 1),
+        Column("n", format=NUMBER),
+        *(Column(name, format=NUMBER) for name in titles),
+    ]
     cells = [
         (part.group, *[place[0]] * models, *[scope(*place[1:])] * (len(scopes) > 1), part.n,
          *(numbers.get(name, "–") for name in titles))
@@ -193,7 +209,7 @@ def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | N
     level = next(iter(result.findings)).level
     about = "" if len(scopes) > 1 else f" by {next(iter(scopes))}"
     caption = f"Value of each group{about} with its {100 * level:g} % interval"
-    table = Table.of(caption, [*header, *(f"#{name}" for name in titles)], cells, source=FILE)
+    table = Table.of(caption, columns, cells, source=FILE)
     note = f"Cells with a disparity are marked: {key}." if key else None
     return Section.of("groups", "Results by group", note, table)
 

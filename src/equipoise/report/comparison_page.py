@@ -6,9 +6,12 @@ from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.blocks import (
+    NUMBER,
+    SHARE,
     Badge,
     Block,
     Chart,
+    Column,
     Page,
     Section,
     Statement,
@@ -94,11 +97,15 @@ def ranking(result: AuditResult) -> Section | None:
     ranking_rows = [row for row in rows(result, "ranking") if row["rank"] is not None]
     if not ranking_rows:
         return None
-    columns = {
-        "Metric": title_of,
-        "Groups": lambda row: scope(row["groups"], "default"), "Model": "model", "#Value": "value",
-        "#Rank": "rank", "#Rank from, to": "rank_low rank_high", "%Best in": "share_best",
-    }  # fmt: skip
+    columns = [
+        Column("Metric", title_of),
+        Column("Groups", lambda row: scope(row["groups"], "default")),
+        Column("Model", "model"),
+        Column("Value", "value", NUMBER),
+        Column("Rank", "rank", NUMBER),
+        Column("Rank from, to", ("rank_low", "rank_high"), NUMBER),
+        Column("Best in", "share_best", SHARE),
+    ]
     note = (
         "Ranks from and to: what resampling the images gives a model; “best in” is the share of "
         "the resamples in which it came first."
@@ -128,13 +135,16 @@ def changes(result: AuditResult) -> Section | None:
         "of the verdict, which is no test of the difference."
     )
     for (first, second), pair in panels(change_rows, "model_a", "model_b").items():
-        columns = {
-            "What became of it": "change", "Subject": "subject",
-            "Metric": title_of, "Groups": scope_of, f"#{first}": "value_a",
-            f"Verdict of {first}": lambda row: Badge(Verdict(row["verdict_a"])),
-            f"#{second}": "value_b",
-            f"Verdict of {second}": lambda row: Badge(Verdict(row["verdict_b"])),
-        }  # fmt: skip
+        columns = [
+            Column("What became of it", "change"),
+            Column("Subject", "subject"),
+            Column("Metric", title_of),
+            Column("Groups", scope_of),
+            Column(first, "value_a", NUMBER),
+            Column(f"Verdict of {first}", lambda row: Badge(Verdict(row["verdict_a"]))),
+            Column(second, "value_b", NUMBER),
+            Column(f"Verdict of {second}", lambda row: Badge(Verdict(row["verdict_b"]))),
+        ]
         order = ("went", "stayed", "came")
         shown_rows = [row for change in order for row in pair if row["change"] == change]
         caption = f"Disparities of {first} or {second}"
@@ -190,9 +200,17 @@ def side_by_side(result: AuditResult) -> Section | None:
          Badge(finding.verdict, comparison=True))
         for finding, pair in compared
     ]  # fmt: skip
-    columns = ["Metric", *["Models"] * named, "Attributes", "#n",
-               *(f"#{model}" for model in models), "#Difference", "#Interval", "Worse",
-               "Verdict"]  # fmt: skip
+    columns = [
+        Column("Metric"),
+        *[Column("Models")] * named,
+        Column("Attributes"),
+        Column("n", format=NUMBER),
+        *(Column(model, format=NUMBER) for model in models),
+        Column("Difference", format=NUMBER),
+        Column("Interval", format=NUMBER),
+        Column("Worse"),
+        Column("Verdict"),
+    ]
     caption = "Each metric of both models: the second minus the first"
     table = Table.of(caption, columns, cells, source="findings", limit=40)
     return Section("side", "Results by metric", (table,)) if cells else None

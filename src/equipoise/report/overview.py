@@ -14,11 +14,15 @@ from equipoise.core import (
 )
 from equipoise.metrics.spec import spec_for
 from equipoise.report.blocks import (
+    CLIPPED,
+    NUMBER,
+    P_VALUE,
     SYMBOLS,
     Badge,
     Block,
     Card,
     Chart,
+    Column,
     Facts,
     Fold,
     Heading,
@@ -80,7 +84,7 @@ def models(result: AuditResult) -> Section | None:
             for metric in dict.fromkeys(metric for _, metric in panel_wholes)
         ]
         caption = f"By {scope(*key)}: value, interval and the verdict's symbol"
-        columns = ["Metric", *(f"#{model}" for model in names)]
+        columns = [Column("Metric"), *(Column(model, format=NUMBER) for model in names)]
         tables.append(Table.of(caption, columns, values, source="findings"))
     return Section("models", "The models side by side", tuple(tables))
 
@@ -175,9 +179,14 @@ def _card(text: str, same: Sequence[Finding], drawn: Chart | None, *, repeats: b
     chart: Chart | None = estimates
     blocks: list[Block] = [Facts(_facts(finding)) for finding in same]
     if first.by_group:
-        caption, columns = f"By group: {heading(first)}", {
-            "Group": "group", "#n": "n", "#Value": "value", "#Interval": "low high", "Note": "note",
-        }  # fmt: skip
+        caption = f"By group: {heading(first)}"
+        columns = [
+            Column("Group", "group"),
+            Column("n", "n", NUMBER),
+            Column("Value", "value", NUMBER),
+            Column("Interval", ("low", "high"), NUMBER),
+            Column("Note", "note"),
+        ]
         table = Table.of(caption, columns, first.by_group, source="findings")
         varied = len({part.value for part in first.by_group if not math.isnan(part.value)}) > 1
         finding_chart = groups_chart(first, [first]) if varied and not repeats else None
@@ -243,14 +252,21 @@ def _estimates(findings: Sequence[Finding]) -> Chart:
 
 def all_findings(findings: Sequence[Finding]) -> Section | None:
     """Return every finding as a row of one table."""
-    columns = {
-        "Metric": name_of, "Subject": lambda finding: in_words(finding.subject), "#Value": "value",
-        "#Interval": "ci_low ci_high",
-        "#Chance": "chance", "Verdict": _badge,
-        "Model": "model", "Attributes": scope_of, "#Excess": "excess", "#q": "q_value",
-        "#Chance band": "chance_low chance_high", "#n": "n",
-        "~Note": lambda finding: in_words(finding.reason),
-        "~Null hypothesis": null_sentence,
-    }  # fmt: skip
+    columns = [
+        Column("Metric", name_of),
+        Column("Subject", lambda finding: in_words(finding.subject)),
+        Column("Value", "value", NUMBER),
+        Column("Interval", ("ci_low", "ci_high"), NUMBER),
+        Column("Chance", "chance", NUMBER),
+        Column("Verdict", _badge),
+        Column("Model", "model"),
+        Column("Attributes", scope_of),
+        Column("Excess", "excess", NUMBER),
+        Column("q", "q_value", P_VALUE),
+        Column("Chance band", ("chance_low", "chance_high"), NUMBER),
+        Column("n", "n", NUMBER),
+        Column("Note", lambda finding: in_words(finding.reason), CLIPPED),
+        Column("Null hypothesis", null_sentence, CLIPPED),
+    ]
     table = Table.of("All findings", columns, ranked(findings), source="findings")
     return Section("evidence", "All findings", (table,)) if findings else None

@@ -1,7 +1,7 @@
 """The page of an audit of activations."""
 
 from equipoise.core import Aggregate, AuditResult
-from equipoise.report.blocks import Page, Pairs, TableSection
+from equipoise.report.blocks import NUMBER, P_VALUE, Column, Page, Pairs, TableSection
 from equipoise.report.text import count
 
 
@@ -21,18 +21,24 @@ shares = TableSection(
     heading="Share of the maps inside each region",
     caption="Share of maps inside regions",
     source="activation_shares",
-    columns={
-        "Group": "group", "Model": "model", "Attributes": "groups", "Region": "region", "#n": "n",
-        "#Share": "share", "#Interval": "low high", "#Area": "area",
-        "#By chance": "chance_low chance_high",
-    },
+    columns=[
+        Column("Group", "group"),
+        Column("Model", "model"),
+        Column("Attributes", "groups"),
+        Column("Region", "region"),
+        Column("n", "n", NUMBER),
+        Column("Share", "share", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("Area", "area", NUMBER),
+        Column("By chance", ("chance_low", "chance_high"), NUMBER),
+    ],
     text=(
         "Area is the share of the image that the region covers, which is the share of a map that "
         "prefers nothing. By chance: where 95 of 100 shares lie if maps are exchanged between "
         "images, as for a model that always looks at the same place. The model looks at the "
         "region only where the share is above both."
     ),
-)  # fmt: skip
+)
 
 
 questions = TableSection(
@@ -40,17 +46,23 @@ questions = TableSection(
     heading="Which person each prompt points to",
     caption="Share of the map on the first person less that on the second",
     source="questions",
-    columns={
-        "Prompt": "prompt", "Model": "model", "Group": "group", "#n": "n",
-        "#Difference": "difference", "#Interval": "low high", "#p": "p_value",
-        "#When hidden": "fall", "#Agree": "agree",
-    },
+    columns=[
+        Column("Prompt", "prompt"),
+        Column("Model", "model"),
+        Column("Group", "group"),
+        Column("n", "n", NUMBER),
+        Column("Difference", "difference", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("p", "p_value", P_VALUE),
+        Column("When hidden", "fall", NUMBER),
+        Column("Agree", "agree", NUMBER),
+    ],
     text=(
         "Above 0 more of the map lies on the first person. Controls are taken away. When hidden: "
         "how much more the model's score falls when the first person is hidden than when the "
         "second one is. Agree: share of images in which map and hiding point to the same person."
     ),
-)  # fmt: skip
+)
 
 
 PAGE = Page(

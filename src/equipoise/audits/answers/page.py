@@ -5,8 +5,11 @@ from dataclasses import replace
 
 from equipoise.core import Aggregate, AuditResult
 from equipoise.report.blocks import (
+    NUMBER,
     PLACE,
+    SHARE,
     Chart,
+    Column,
     Fold,
     Page,
     Pairs,
@@ -44,13 +47,19 @@ unanswered = TableSection(
     heading="Images without an answer",
     caption="Images without an answer by group",
     source="answer_states",
-    columns={
-        "Group": "group", "State": "state", "%Share": "share", "#Images": "count", "#Of": "n",
-        "Model": "model", "Attributes": "groups", "Question": "question",
-    },
+    columns=[
+        Column("Group", "group"),
+        Column("State", "state"),
+        Column("Share", "share", SHARE),
+        Column("Images", "count", NUMBER),
+        Column("Of", "n", NUMBER),
+        Column("Model", "model"),
+        Column("Attributes", "groups"),
+        Column("Question", "question"),
+    ],
     text="No other number includes rows without an answer.",
     keeps=lambda row: row["state"] != "answered",
-)  # fmt: skip
+)
 
 
 def answers(result: AuditResult) -> Section | None:
@@ -78,10 +87,16 @@ def answers(result: AuditResult) -> Section | None:
         "largest gaps between groups come first. Answers too rare to compare are pooled as "
         "“(rarer answers)”."
     )
-    columns = {
-        "Answer": "answer", "Group": "group", "%Share": "share", "#n": "count", "#Of": "n",
-        "#Right": "right", "Model": "model", "Attributes": scope_of,
-    }  # fmt: skip
+    columns = [
+        Column("Answer", "answer"),
+        Column("Group", "group"),
+        Column("Share", "share", SHARE),
+        Column("n", "count", NUMBER),
+        Column("Of", "n", NUMBER),
+        Column("Right", "right", NUMBER),
+        Column("Model", "model"),
+        Column("Attributes", scope_of),
+    ]
     fold = Fold("Show all answers", (Table.of("All answers", columns, all_rows, source="answers"),))
     return Section.of("answers", "Answers by group", text, charts[:MOST_PANELS], fold)
 
@@ -118,7 +133,12 @@ def _figure_chart(panel: Sequence[Row]) -> Chart:
     lean = f"Lean to {panel[0]['first']}"
     axes = Axis(figure), Axis(lean, domain=(0.0, 1.0))
     chart = scatter(marks, name, *axes, title=name, rules=(("y", 0.5),))
-    columns = {"Answer": "answer", f"#{figure}": "outside", f"#{lean}": "lean", "#n": "n"}
+    columns = [
+        Column("Answer", "answer"),
+        Column(figure, "outside", NUMBER),
+        Column(lean, "lean", NUMBER),
+        Column("n", "n", NUMBER),
+    ]
     order = sorted(panel, key=lambda row: -row["lean"])
     return replace(chart, table=Table.of(name, columns, order, source="figures"))
 
@@ -132,7 +152,13 @@ def texts(result: AuditResult) -> Section | None:
     for (model, question, answer), panel in panels(table, "model", "question", "answer").items():
         examples = " · ".join(f"{row['text']} ({row['count']})" for row in panel)
         cells.append((model, question, answer, examples, panel[0]["texts"]))
-    columns = ["Model", "Question", "Answer", "Texts (rows)", "#Texts"]
+    columns = [
+        Column("Model"),
+        Column("Question"),
+        Column("Answer"),
+        Column("Texts (rows)"),
+        Column("Texts", format=NUMBER),
+    ]
     text = "Answers are compared after normalisation. The most frequent texts of each are below."
     text_table = Table.of("Raw texts", columns, cells, source="texts")
     return Section.of("texts", "Raw texts", text, text_table)

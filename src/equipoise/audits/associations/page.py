@@ -11,8 +11,12 @@ from equipoise.audits.engines.associations.charts import (
 )
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
+    NUMBER,
+    P_VALUE,
     PLACE,
+    SHARE,
     Chart,
+    Column,
     Page,
     Pairs,
     Row,
@@ -87,11 +91,14 @@ def _amplification_chart(name: str, panel: Sequence[Row]) -> Chart:
     label = f"Bias amplification against diffusion bias: {name}"
     series = distinct(panel, "model")
     chart = scatter(marks, label, *axes, title=name, series=series)
-    columns = {
-        "Target": "target", "#Diffusion bias": "diffusion_bias",
-        "#Interval": "diffusion_low diffusion_high", "#Amplification": "bias_amplification",
-        "#Its interval": "amplification_low amplification_high", "Note": "reason",
-    }  # fmt: skip
+    columns = [
+        Column("Target", "target"),
+        Column("Diffusion bias", "diffusion_bias", NUMBER),
+        Column("Interval", ("diffusion_low", "diffusion_high"), NUMBER),
+        Column("Amplification", "bias_amplification", NUMBER),
+        Column("Its interval", ("amplification_low", "amplification_high"), NUMBER),
+        Column("Note", "reason"),
+    ]
     return tabled(chart, columns, panel, "amplification")
 
 
@@ -133,10 +140,13 @@ def _word_chart(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
     )  # fmt: skip
     label = f"Mean similarity of images of {group} to each word, by region"
     chart = heat_map(marks, label, legend, columns=distinct(panel, "word"), title=group)
-    columns = {
-        "Region": "region", "Word": "word", "Kind": "kind", "#Similarity": "similarity",
-        "#Images": "n",
-    }  # fmt: skip
+    columns = [
+        Column("Region", "region"),
+        Column("Word", "word"),
+        Column("Kind", "kind"),
+        Column("Similarity", "similarity", NUMBER),
+        Column("Images", "n", NUMBER),
+    ]
     return tabled(chart, columns, panel, "words")
 
 
@@ -151,12 +161,17 @@ def external(result: AuditResult) -> Section | None:
         "is wide. A correlation is no cause."
     )
     related = rows(result, "outside_correlations")
-    columns = {
-        "Pair": lambda row: f"{_metric_name(row)} and {row['figure']}",
-        "Kind": "kind", "Model": "model",
-        "Groups": lambda row: scope(row["groups"], row["version"]), "#Points": "n", "#r": "value",
-        "#Interval": "low high", "#p": "p_value", "Note": "reason",
-    }  # fmt: skip
+    columns = [
+        Column("Pair", lambda row: f"{_metric_name(row)} and {row['figure']}"),
+        Column("Kind", "kind"),
+        Column("Model", "model"),
+        Column("Groups", lambda row: scope(row["groups"], row["version"])),
+        Column("Points", "n", NUMBER),
+        Column("r", "value", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("p", "p_value", P_VALUE),
+        Column("Note", "reason"),
+    ]
     table = Table.of("Correlations", columns, related, source="outside_correlations")
     more = (table,) if related and charts else ()
     return section_of("external", "Against external figures", text, charts, *more)
@@ -174,8 +189,12 @@ def _figure_chart(panel: Sequence[Row]) -> Chart:
     axes = Axis(first["figure"]), Axis(metric)
     series = distinct(panel, "model")
     chart = scatter(marks, name, *axes, title=name, series=series)
-    columns = {"Subject": "subject", f"#{first['figure']}": "outside", f"#{metric}": "value",
-               "#Interval": "low high"}  # fmt: skip
+    columns = [
+        Column("Subject", "subject"),
+        Column(first["figure"], "outside", NUMBER),
+        Column(metric, "value", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+    ]
     return tabled(chart, columns, panel, "outside")
 
 
@@ -187,10 +206,12 @@ def _metric_name(row: Row) -> str:
 def labels(result: AuditResult) -> Section | None:
     """Return the labels predicted most often for each group, and their associations."""
     charts = [_share_chart(*place) for place in by_place(rows(result, "labels"))]
-    columns = {
-        "Label": "label", "Most frequent for": "set", "#Association score": "value",
-        "Model": where,
-    }  # fmt: skip
+    columns = [
+        Column("Label", "label"),
+        Column("Most frequent for", "set"),
+        Column("Association score", "value", NUMBER),
+        Column("Model", where),
+    ]
     caption = "Labels frequent for one group only, and their association"
     cells = sorted(rows(result, "label_scores"), key=lambda row: -row["value"])
     more = (Table.of(caption, columns, cells, source="label_scores"),) if cells else ()
@@ -215,7 +236,12 @@ def _share_chart(name: str, panel: Sequence[Row]) -> Chart:
     label = f"Shares of the most frequent labels: {name}"
     groups = sorted(distinct(panel, "group"))
     chart = bars(marks, label, axis, title=name, series=groups)
-    columns = {"Label": "label", "Group": "group", "#Images": "count", "%Share": "share"}
+    columns = [
+        Column("Label", "label"),
+        Column("Group", "group"),
+        Column("Images", "count", NUMBER),
+        Column("Share", "share", SHARE),
+    ]
     return tabled(chart, columns, shown_rows, "labels")
 
 
@@ -224,10 +250,16 @@ sets = TableSection(
     heading="Sets",
     caption="Sets and their sizes",
     source="sets",
-    columns={"Set": "set", "Kind": "kind", "Table": "table", "#Members": "members",
-               "Model": "model", "#With a vector or scores": "embedded"},
+    columns=[
+        Column("Set", "set"),
+        Column("Kind", "kind"),
+        Column("Table", "table"),
+        Column("Members", "members", NUMBER),
+        Column("Model", "model"),
+        Column("With a vector or scores", "embedded", NUMBER),
+    ],
     limit=100,
-)  # fmt: skip
+)
 
 
 PAGE = Page(

@@ -6,7 +6,11 @@ from equipoise.audits.concepts.config import BASELINE
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import (
+    CLIPPED,
+    NUMBER,
+    SHARE,
     Chart,
+    Column,
     Page,
     Pairs,
     Row,
@@ -64,13 +68,19 @@ def versions(result: AuditResult) -> Section | None:
         "estimated confirms nothing."
     )
     order = sorted(choices, key=lambda row: row["effect"] not in _EFFECTS)
-    columns = {
-        "Concept": _subject, "Version": "version",
-        "Effect": lambda row: in_words(row["effect"]), "#Difference": "value",
-        "#Interval": "low high", "#Baseline": "baseline_value",
-        "Above 0 is worse for": lambda row: _worse(row, 1.0), "Model": "model",
-        "Groups": "groups", "Metric": title_of, "~Reason": "reason",
-    }  # fmt: skip
+    columns = [
+        Column("Concept", _subject),
+        Column("Version", "version"),
+        Column("Effect", lambda row: in_words(row["effect"])),
+        Column("Difference", "value", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("Baseline", "baseline_value", NUMBER),
+        Column("Above 0 is worse for", lambda row: _worse(row, 1.0)),
+        Column("Model", "model"),
+        Column("Groups", "groups"),
+        Column("Metric", title_of),
+        Column("Reason", "reason", CLIPPED),
+    ]
     table = Table.of("Difference in every version", columns, order, source="choices")
     return Section.of("versions", "Effect of other choices", Words(described, "list"), key, table)
 
@@ -94,11 +104,16 @@ robust = TableSection(
     heading="Conclusions that hold in every version",
     caption="Conclusions of the baseline, and how many versions agree",
     source="robust",
-    columns={
-        "Concept": "concept", "Conclusion of the baseline": _conclusion,
-        "#Versions": "versions", "#Agree": "agreeing", "#Not estimable": "not_estimable",
-        "Model": "model", "Groups": "groups", "Metric": title_of,
-    },
+    columns=[
+        Column("Concept", "concept"),
+        Column("Conclusion of the baseline", _conclusion),
+        Column("Versions", "versions", NUMBER),
+        Column("Agree", "agreeing", NUMBER),
+        Column("Not estimable", "not_estimable", NUMBER),
+        Column("Model", "model"),
+        Column("Groups", "groups"),
+        Column("Metric", title_of),
+    ],
     text=(
         "Significant means that the version's own test says so; a finding's verdict says whether "
         "the difference is large enough to matter. A version that can't be estimated agrees with "
@@ -106,7 +121,7 @@ robust = TableSection(
     ),
     keeps=lambda row: row["concept"],
     order=lambda row: (not row["conclusion"], -row["share"]),
-)  # fmt: skip
+)
 
 
 prevalence = TableSection(
@@ -114,17 +129,25 @@ prevalence = TableSection(
     heading="Metric and prevalence by group",
     caption="Value and prevalence by group",
     source="concept_groups",
-    columns={
-        "Concept": "concept", "Group": "group", "#Value": "value", "#Interval": "low high",
-        "%Prevalence": "prevalence", "#Positives": "positives", "#Images": "n",
-        "Metric": title_of, "Version": "version", "Model": "model",
-        "Groups": "groups", "~Reason": "reason",
-    },
+    columns=[
+        Column("Concept", "concept"),
+        Column("Group", "group"),
+        Column("Value", "value", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("Prevalence", "prevalence", SHARE),
+        Column("Positives", "positives", NUMBER),
+        Column("Images", "n", NUMBER),
+        Column("Metric", title_of),
+        Column("Version", "version"),
+        Column("Model", "model"),
+        Column("Groups", "groups"),
+        Column("Reason", "reason", CLIPPED),
+    ],
     text=(
         "Prevalence is the share of a group's images that show the concept. Average "
         "precision, precision and F1 fall with that share alone, unless prevalence is held fixed."
     ),
-)  # fmt: skip
+)
 
 
 def order(result: AuditResult) -> Section | None:
@@ -132,11 +155,16 @@ def order(result: AuditResult) -> Section | None:
     compared = rows(result, "model_order")
     if not compared:
         return None
-    columns = {
-        "Concept": _subject, "Metric": title_of, "Groups": "groups",
-        "Larger in the baseline": "baseline_larger", "Version that reverses it": "version",
-        "Larger": "larger", "#Difference": "difference", "#Interval": "low high",
-    }  # fmt: skip
+    columns = [
+        Column("Concept", _subject),
+        Column("Metric", title_of),
+        Column("Groups", "groups"),
+        Column("Larger in the baseline", "baseline_larger"),
+        Column("Version that reverses it", "version"),
+        Column("Larger", "larger"),
+        Column("Difference", "difference", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+    ]
     switched = [row for row in compared if row["switches"]]
     caption = f"{plural(len(switched), 'reversed order')} of {plural(len(compared), 'comparison')}"
     text = "How much larger one model's disparity is than the other's, on the same images."
@@ -168,11 +196,16 @@ def sample_size(result: AuditResult) -> Section | None:
     ]
     if not charts:
         return None
-    columns = {
-        "Concept": "subject", "#Images in the smallest group": "positives",
-        "#Difference": "value", "#Interval": "ci_low ci_high", "#By chance": "chance",
-        "Model": "model", "Groups": "groups", "Metric": title_of,
-    }  # fmt: skip
+    columns = [
+        Column("Concept", "subject"),
+        Column("Images in the smallest group", "positives", NUMBER),
+        Column("Difference", "value", NUMBER),
+        Column("Interval", ("ci_low", "ci_high"), NUMBER),
+        Column("By chance", "chance", NUMBER),
+        Column("Model", "model"),
+        Column("Groups", "groups"),
+        Column("Metric", title_of),
+    ]
     text = (
         "The difference between groups of each concept, with its interval, against the images that "
         "show it in the group with the fewest. The dashed line joins the differences that chance "

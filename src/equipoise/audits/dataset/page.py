@@ -4,7 +4,11 @@ from dataclasses import replace
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
+    CLIPPED,
+    NUMBER,
+    SHARE,
     Chart,
+    Column,
     Page,
     Pairs,
     Rows,
@@ -51,11 +55,17 @@ representation = TableSection(
     heading="Representation",
     caption="Groups beside the reference",
     source="representation",
-    columns={
-        "Group": "group", "#n": "n", "%Share": "share", "%Interval": "low high",
-        "%Reference": "reference", "#Ratio": "ratio", "#Ratio interval": "ratio_low ratio_high",
-        "Attributes": "groups", "~Note": "reason",
-    },
+    columns=[
+        Column("Group", "group"),
+        Column("n", "n", NUMBER),
+        Column("Share", "share", SHARE),
+        Column("Interval", ("low", "high"), SHARE),
+        Column("Reference", "reference", SHARE),
+        Column("Ratio", "ratio", NUMBER),
+        Column("Ratio interval", ("ratio_low", "ratio_high"), NUMBER),
+        Column("Attributes", "groups"),
+        Column("Note", "reason", CLIPPED),
+    ],
     text=(
         "Share of images in each group, its share in the reference population, and their ratio. "
         "A ratio of 0.5 means half as many images as in the reference."
@@ -63,7 +73,7 @@ representation = TableSection(
     charts=lambda table: [
         _reference_chart(panel, MOST_GROUPS) for panel in panels(table, "groups").values()
     ],
-)  # fmt: skip
+)
 
 
 labels = TableSection(
@@ -71,25 +81,39 @@ labels = TableSection(
     heading="Labels by group",
     caption="Share of each label in each group, against all other groups",
     source="label_shares",
-    columns={
-        "Label": "label", "Group": "group", "#Images": "count", "#n": "n", "%Share": "share",
-        "%Interval": "low high", "%All others": "rest", "%Difference": "difference",
-        "%Its interval": "difference_low difference_high", "#Ratio": "ratio",
-        "#Ratio interval": "ratio_low ratio_high", "Attributes": "groups", "Column": "version",
-    },
+    columns=[
+        Column("Label", "label"),
+        Column("Group", "group"),
+        Column("Images", "count", NUMBER),
+        Column("n", "n", NUMBER),
+        Column("Share", "share", SHARE),
+        Column("Interval", ("low", "high"), SHARE),
+        Column("All others", "rest", SHARE),
+        Column("Difference", "difference", SHARE),
+        Column("Its interval", ("difference_low", "difference_high"), SHARE),
+        Column("Ratio", "ratio", NUMBER),
+        Column("Ratio interval", ("ratio_low", "ratio_high"), NUMBER),
+        Column("Attributes", "groups"),
+        Column("Column", "version"),
+    ],
     text="A model that learns from these images learns which labels go with which group.",
-)  # fmt: skip
+)
 
 pictures = TableSection(
     name="pictures",
     heading="Size of images by group",
     caption="Medians of each group",
     source="image_facts",
-    columns={
-        "Group": "group", "#n": "n", "#Width": "width", "#Height": "height", "#Pixels": "pixels",
-        "#Longer side over shorter": "ratio", "Attributes": "groups",
-    },
-)  # fmt: skip
+    columns=[
+        Column("Group", "group"),
+        Column("n", "n", NUMBER),
+        Column("Width", "width", NUMBER),
+        Column("Height", "height", NUMBER),
+        Column("Pixels", "pixels", NUMBER),
+        Column("Longer side over shorter", "ratio", NUMBER),
+        Column("Attributes", "groups"),
+    ],
+)
 
 
 LEADS = ("representation", "representation_gap", "label_gap", "cramers_v")

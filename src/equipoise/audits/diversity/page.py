@@ -5,7 +5,18 @@ from collections.abc import Sequence
 from equipoise.audits.diversity.config import reference_name
 from equipoise.core import AuditResult
 from equipoise.report import plots
-from equipoise.report.blocks import Chart, Page, Pairs, Row, Section, Table, panels, rows
+from equipoise.report.blocks import (
+    NUMBER,
+    Chart,
+    Column,
+    Page,
+    Pairs,
+    Row,
+    Section,
+    Table,
+    panels,
+    rows,
+)
 from equipoise.report.plots import Axis, Palette, intervals
 from equipoise.report.text import count, plural
 
@@ -36,17 +47,17 @@ def distances(result: AuditResult) -> Section | None:
         [_diversity_chart(panel, ", ".join(filter(None, key)))]
         for key, panel in panels(table, "model", "groups", "within").items()
     ]
-    columns = {
-        "Set": "set_a",
-        "Other set": "set_b",
-        "#Mean distance": "distance",
-        "#Interval": "low high",
-        "#n": "n_a",
-        "#Other n": "n_b",
-        "Within": "within",
-        "Attributes": "groups",
-        "Model": "model",
-    }
+    columns = [
+        Column("Set", "set_a"),
+        Column("Other set", "set_b"),
+        Column("Mean distance", "distance", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("n", "n_a", NUMBER),
+        Column("Other n", "n_b", NUMBER),
+        Column("Within", "within"),
+        Column("Attributes", "groups"),
+        Column("Model", "model"),
+    ]
     pairs = [row for row in table if row["set_a"] <= row["set_b"]]
     heading = "Distances within and between sets"
     pairs_table = Table.of(heading, columns, pairs, source="distances")

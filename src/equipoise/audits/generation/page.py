@@ -4,7 +4,18 @@ from collections.abc import Sequence
 
 from equipoise.audits.generation.config import FILTERS
 from equipoise.core import Aggregate, AuditResult
-from equipoise.report.blocks import Page, Section, Table, TableSection, distinct, rows, title_of
+from equipoise.report.blocks import (
+    NUMBER,
+    SHARE,
+    Column,
+    Page,
+    Section,
+    Table,
+    TableSection,
+    distinct,
+    rows,
+    title_of,
+)
 from equipoise.report.text import count, listed
 
 MOST_SUBJECTS = 30
@@ -37,15 +48,17 @@ stages = TableSection(
     heading="Sets left after each filter",
     caption="Sets and images by stage",
     source="stages",
-    columns={
-        "Attributes": "attributes",
-        "Stage": lambda row: _STAGES.get(row["stage"], row["stage"]),
-        "#Sets before": "sets_before",
-        "#Rejected": "sets_rejected", "#Sets after": "sets_after",
-        "#Images before": "images_before", "#Images after": "images_after",
-    },
+    columns=[
+        Column("Attributes", "attributes"),
+        Column("Stage", lambda row: _STAGES.get(row["stage"], row["stage"])),
+        Column("Sets before", "sets_before", NUMBER),
+        Column("Rejected", "sets_rejected", NUMBER),
+        Column("Sets after", "sets_after", NUMBER),
+        Column("Images before", "images_before", NUMBER),
+        Column("Images after", "images_after", NUMBER),
+    ],
     text="A set is rejected as a whole, with its images of every group.",
-)  # fmt: skip
+)
 
 
 rejections = TableSection(
@@ -53,18 +66,23 @@ rejections = TableSection(
     heading="Rejected images by group",
     caption="Share of images that fail each check",
     source="rejections",
-    columns={
-        "Check": "check", "Group": "group", "%Rejected": "share", "%Interval": "low high",
-        "%By chance": "chance_low chance_high", "#Images": "images", "Groups": "groups",
-        "Sets of": lambda row: row["attributes"] or "all",
-    },
+    columns=[
+        Column("Check", "check"),
+        Column("Group", "group"),
+        Column("Rejected", "share", SHARE),
+        Column("Interval", ("low", "high"), SHARE),
+        Column("By chance", ("chance_low", "chance_high"), SHARE),
+        Column("Images", "images", NUMBER),
+        Column("Groups", "groups"),
+        Column("Sets of", lambda row: row["attributes"] or "all"),
+    ],
     text=(
         "Images that fail a check themselves, of the sets that reached it. For pair similarity: "
         "the share of an image's pairs. By chance: where a group lies in 95 % of random "
         "exchanges of the images of a set. A filter can be wrong, and more often for one "
         "group: look at rejected images before you blame the generator."
     ),
-)  # fmt: skip
+)
 
 
 thresholds = TableSection(
@@ -72,18 +90,22 @@ thresholds = TableSection(
     heading="Images that must show their attribute",
     caption="Thresholds of attributes",
     source="thresholds",
-    columns={
-        "Attribute": "attribute", "Sets of": "attributes",
-        "Images that must show it": lambda row: f"{row['threshold']} of {row['images']}",
-        "Threshold": lambda row: "learned" if row["learned"] else "config", "#Labels": "labels",
-        "%Accuracy": "accuracy", "%Interval": "low high", "%Always or never": "majority",
-    },
+    columns=[
+        Column("Attribute", "attribute"),
+        Column("Sets of", "attributes"),
+        Column("Images that must show it", lambda row: f"{row['threshold']} of {row['images']}"),
+        Column("Threshold", lambda row: "learned" if row["learned"] else "config"),
+        Column("Labels", "labels", NUMBER),
+        Column("Accuracy", "accuracy", SHARE),
+        Column("Interval", ("low", "high"), SHARE),
+        Column("Always or never", "majority", SHARE),
+    ],
     text=(
         "A set passes if enough of its images look most like their own value of an attribute. A "
         "learned threshold is the one that agrees with the labels of people most often. Its "
         "accuracy is on labels of other sets of captions; compare it with always or never."
     ),
-)  # fmt: skip
+)
 
 
 def subjects(result: AuditResult) -> Section | None:
@@ -93,10 +115,13 @@ def subjects(result: AuditResult) -> Section | None:
         return None
     text = "A subject with few kept sets has little data in later audits; with none it is missing."
     table.sort(key=lambda row: (row["share"], row["subject"]))
-    columns = {
-        "Subject": "subject", "Sets of": "attributes", "#Sets": "sets", "#Kept": "kept",
-        "%Share": "share",
-    }  # fmt: skip
+    columns = [
+        Column("Subject", "subject"),
+        Column("Sets of", "attributes"),
+        Column("Sets", "sets", NUMBER),
+        Column("Kept", "kept", NUMBER),
+        Column("Share", "share", SHARE),
+    ]
     subject_table = Table.of(
         "Sets by subject", columns, table, source="subjects", limit=MOST_SUBJECTS
     )
@@ -109,10 +134,14 @@ def quality(result: AuditResult) -> Section | None:
         vars(finding) for finding in result.findings
         if finding.metric in ("frechet_distance", "inception_score")
     ]  # fmt: skip
-    columns = {
-        "Measure": title_of, "Of": "subject", "#Value": "value", "#Spread": "ci_low ci_high",
-        "#Images": "n", "Method": "method",
-    }  # fmt: skip
+    columns = [
+        Column("Measure", title_of),
+        Column("Of", "subject"),
+        Column("Value", "value", NUMBER),
+        Column("Spread", ("ci_low", "ci_high"), NUMBER),
+        Column("Images", "n", NUMBER),
+        Column("Method", "method"),
+    ]
     text = (
         "Both depend on the model and are biased where images are few: compare sets of the same "
         "size. They say nothing about groups."

@@ -7,7 +7,12 @@ import polars as pl
 
 from equipoise.core import Aggregate, AuditResult, Verdict
 from equipoise.report.blocks import (
+    CLIPPED,
+    NUMBER,
+    P_VALUE,
+    SHARE,
     Chart,
+    Column,
     Page,
     Pairs,
     Row,
@@ -52,14 +57,25 @@ def class_effects(result: AuditResult) -> Section | None:
     )
     largest_panels = [*panels(classes, "groups", "version").items()][:MOST_PANELS]
     charts = [_largest(panel, scope(*key)) for key, panel in largest_panels]
-    columns = {
-        "Class": "class", "#Effect size": "effect_size", "#Interval": "effect_low effect_high",
-        "#Accuracy": "accuracy", "Band": "band", "Model": "model", "Attributes": scope_of,
-        "#n": "n", "#By chance": "effect_chance", "Worst group": "worst_group",
-        "#Its accuracy": "worst_group_accuracy", "#GAP": "gap", "#Parity": "demographic_parity",
-        "#Odds": "equalized_odds", "#Columns excluded": "columns_dropped",
-        "#Rows excluded": "rows_dropped", "~Note": "reason",
-    }  # fmt: skip
+    columns = [
+        Column("Class", "class"),
+        Column("Effect size", "effect_size", NUMBER),
+        Column("Interval", ("effect_low", "effect_high"), NUMBER),
+        Column("Accuracy", "accuracy", NUMBER),
+        Column("Band", "band"),
+        Column("Model", "model"),
+        Column("Attributes", scope_of),
+        Column("n", "n", NUMBER),
+        Column("By chance", "effect_chance", NUMBER),
+        Column("Worst group", "worst_group"),
+        Column("Its accuracy", "worst_group_accuracy", NUMBER),
+        Column("GAP", "gap", NUMBER),
+        Column("Parity", "demographic_parity", NUMBER),
+        Column("Odds", "equalized_odds", NUMBER),
+        Column("Columns excluded", "columns_dropped", NUMBER),
+        Column("Rows excluded", "rows_dropped", NUMBER),
+        Column("Note", "reason", CLIPPED),
+    ]
     caption = "All classes, largest effect size first"
     table = Table.of(caption, columns, classes, source="classes")
     return Section.of("classes", "Results by class", text, *charts, table)
@@ -89,11 +105,16 @@ def accuracy_and_effect(result: AuditResult) -> Section | None:
         "A class on the upper right is usually predicted rightly, and yet its mistakes depend on "
         "the group. Colour: equalized odds difference."
     )
-    columns = {
-        "Effect size and": "y", "Model": "model", "Attributes": scope_of, "#Classes": "classes",
-        "#Pearson r": "pearson", "#Interval": "pearson_low pearson_high",
-        "#Spearman ρ": "spearman", "#p": "spearman_p",
-    }  # fmt: skip
+    columns = [
+        Column("Effect size and", "y"),
+        Column("Model", "model"),
+        Column("Attributes", scope_of),
+        Column("Classes", "classes", NUMBER),
+        Column("Pearson r", "pearson", NUMBER),
+        Column("Interval", ("pearson_low", "pearson_high"), NUMBER),
+        Column("Spearman ρ", "spearman", NUMBER),
+        Column("p", "spearman_p", P_VALUE),
+    ]
     table = Table.of("Correlations over classes", columns, related, source="correlations")
     title = "Accuracy against effect size"
     return Section.of("accuracy", title, text, charts[:MOST_PANELS], table)
@@ -155,11 +176,18 @@ def hidden(result: AuditResult) -> Section | None:
         "or at least the median of the model's classes. A good average hides that groups are "
         "mistaken for different things."
     )
-    columns = {
-        "Class": "class", "%Accuracy": "accuracy", "#Effect size": "effect_size",
-        "Group": "group", "#n": "n", "#Wrong": "wrong", "%Share": "share",
-        "Most frequent wrong predictions": "top", "Model": "model", "Attributes": scope_of,
-    }  # fmt: skip
+    columns = [
+        Column("Class", "class"),
+        Column("Accuracy", "accuracy", SHARE),
+        Column("Effect size", "effect_size", NUMBER),
+        Column("Group", "group"),
+        Column("n", "n", NUMBER),
+        Column("Wrong", "wrong", NUMBER),
+        Column("Share", "share", SHARE),
+        Column("Most frequent wrong predictions", "top"),
+        Column("Model", "model"),
+        Column("Attributes", scope_of),
+    ]
     caption, wrong_rows = "Wrong predictions by group", wrong.iter_rows(named=True)
     table = Table.of(caption, columns, wrong_rows, source="confusions")
     return Section.of("hidden", "Disparities behind a good average", text, table)
@@ -196,11 +224,16 @@ def sweep(result: AuditResult) -> Section | None:
         "Predicted labels with a smaller expected count are left out. Place 1 has the highest "
         "SkewSize, which means the least bias; a model without SkewSize has no place."
     )
-    columns = {
-        "Model": "model", "Attributes": scope_of, "#Minimum": "min_expected",
-        "#SkewSize": "skewsize", "#Place": "place", "#Mean effect size": "mean_effect_size",
-        "#Classes": "classes", "#Columns excluded": "columns_dropped",
-    }  # fmt: skip
+    columns = [
+        Column("Model", "model"),
+        Column("Attributes", scope_of),
+        Column("Minimum", "min_expected", NUMBER),
+        Column("SkewSize", "skewsize", NUMBER),
+        Column("Place", "place", NUMBER),
+        Column("Mean effect size", "mean_effect_size", NUMBER),
+        Column("Classes", "classes", NUMBER),
+        Column("Columns excluded", "columns_dropped", NUMBER),
+    ]
     table = Table.of(
         "Aggregates by minimum expected count", columns, sweep_rows, source="mev_sweep"
     )
@@ -229,11 +262,15 @@ def thresholds(result: AuditResult) -> Section | None:
         for (model, groups), panel in [*curve_panels.items()][:MOST_PANELS]
         for (metric,), metric_rows in panels(panel, "metric").items()
     ]
-    columns = {
-        "Metric": title_of, "Verdict": lambda row: verdict_title(Verdict(row["verdict"])),
-        "#Threshold": "threshold", "#Verdict holds": "low high", "#Scores": "least most",
-        "Model": "model", "Attributes": "groups",
-    }  # fmt: skip
+    columns = [
+        Column("Metric", title_of),
+        Column("Verdict", lambda row: verdict_title(Verdict(row["verdict"]))),
+        Column("Threshold", "threshold", NUMBER),
+        Column("Verdict holds", ("low", "high"), NUMBER),
+        Column("Scores", ("least", "most"), NUMBER),
+        Column("Model", "model"),
+        Column("Attributes", "groups"),
+    ]
     verdicts = rows(result, "threshold_verdicts")
     table = Table.of("Thresholds at which verdicts hold", columns, verdicts,
                      source="threshold_verdicts")  # fmt: skip
@@ -260,17 +297,23 @@ planted = TableSection(
     heading="Ground truth against audit results",
     caption="Effect size by class, this audit and the paper",
     source="planted",
-    columns={
-        "Model": "model", "Removed from": "removed", "Strength": "strength", "Class": "class",
-        "Bias": lambda row: "planted" if row["planted"] else "",
-        "#Audit": "found_effect_size", "#Interval": "low high", "#Paper": "paper_effect_size",
-        "#Parity": "demographic_parity", "#Odds": "equalized_odds",
-    },
+    columns=[
+        Column("Model", "model"),
+        Column("Removed from", "removed"),
+        Column("Strength", "strength"),
+        Column("Class", "class"),
+        Column("Bias", lambda row: "planted" if row["planted"] else ""),
+        Column("Audit", "found_effect_size", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("Paper", "paper_effect_size", NUMBER),
+        Column("Parity", "demographic_parity", NUMBER),
+        Column("Odds", "equalized_odds", NUMBER),
+    ],
     text=(
         "Training images of one class and colour were removed on purpose, so the truth is known: "
         "the effect size should be high for that class and near 0 for the others."
     ),
-)  # fmt: skip
+)
 
 
 _GAP: Selector = ("accuracy", Aggregate.DIFFERENCE, "overall")

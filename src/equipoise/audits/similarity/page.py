@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from equipoise.audits.engines.rankings.page import APART, PREFERENCES, STEPS, hypotheses, unit_of
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
+    NUMBER,
     Chart,
+    Column,
     Page,
     Pairs,
     Row,
@@ -60,19 +62,19 @@ def effects(result: AuditResult) -> Section | None:
         f"Plots have up to {MOST_CONCEPTS} concepts, largest gap first. Line: interval. Grey: "
         "where a group lies in 95 of 100 random exchanges of groups."
     )
-    titles = {
-        "Concept": "label",
-        "Group": "group",
-        "#Above average": "effect",
-        "#Interval": "low high",
-        "#Chance band": "chance_low chance_high",
-        "#Normalised": "normalised",
-        "#Its interval": "normalised_low normalised_high",
-        "#Images": "n",
-        "Unit": "unit",
-        "Model": "model",
-        "Attributes": scope_of,
-    }
+    titles = [
+        Column("Concept", "label"),
+        Column("Group", "group"),
+        Column("Above average", "effect", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("Chance band", ("chance_low", "chance_high"), NUMBER),
+        Column("Normalised", "normalised", NUMBER),
+        Column("Its interval", ("normalised_low", "normalised_high"), NUMBER),
+        Column("Images", "n", NUMBER),
+        Column("Unit", "unit"),
+        Column("Model", "model"),
+        Column("Attributes", scope_of),
+    ]
     heading = "Similarity by concept and group"
     table = Table.of(heading, titles, effect_rows, source="group_effects")
     return Section.of("effects", heading, text, charts, table)

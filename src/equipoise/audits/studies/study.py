@@ -293,8 +293,11 @@ def _fill_table(table: SourceTable, findings: Sequence[Finding]) -> Table | None
             ]
             measured = measured or any(isinstance(cell, Number) for cell in cells)
             rows.append([f"{name}, {model}" if len(models) > 1 else name, *cells])
-    heads = [f"#{name}" for name in table.columns]
-    return Table.of(table.title, ["Row", *heads], rows) if measured else None
+    columns = [
+        blocks.Column("Row"),
+        *(blocks.Column(name, format=blocks.NUMBER) for name in table.columns),
+    ]
+    return Table.of(table.title, columns, rows) if measured else None
 
 
 _WITHIN = ("level", "parameter")

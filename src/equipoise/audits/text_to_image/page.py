@@ -13,8 +13,12 @@ from equipoise.audits.engines.associations.charts import (
 )
 from equipoise.core import AuditResult, Variant
 from equipoise.report.blocks import (
+    CLIPPED,
+    NUMBER,
+    SHARE,
     Block,
     Chart,
+    Column,
     Fold,
     Page,
     Row,
@@ -90,11 +94,18 @@ def shares(result: AuditResult) -> Section | None:
             class_rows = [row for row in panel if row["class"] == name]
             charts.append(_share_chart(class_rows, name, place))
     text = _SHARES if any(row["corrected"] for row in table) else _UNCORRECTED
-    columns = {
-        "Target": "target", "Class": "class", "%Share": "share", "%Interval": "low high",
-        "%As classified": "raw", "%Its interval": "raw_low raw_high", "%Outside": "outside",
-        "#Images": "images", "Model": where, "~Note": "reason",
-    }  # fmt: skip
+    columns = [
+        Column("Target", "target"),
+        Column("Class", "class"),
+        Column("Share", "share", SHARE),
+        Column("Interval", ("low", "high"), SHARE),
+        Column("As classified", "raw", SHARE),
+        Column("Its interval", ("raw_low", "raw_high"), SHARE),
+        Column("Outside", "outside", SHARE),
+        Column("Images", "images", NUMBER),
+        Column("Model", where),
+        Column("Note", "reason", CLIPPED),
+    ]
     fold = Fold("All shares", (Table.of("Shares of classes", columns, table, source="shares"),))
     heading = "Shares of classes by target"
     return section_of(
@@ -127,14 +138,24 @@ def _share_chart(panel: Sequence[Row], name: str, place: str) -> Chart:
 
 def _error_tables(result: AuditResult) -> Iterator[Block]:
     for (groups,), panel in panels(rows(result, "share_confusions"), "groups").items():
-        columns = {"Label": "label", "Classified as": "said", "#Images": "count", "#Of": "n"}
+        columns = [
+            Column("Label", "label"),
+            Column("Classified as", "said"),
+            Column("Images", "count", NUMBER),
+            Column("Of", "n", NUMBER),
+        ]
         name = f"{groups}: condition number {number(panel[0]['condition'])}"
         table = Table.of(name, columns, panel, source="share_confusions")
         yield Fold(f"Errors of the classifier: {groups}", (Words((_ERRORS,), "note"), table))
 
 
 def _state_table(result: AuditResult) -> Iterator[Block]:
-    columns = {"Target": "target", "Model": where, "State or class": "state", "#Images": "count"}
+    columns = [
+        Column("Target", "target"),
+        Column("Model", where),
+        Column("State or class", "state"),
+        Column("Images", "count", NUMBER),
+    ]
     name = "Requested images by state or class"
     if table := rows(result, "image_states"):
         yield Fold(name, (Table.of(name, columns, table, source="image_states"),))
@@ -245,10 +266,12 @@ def _guidance_chart(panel: Sequence[Row], name: str, place: str) -> Chart:
         marks, f"{name} against guidance: {place}", Axis("guidance"), Axis(name, zero=True),
         title=f"{name}: {place}", series=series,
     )  # fmt: skip
-    columns = {
-        "Target": "target", "#Guidance": "guidance", "#Value": "value",
-        "#Interval": "ci_low ci_high",
-    }  # fmt: skip
+    columns = [
+        Column("Target", "target"),
+        Column("Guidance", "guidance", NUMBER),
+        Column("Value", "value", NUMBER),
+        Column("Interval", ("ci_low", "ci_high"), NUMBER),
+    ]
     return tabled(chart, columns, named, "findings")
 
 

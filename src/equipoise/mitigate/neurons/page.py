@@ -4,7 +4,11 @@ from collections.abc import Sequence
 
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
+    NUMBER,
+    P_VALUE,
+    SHARE,
     Chart,
+    Column,
     Page,
     Row,
     Section,
@@ -99,13 +103,20 @@ _SWEEP = TableSection(
     text="“edited:” and the file of an edit name the changed model in any audit.",
     caption="Edited models on withheld images",
     source="neurons_sweep",
-    columns={
-        "Kind": "kind", "#Changed": "units", "Measure": "measure", "#Before": "before",
-        "#After": "after", "#Difference": "difference",
-        "#Interval": "difference_low difference_high", "#Random": "random",
-        "#Middle 95 %": "random_low random_high", "#p": "p_value", "Edit": "edit",
-    },
-)  # fmt: skip
+    columns=[
+        Column("Kind", "kind"),
+        Column("Changed", "units", NUMBER),
+        Column("Measure", "measure"),
+        Column("Before", "before", NUMBER),
+        Column("After", "after", NUMBER),
+        Column("Difference", "difference", NUMBER),
+        Column("Interval", ("difference_low", "difference_high"), NUMBER),
+        Column("Random", "random", NUMBER),
+        Column("Middle 95 %", ("random_low", "random_high"), NUMBER),
+        Column("p", "p_value", P_VALUE),
+        Column("Edit", "edit"),
+    ],
+)
 _COMPONENTS = TableSection(
     name="components",
     heading="Components that respond to a group",
@@ -114,12 +125,17 @@ _COMPONENTS = TableSection(
     "A component that knows the group need not carry the association.",
     caption="Components",
     source="neurons_components",
-    columns={
-        "Component": "component", "Kind": "kind", "Group": "group", "#AUROC": "auroc",
-        "#On the chosen half": "auroc_chosen", "#p": "p_value", "#q": "q_value",
-        "%Share of the association": "share",
-    },
-)  # fmt: skip
+    columns=[
+        Column("Component", "component"),
+        Column("Kind", "kind"),
+        Column("Group", "group"),
+        Column("AUROC", "auroc", NUMBER),
+        Column("On the chosen half", "auroc_chosen", NUMBER),
+        Column("p", "p_value", P_VALUE),
+        Column("q", "q_value", P_VALUE),
+        Column("Share of the association", "share", SHARE),
+    ],
+)
 
 
 def _summary(result: AuditResult) -> Summary:

@@ -1,21 +1,23 @@
 """Sections, charts and tables that the pages of associations share."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import fsum
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.report.blocks import (
+    CLIPPED,
+    NUMBER,
     PLACE,
     Badge,
     Block,
     Chart,
+    Column,
     Fold,
     Row,
     Section,
     Table,
-    Value,
     by_place,
     distinct,
     has,
@@ -29,7 +31,7 @@ from equipoise.report.plots import Axis, bars, intervals
 from equipoise.report.text import interval, number, title, verdict_title
 
 MOST_TARGETS, MOST_PANELS = 40, 24
-COMPARED = {"Compared": lambda row: "" if row["version"] == "default" else row["version"]}
+COMPARED = Column("Compared", lambda row: "" if row["version"] == "default" else row["version"])
 """The column of a row's version, "" for the only one."""
 
 
@@ -50,7 +52,7 @@ def sides(groups: str) -> str:
 
 
 def tabled(
-    chart: Chart, columns: Mapping[str, Value], table_rows: Iterable[Any], source: str
+    chart: Chart, columns: Sequence[Column], table_rows: Iterable[Any], source: str
 ) -> Chart:
     """Return a chart with the table of its numbers."""
     return replace(chart, table=Table.of(chart.title, columns, table_rows, source=source))
@@ -98,25 +100,33 @@ def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart
         title=name,
         series=distinct(rows_shown, "version"),
     )  # fmt: skip
-    columns: dict[str, Value] = {
-        "Target": "subject",
-        **COMPARED,
-        "#Value": "value",
-        "#Interval": "ci_low ci_high",
-        "#Chance band": "chance_low chance_high",
-        "Verdict": lambda row: "" if row["verdict"] == Verdict.NONE else Badge(row["verdict"]),
-        "~In words": "direction",
-    }
+    columns = [
+        Column("Target", "subject"),
+        COMPARED,
+        Column("Value", "value", NUMBER),
+        Column("Interval", ("ci_low", "ci_high"), NUMBER),
+        Column("Chance band", ("chance_low", "chance_high"), NUMBER),
+        Column(
+            "Verdict", lambda row: "" if row["verdict"] == Verdict.NONE else Badge(row["verdict"])
+        ),
+        Column("In words", "direction", CLIPPED),
+    ]
     return tabled(chart, columns, rows_shown, "findings")
 
 
 def _summaries(result: AuditResult) -> Iterable[Block]:
     """Yield mean and spread of scores by category and direction, folded."""
-    columns = {
-        "Category": "category", "Direction": "direction", "Sets": "groups", "Model": "model",
-        "Score": title_of, **COMPARED, "#Targets": "targets",
-        "#Mean": "mean", "#Sd": "sd",
-    }  # fmt: skip
+    columns = [
+        Column("Category", "category"),
+        Column("Direction", "direction"),
+        Column("Sets", "groups"),
+        Column("Model", "model"),
+        Column("Score", title_of),
+        COMPARED,
+        Column("Targets", "targets", NUMBER),
+        Column("Mean", "mean", NUMBER),
+        Column("Sd", "sd", NUMBER),
+    ]
     if table := rows(result, "score_summaries"):
         name = "Mean and spread of scores by category and direction"
         yield Fold(name, (Table.of(name, columns, table, source="score_summaries"),))
@@ -152,10 +162,13 @@ def _stack(name: str, panel: Sequence[Row]) -> Chart:
         f"MCAS by its parts: {name}", Axis(sides(panel[0]["groups"])), title=name,
         series=distinct(bar_rows, "part"), stacked=True,
     )  # fmt: skip
-    columns = {
-        "Target": "target", "Part": "part", "#Value": "value", "#Interval": "low high",
-        "#MCAS": "total",
-    }  # fmt: skip
+    columns = [
+        Column("Target", "target"),
+        Column("Part", "part"),
+        Column("Value", "value", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("MCAS", "total", NUMBER),
+    ]
     return tabled(chart, columns, bar_rows, "mcas_parts")
 
 
@@ -170,9 +183,15 @@ def xmcas_table(table: Sequence[Row]) -> Table:
         ]
         distance = by_part["euclidean"]["value"]
         joined.append({**by_part["mcas"], "distance": distance, "near": ", ".join(similarities)})
-    columns = {
-        "Target": "target", **({"Of": "set"} if of else {}), "Model": where,
-        "#Angle (rad)": "theta", "#Neutral (rad)": "neutral", "#Distance": "distance",
-        "#MCAS": "value", "#Its interval": "low high", "Similarity to further groups": "near",
-    }  # fmt: skip
+    columns = [
+        Column("Target", "target"),
+        *([Column("Of", "set")] if of else []),
+        Column("Model", where),
+        Column("Angle (rad)", "theta", NUMBER),
+        Column("Neutral (rad)", "neutral", NUMBER),
+        Column("Distance", "distance", NUMBER),
+        Column("MCAS", "value", NUMBER),
+        Column("Its interval", ("low", "high"), NUMBER),
+        Column("Similarity to further groups", "near"),
+    ]
     return Table.of("xMCAS by target", columns, joined, source="xmcas")

@@ -8,7 +8,9 @@ from statistics import fmean, quantiles
 from equipoise.core import AuditResult, Finding
 from equipoise.report import plots
 from equipoise.report.blocks import (
+    NUMBER,
     Chart,
+    Column,
     Row,
     Section,
     Table,
@@ -22,7 +24,6 @@ from equipoise.report.blocks import (
     scope,
     scope_of,
     title_of,
-    value_of,
 )
 from equipoise.report.plots import Axis, heat_map, intervals, scatter
 from equipoise.report.text import count, interval, listed, number, percent, title
@@ -34,7 +35,7 @@ _BESIDE = (
 )
 _MIN_POINTS = 3
 _UNITS = {"logit": "logits", "score": "units of the score", "share": "share of the top K"}
-_NAMED, _QUARTILES = 3, "first_quartile median third_quartile"
+_NAMED, _QUARTILES = 3, ("first_quartile", "median", "third_quartile")
 PREFERENCES = ("favourite_gap", "alignment", "systematic_preference")
 APART = "measure other preferences, most of them query by query"
 STEPS = (
@@ -92,14 +93,22 @@ def queries(result: AuditResult) -> Section | None:
     )
     side_by_side = [*_models_beside(shares)]
     spread = rows(result, "query_distributions")
-    columns = {
-        "Metric": title_of, "Model": "model", "Attributes": scope_of,
-        "#Mean": "mean", "#SD": "sd", "#Lowest": "lowest",
-        "#Quartiles": lambda row: ", ".join(map(number, value_of(row, _QUARTILES))),
-        "#Highest": "highest", "Highest in": lambda row: listed(row["highest_queries"], _NAMED),
-        "Lowest in": lambda row: listed(row["lowest_queries"], _NAMED), "#Queries": "queries",
-        "#Not estimable": "not_estimable",
-    }  # fmt: skip
+    columns = [
+        Column("Metric", title_of),
+        Column("Model", "model"),
+        Column("Attributes", scope_of),
+        Column("Mean", "mean", NUMBER),
+        Column("SD", "sd", NUMBER),
+        Column("Lowest", "lowest", NUMBER),
+        Column(
+            "Quartiles", lambda row: ", ".join(number(row[name]) for name in _QUARTILES), NUMBER
+        ),
+        Column("Highest", "highest", NUMBER),
+        Column("Highest in", lambda row: listed(row["highest_queries"], _NAMED)),
+        Column("Lowest in", lambda row: listed(row["lowest_queries"], _NAMED)),
+        Column("Queries", "queries", NUMBER),
+        Column("Not estimable", "not_estimable", NUMBER),
+    ]
     if not charts and not spread:
         return None
     table = Table.of("Spread over queries", columns, spread, source="query_distributions")
@@ -204,10 +213,15 @@ hypotheses = TableSection(
     heading="Preferences for declared groups",
     caption="Preferences for declared groups",
     source="hypotheses",
-    columns={
-        "Concept": "concept", "Declared group": "favourite", "#Declared": "declared",
-        "#Preference": "preference", "Unit": "unit", "Model": "model", "Attributes": "groups",
-    },
+    columns=[
+        Column("Concept", "concept"),
+        Column("Declared group", "favourite"),
+        Column("Declared", "declared", NUMBER),
+        Column("Preference", "preference", NUMBER),
+        Column("Unit", "unit"),
+        Column("Model", "model"),
+        Column("Attributes", "groups"),
+    ],
     text=(
         "Preference: similarity to the declared group minus the mean of the other groups. Above "
         "0 the model prefers the declared group. Where preferences have nothing to do with the "
@@ -216,7 +230,7 @@ hypotheses = TableSection(
     keeps=lambda row: has(row["preference"]),
     order=lambda row: -row["preference"],
     charts=_over_declared,
-)  # fmt: skip
+)
 
 
 def unit_of(panel: Sequence[Row]) -> str:
