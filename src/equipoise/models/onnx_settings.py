@@ -1,6 +1,5 @@
 """Settings in an ONNX graph's folder: image preparation and class labels."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from equipoise.core import ModelError
-from equipoise.core.files import read_regular
+from equipoise.core.files import decode_json, read_regular
 from equipoise.models.preprocessing import (
     Recipe,
     Scale,
@@ -338,7 +337,7 @@ def _read_class_names(path: Path, config: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        settings = json.loads(_read_text(path))
+        settings = decode_json(_read_text(path))
     except ValueError as error:
         raise ModelError(f"{path} is no JSON: {error}.") from error
     if not isinstance(settings, dict):
