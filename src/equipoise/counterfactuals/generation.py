@@ -184,7 +184,7 @@ def generate_sets(
 
 @dataclass(frozen=True)
 class Planned:
-    """Images of a request that are in a store, and those that are missing.
+    """Images of a request that are in a store, and the missing images.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ def generate(
     store: Path,
     **how: Unpack[How],
 ) -> Generated:
-    """Return the requested images: those in the store, and missing ones made anew."""
+    """Return the requested images, generating any that the store lacks."""
     settings = Settings(**how)
     if isinstance(model, Sequence) and not isinstance(model, str):
         models = [*model]
@@ -367,7 +367,7 @@ def _worked(
 
 
 def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
-    """Return, for each image of a piece, an array, None where refused, or why it failed.
+    """Return an array for each image of a piece, None if refused, or its failure.
 
     A batch that fails is tried again candidate by candidate.
     """

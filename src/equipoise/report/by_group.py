@@ -30,7 +30,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class GroupTable:
-    """What each group has of each metric.
+    """Values of each metric by group.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ def _text(finding: Finding, group_value: GroupValue, *, shares: bool) -> str:
 
 
 def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | None:
-    """Return the table by group of an audit; None where no finding has values by group.
+    """Return the table by group of an audit, or None without values by group.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ _ORDER = (_LOWER, _HIGHER, _WORST)
 
 
 def group_file(result: AuditResult, metrics: Sequence[Selector]) -> pa.Table | None:
-    """Return the table by group with every metric, for a file; None where there is none.
+    """Return the table by group with every metric, for a file, or None.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
 def _sections(
     result: AuditResult, page: Page, drawn: Chart | None
 ) -> tuple[list[Section], list[Section]]:
-    """Return the sections that are open, and those that are folded."""
+    """Return the open sections and the folded sections."""
     front = [
         group_table(result, page.by_group),
         *(make(result) for make in page.front),
@@ -168,7 +168,7 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Round numbers, make those that JSON lacks null, and spell out invisible characters."""
+    """Round numbers, turn non-finite ones to null, and spell out hidden characters."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, str):

@@ -16,7 +16,7 @@ _TOGETHER = re.compile(
 
 
 def unbroken(text: str) -> str:
-    """Return text whose numbers stay on one line with their unit, interval or symbol."""
+    """Return text that keeps numbers on a line with unit, interval or symbol."""
     return _TOGETHER.sub("\u00a0", text)
 
 
@@ -103,7 +103,7 @@ def verdict_key(verdict: Verdict, *, comparison: bool) -> str:
 
 
 def verdict_title(verdict: Verdict, *, comparison: bool = False, limit: str = "") -> str:
-    """Return what people read for a verdict; `limit` is the smallest size that matters."""
+    """Return the title of a verdict; `limit` is the smallest size that matters."""
     if comparison and verdict == Verdict.DISPARITY:
         return DIFFERENCE.capitalize()
     under = f" (under {limit})" if limit and verdict is Verdict.BELOW_THRESHOLD else ""

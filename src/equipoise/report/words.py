@@ -50,7 +50,7 @@ def name_of(finding: Finding) -> str:
 
 
 def heading(finding: Finding) -> str:
-    """Return what a finding is about: metric, class, model, groups and version."""
+    """Return the heading of a finding: metric, class, model, groups and version."""
     version = "" if finding.version == "default" else finding.version
     pair = pair_of(finding)
     model = f"{pair.second} against {pair.first}" if pair else finding.model
@@ -59,7 +59,7 @@ def heading(finding: Finding) -> str:
 
 
 def sentence(finding: Finding) -> str:
-    """Say what a finding means for the groups, in a sentence or two.
+    """Explain a finding for the groups, in a sentence or two.
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ def sentence(finding: Finding) -> str:
 
 
 def headline(finding: Finding) -> str:
-    """Say what a finding with a value means for the groups, and nothing that stands beside it."""
+    """Return the sentence of a finding's value for the groups, without its addition."""
     return _groups_sentence(finding) or _value_sentence(finding)
 
 
 def _groups_sentence(finding: Finding) -> str | None:
-    """Say which group is worse off than which; None where groups have no shares of their own."""
+    """Return which group is worse off than another, or None without group shares."""
     spec = spec_of_finding(finding)
     summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
     if summary or not spec.clause or spec.bands or not has_shares(finding):
@@ -131,7 +131,7 @@ def _part(spec: MetricSpec, part: GroupValue) -> str:
 
 
 def quoted(group: str) -> str:
-    """Quote an intersection, whose commas would read as the sentence's."""
+    """Quote an intersection, to keep its commas apart from the sentence's."""
     return f"“{group}”" if "," in group else group
 
 
@@ -182,7 +182,7 @@ def harm(finding: Finding) -> Harm:
 
 
 def harmful_side(finding: Finding) -> int:
-    """Return 1 where harm lies above chance, -1 where it lies below; by the value where either."""
+    """Return 1 if harm is above chance, -1 if below; by the value if either."""
     side = harm(finding)
     if side == "either":
         return -1 if finding.excess < 0 else 1
@@ -324,7 +324,7 @@ def better_off(finding: Finding) -> bool:
 
 
 def null_sentence(finding: Finding) -> str:
-    """Say what is exchangeable under the null hypothesis of a finding, and how it was drawn."""
+    """Describe a finding's null hypothesis, and how its distribution was drawn."""
     if finding.null is NullHypothesis.NONE:
         return finding.null_drawn or "none"
     sentence = NULL_SENTENCES[finding.null]
@@ -354,7 +354,7 @@ NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
 
 
 def shown_verdict(finding: Finding) -> str:
-    """Return what people read for the verdict of a finding, with the threshold where it decides."""
+    """Return the title of a finding's verdict, with the threshold if it decides."""
     return verdict_title(
         finding.verdict, comparison=is_comparison(finding), limit=limit_of(finding)
     )
@@ -412,7 +412,7 @@ def compares(result: AuditResult) -> bool:
 
 
 def pair_of(finding: Finding) -> Pair | None:
-    """Return the two models of a finding; None where it is about one."""
+    """Return the two models of a finding, or None if it is about one."""
     if not is_comparison(finding):
         return None
     known = finding.parameters
@@ -423,7 +423,7 @@ def pair_of(finding: Finding) -> Pair | None:
 
 
 def models_of(result: AuditResult) -> list[str]:
-    """Return the models in order of first appearance in the findings, some of which have none."""
+    """Return the models in order of first appearance in the findings."""
     names: dict[str, None] = {}
     for finding in result.findings:
         pair = pair_of(finding)
@@ -496,7 +496,7 @@ def changed(result: AuditResult) -> list[str]:
 
 
 def compared(findings: Sequence[Finding]) -> list[str]:
-    """Say what is compared, real differences first, and once of each reason what is not."""
+    """Return the comparisons, real differences first, and each reason once."""
     texts: dict[str, None] = {}
     for one in (every := ranked(findings)):
         text = sentence(one)
@@ -508,7 +508,7 @@ def compared(findings: Sequence[Finding]) -> list[str]:
 
 
 def leading(findings: Sequence[Finding]) -> list[Finding]:
-    """Return what a reader wants first of each pair: tests over subjects, and two summaries.
+    """Return the leading findings of each pair: tests over subjects, two summaries.
 
     Of several sets of groups, the one where the models are farthest apart.
     """
