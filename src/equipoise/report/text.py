@@ -41,9 +41,9 @@ def p_value(value: float) -> str:
     return "<\u00a00.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
 
 
-def plural(n: int, one: str, many: str | None = None) -> str:
+def plural(n: int, noun: str, plural_noun: str | None = None) -> str:
     """Return a count with its noun: "1 class", "3 classes"."""
-    return f"{count(n)} {one if n == 1 else many or one + 's'}"
+    return f"{count(n)} {noun if n == 1 else plural_noun or noun + 's'}"
 
 
 def listed(names: Sequence[str], limit: int = 6) -> str:
