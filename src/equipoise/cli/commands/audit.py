@@ -33,7 +33,7 @@ _REPORT = b'<meta name="generator" content="equipoise">'
 @config_argument
 @json_option
 def plan_command(config: Path, as_json: bool) -> None:
-    """Print the work of an audit and the effects that it could detect.
+    """Print the size of an audit and the effects it can detect.
 
     Nothing is measured and no model is loaded. Where models are to be run: images, those that
     the store has, those that failed before, those to do, those whose files are missing, and bytes

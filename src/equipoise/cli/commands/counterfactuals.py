@@ -48,7 +48,7 @@ def new(config: Path, as_json: bool) -> None:
 @config_argument
 @json_option
 def plan(config: Path, as_json: bool) -> None:
-    """Print how many images there are, how many are missing, and their cost.
+    """Count existing and missing images, and estimate the cost.
 
     No model is loaded. Time and disk are told from images that the model has made with the same
     settings in this store; before that they are unknown.
