@@ -163,7 +163,7 @@ class GateConfig(Section):
 
 
 class ReportConfig(Section):
-    """What the report is called, and which pictures it shows.
+    """Title of the report, and the pictures that it shows.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ class AuditConfig(Section):
 
     @property
     def record(self) -> dict[str, Any]:
-        """What a manifest keeps of the configuration."""
+        """The record of the configuration in a manifest."""
         passed = self.model_dump(mode="json", exclude_unset=True)
         return {"config": passed, "resolved": self.resolved, "seed": self.resampling.seed}
 

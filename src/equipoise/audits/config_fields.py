@@ -122,7 +122,7 @@ OneOrMore = Annotated[Some[Item], BeforeValidator(several)]
 
 
 def one_or_list(values: tuple[str, ...]) -> str | list[str]:
-    """Return a single value as it is, several as a list."""
+    """Return a single value unchanged, several as a list."""
     return values[0] if len(values) == 1 else [*values]
 
 
@@ -421,7 +421,7 @@ class OutsideConfig(CsvConfig):
 
 
 def ids_at(ids: Value, base: Path) -> Value | Path:
-    """Return a file of ids, which has an ending, relative to `base`; an array's name as it is."""
+    """Return the path of a file of ids under `base`; an array's name unchanged."""
     return base / ids if isinstance(ids, str) and Path(ids).suffix else ids
 
 
@@ -485,7 +485,7 @@ def model_as_text(value: Any) -> Any:
 
 
 def called(model: str | AnyModel) -> str:
-    """Return the name of a model: as it is written, or as a loaded one is called."""
+    """Return the name of a model, as written or from the loaded model."""
     return model if isinstance(model, str) else str(model.info.name)
 
 
@@ -558,7 +558,7 @@ class LoadConfig(Section):
 
     @property
     def called(self) -> str:
-        """How messages call the model: as it is named, or as a loaded one is called."""
+        """Name of the model in messages, as written or from the loaded model."""
         return called(self.model)
 
     def located(self, base: Path) -> Any:

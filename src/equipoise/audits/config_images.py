@@ -217,7 +217,7 @@ Files = Annotated[Any, BeforeValidator(_files), PlainSerializer(as_text)]
 
 
 class CropConfig(Section):
-    """What is cut out of each picture before a model sees it.
+    """The region of each picture that a model sees.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
 
 
 class Fact(NamedTuple):
-    """What a finding states, whoever states it.
+    """The facts that identify a finding.
 
     Attributes
     ----------

@@ -204,7 +204,7 @@ def _pictures_of_group(
 def _read_small(
     pictures: Pictures, place: int, blur: Literal["faces", "all"] | None
 ) -> bytes | None:
-    """Return a picture as a small JPEG; None where it can't be read."""
+    """Return a picture as a small JPEG, or None if it is unreadable."""
     try:
         return small_jpeg(pictures.decoded(place), SIDE, blur)
     except (DataError, OSError):

@@ -89,7 +89,7 @@ class AuditImages:
 
     @cached_property
     def pictures(self) -> Pictures | None:
-        """Where the pixels are; None where the config doesn't say it.
+        """Where the pixels are, or None if the config has no folder.
 
         Raises
         ------
@@ -214,7 +214,7 @@ def labels_of(images: AuditImages) -> pl.DataFrame:
 
 
 def _open_pictures_of_table(section: PicturesConfig, base: Path) -> Pictures | None:
-    """Return the pictures of a table; None where no column names them.
+    """Return the pictures of a table, or None if no column names them.
 
     Raises
     ------
@@ -261,7 +261,7 @@ def _open_pictures(
     corners: Integers | None,
     name: str,
 ) -> Pictures | None:
-    """Return the pictures of some ids; None where the config doesn't say where the files are.
+    """Return the pictures of some ids, or None if the config has no folder.
 
     Raises
     ------
@@ -483,7 +483,7 @@ def _list_file_names(addresses: Sequence[str | None], name: str) -> list[str | N
 def _open_pictures_of_set(
     section: PicturesConfig, base: Path, images: ImageSet, keys: Mapping[str, str | None]
 ) -> Pictures | None:
-    """Return the pictures of a set; None where the config doesn't say where they are."""
+    """Return the pictures of a set, or None if the config has no folder."""
     # Ids that images were read with, before rules renamed them or cut them out.
     column = "image" if section.crop is not None and section.crop.labels else None
     if any(rule.rule == "ids_from" for rule in section.rules):

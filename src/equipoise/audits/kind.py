@@ -48,7 +48,7 @@ class Data(Protocol):
 
 
 class Design(Protocol):
-    """What is measured together: one model, one version of the design choices, one set of groups.
+    """One model, one version of the design choices and one set of groups.
 
     A kind's designs are its own type with these attributes.
     """
@@ -80,7 +80,7 @@ DesignT = TypeVar("DesignT", bound=Design)
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured, before correction for the number of tests and verdicts.
+    """Measurements before the correction for multiple tests and the verdicts.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
 
     @abstractmethod
     def load(self, config: ConfigT, models: Models) -> DataT:
-        """Read what the config names and run its models.
+        """Read the data of a config and run its models.
 
         The same code serves audits and plans: `models` runs them, or returns stand-ins.
         """
@@ -156,7 +156,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     def measure(
         self, config: ConfigT, data: DataT, design: DesignT, resampling: Resampling | None
     ) -> Measured:
-        """Measure one design with every metric whose inputs it has."""
+        """Measure one design with every metric that has its inputs."""
 
     def combine(
         self,

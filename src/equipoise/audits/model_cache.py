@@ -179,7 +179,7 @@ def _recall(
 
 
 def _entry_path(name: str, options: RunOptions, store: Path, fetch: bool) -> Path | None:
-    """Return a model's cache file; None where only loading gives its facts."""
+    """Return a model's cache file, or None if only loading gives its facts."""
     try:
         adapter, target = find_adapter(name)
         if adapter.identify is None:

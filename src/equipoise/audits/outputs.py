@@ -124,11 +124,11 @@ class Models:
         return table
 
     def _offer(self, section: RunConfig) -> Offer | None:
-        """Return what a model can do; None where that isn't known."""
+        """Return a model's capability, or None if it is unknown."""
         return offer_of(self.opened(section))
 
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
-        """Return what a model can do; a dry run takes the first allowed where it isn't known.
+        """Return a model's capability; in a dry run an unknown one is the first allowed.
 
         Raises
         ------

@@ -29,7 +29,7 @@ _FEW_DRAWS = {"replicates": 20, "permutations": 200}
 
 @dataclass(frozen=True)
 class Plan:
-    """What an audit would do and could find.
+    """The work of an audit and the effects that it could detect.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Plan:
 
     @property
     def tests(self) -> int | None:
-        """Tests of the model with the most; None where that isn't known yet."""
+        """Largest number of tests of a model, or None if it is unknown yet."""
         tests = [*self.tests_by_model.values()]
         known_counts = [number for number in tests if number is not None]
         return max(known_counts, default=0) if len(known_counts) == len(tests) else None

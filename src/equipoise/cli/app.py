@@ -42,7 +42,7 @@ _COMMANDS = {
 
 
 class _Commands(click.Group):
-    """A group whose commands are imported when they are asked for."""
+    """A group that imports a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return [*_COMMANDS]

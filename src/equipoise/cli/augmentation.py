@@ -277,7 +277,7 @@ def run_configured(
 
 
 def _write_images(test: Faces, config: AugmentConfig, folder: Path) -> None:
-    """Write the test images whole and covered, and their boxes beside the predictions."""
+    """Write the whole and covered test images, and the boxes next to predictions."""
     path = folder / "predictions.parquet"
     image_columns: dict[str, list[str | int | None]] = {
         name: [] for name in ("whole", "covered", *SIDES)

@@ -20,7 +20,7 @@ _OF_SETS = ("candidates", "shared", "shared_self")
 
 
 class PromptsConfig(Section):
-    """Prompts whose images are made one by one.
+    """Prompts that each get an image of their own.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ class LaterParts:
         return fields["by"]
 
     def __set__(self, estimate: Estimate, parts: Parts | Callable[[], Parts]) -> None:
-        """Keep what was given, parts as a table."""
+        """Keep the value as passed, parts as a table."""
         vars(estimate)["by"] = parts if callable(parts) else _table(parts)
 
 

@@ -39,7 +39,7 @@ class Family(StrEnum):
 
 
 class Aggregate(StrEnum):
-    """What a number says of the rows: their level, or how groups compare in it."""
+    """Whether a number is a level of the rows or a comparison of groups."""
 
     VALUE = "value"
     """Pooled over rows; a metric of one class has its subject."""
@@ -52,7 +52,7 @@ class Aggregate(StrEnum):
 
 
 class IntervalKind(StrEnum):
-    """What the ends of an interval are."""
+    """Meaning of the ends of an interval."""
 
     CONFIDENCE = "confidence"
     PERCENTILE = "percentile"
@@ -65,7 +65,7 @@ class IntervalKind(StrEnum):
 
 
 class NullHypothesis(StrEnum):
-    """What is exchangeable under the null hypothesis of a test."""
+    """The units that are exchangeable under the null hypothesis of a test."""
 
     NONE = ""
     ROWS = "rows"
@@ -88,7 +88,7 @@ class NullHypothesis(StrEnum):
 
 
 class Variant(StrEnum):
-    """Which variant of a measure stands beside the main one."""
+    """Variant of a measure, next to the main one."""
 
     MAIN = ""
     POOL_ORDER = "pool_order"
@@ -278,11 +278,11 @@ def findings_to_table(findings: Iterable[Finding]) -> pa.Table:
 
 
 class Numbered(Protocol):
-    """A finding or a part: a number with what each group contributes, and what is left out."""
+    """A finding or part: a number, each group's contribution, and exclusions."""
 
     @property
     def by_group(self) -> tuple[GroupValue, ...]:
-        """What each group contributes."""
+        """The contribution of each group."""
 
     @property
     def excluded(self) -> tuple[Excluded, ...]:

@@ -106,7 +106,7 @@ class Groups:
 
     @property
     def n_missing(self) -> int:
-        """Rows of which an attribute is missing."""
+        """Number of rows with a missing attribute."""
         return tally(self.codes < 0)
 
     @cached_property
@@ -134,7 +134,7 @@ GroupLabels: TypeAlias = Labels | Mapping[str, Labels] | Groups
 
 
 class CountedGroups(Groups):
-    """Groups whose rows were counted already; the codes of rows are made when they are read."""
+    """Groups with known row counts; the codes of rows are built when read."""
 
     def __init__(
         self,

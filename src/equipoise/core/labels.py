@@ -178,7 +178,7 @@ def unit_codes(labels: Labels, n: int, subject: str) -> tuple[Integers, Strings]
 
 
 def label_array(labels: Labels, *, subject: str = "labels") -> AnyArray:
-    """Return labels as an array in which NaN beside strings is still NaN, not the text "nan".
+    """Return labels as an array; NaN among strings stays NaN, not the text "nan".
 
     Raises
     ------

@@ -13,7 +13,7 @@ Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | None"
 
 
 class FileFacts(TypedDict, total=False):
-    """What a manifest keeps of a file.
+    """Facts about a file in a manifest.
 
     Attributes
     ----------

@@ -77,7 +77,7 @@ def _text_table(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> pa
 
 @dataclass(frozen=True)
 class CaptionSets:
-    """Captions, in sets whose members differ in their attributes alone.
+    """Captions in sets; members of a set differ in their attributes alone.
 
     Attributes
     ----------

@@ -84,7 +84,7 @@ class SharedAttention:
         self._step += 1
 
     def active(self, *, cross: bool) -> list[tuple[int, Candidate]]:
-        """Return the sets whose maps are shared in this step, with their place in the batch."""
+        """Return the sets that share maps in this step, with their place in the batch."""
         spans, first = [], 0
         for candidate in self.candidates:
             share = candidate.shared if cross else candidate.shared_self

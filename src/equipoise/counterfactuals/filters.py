@@ -301,7 +301,7 @@ def attribute_filter(
     values: Mapping[str, tuple[Sequence[str], AnyArray]],
     thresholds: SetThresholds,
 ) -> Stage:
-    """Keep candidates of which enough images look most like their own value of each attribute.
+    """Keep candidates with enough images that match their own attribute values.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ def _needed(thresholds: SetThresholds, combination: str, name: str, size: int) -
 
 
 def of_combination(thresholds: Thresholds, combination: str) -> Thresholds:
-    """Return the thresholds of attributes that vary together; those of all where it has none.
+    """Return a combination's thresholds, or all thresholds if it has none.
 
     One attribute that varies alone has the name of its combination.
     """
@@ -556,7 +556,7 @@ class Filtered:
 
     @cached_property
     def entering(self) -> tuple[Booleans, ...]:
-        """Candidates that reach each stage, and last those that pass them all."""
+        """Candidates that reach each stage, then candidates that pass them all."""
         reach = [np.ones(len(self.candidates), dtype=bool)]
         for stage in self.stages:
             reach.append(reach[-1] & stage.passed)

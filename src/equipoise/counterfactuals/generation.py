@@ -93,7 +93,7 @@ def generate_prompts(
     *,
     images: int = 1,
     seed: int = 0,
-    **how: Unpack[How],
+    **options: Unpack[How],
 ) -> Generated:
     """Make images of prompts, each from a noise of its own.
 
@@ -113,7 +113,7 @@ def generate_prompts(
         Of each prompt.
     seed : int
         That of an image depends on it, the prompt's id and the number of the image alone.
-    **how
+    **options
         See `Settings`.
 
     Returns
@@ -129,7 +129,7 @@ def generate_prompts(
     RunError
         When the store cannot be written, or another process writes it.
     """
-    return generate(request_prompts(prompts, images, seed), model, Path(store), **how)
+    return generate(request_prompts(prompts, images, seed), model, Path(store), **options)
 
 
 def generate_sets(
@@ -141,7 +141,7 @@ def generate_sets(
     shared: Shares = (0.1, 0.9),
     shared_self: Shares | float | None = None,
     seed: int = 0,
-    **how: Unpack[How],
+    **options: Unpack[How],
 ) -> Generated:
     """Make candidates of caption sets: images that differ in what their captions differ in.
 
@@ -166,7 +166,7 @@ def generate_sets(
         The same for maps of images to themselves, or one share for all; None for none.
     seed : int
         The draws of a candidate depend on it, the set's id and its number alone.
-    **how
+    **options
         See `Settings`; errors as of `generate_prompts`.
 
     Returns
@@ -179,12 +179,12 @@ def generate_sets(
     Howard et al. 2024, SocialCounterfactuals, section 3.1; Hertz et al. 2023, Prompt-to-Prompt.
     """
     request = request_captions(captions, candidates, seed, shared, shared_self)
-    return generate(request, model, Path(store), **how)
+    return generate(request, model, Path(store), **options)
 
 
 @dataclass(frozen=True)
 class Planned:
-    """Images of a request that are in a store, and those that are missing.
+    """Images of a request that are in a store, and the missing images.
 
     Attributes
     ----------
@@ -218,9 +218,9 @@ class Planned:
     folder: Path | None
 
 
-def plan(request: Request, model: str, store: Path, **how: Unpack[How]) -> Planned:
+def plan(request: Request, model: str, store: Path, **options: Unpack[How]) -> Planned:
     """Return counts of what `generate` would do; no model is loaded."""
-    settings = Settings(**how)
+    settings = Settings(**options)
     present, folder_of_run, cost = 0, None, None
     for path in sorted(store.glob("generations/*/manifest.json")):
         folder, manifest = path.parent, read_manifest(path.parent)
@@ -252,10 +252,10 @@ def generate(
     request: Request,
     model: str | ImageGenerator | Sequence[ImageGenerator],
     store: Path,
-    **how: Unpack[How],
+    **options: Unpack[How],
 ) -> Generated:
-    """Return the requested images: those in the store, and missing ones made anew."""
-    settings = Settings(**how)
+    """Return the requested images, generating any that the store lacks."""
+    settings = Settings(**options)
     if isinstance(model, Sequence) and not isinstance(model, str):
         models = [*model]
     else:
@@ -367,7 +367,7 @@ def _worked(
 
 
 def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
-    """Return, for each image of a piece, an array, None where refused, or why it failed.
+    """Return an array for each image of a piece, None if refused, or its failure.
 
     A batch that fails is tried again candidate by candidate.
     """

@@ -54,7 +54,7 @@ RATE = "rate.json"
 
 @dataclass(frozen=True)
 class Group:
-    """Prompts whose images are made together: a set, or a single prompt.
+    """Prompts that share one generation: a set, or a single prompt.
 
     Attributes
     ----------

@@ -278,7 +278,7 @@ def image_set(
     counts: Mapping[str, Json],
     steps: tuple[Step, ...] = (),
 ) -> ImageSet:
-    """Return records as a set whose order doesn't depend on the file's order.
+    """Return records as a set, in an order that doesn't depend on the file's.
 
     Raises
     ------

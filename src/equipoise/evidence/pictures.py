@@ -98,7 +98,7 @@ class Files:
 
 @dataclass(frozen=True)
 class ByName:
-    """Pictures whose bytes a function returns by their names."""
+    """Pictures from a function that returns the bytes of a name."""
 
     picture: Callable[[str], bytes]
     names: Strings
@@ -702,7 +702,7 @@ def _opened(pillow: Any, data: bytes, decoding: Decoding) -> Any:
 
 
 def _jpeg(data: bytes, mode: str) -> Image | None:
-    """Return the pixels of a JPEG as they are stored; None where Pillow has to read it.
+    """Return the stored pixels of a JPEG, or None if Pillow has to read it.
 
     A decoder fills up what is missing. simplejpeg raises instead, in half of Pillow's time, also
     for data that are left over: bytes were lost or added before, and pixels lie in the wrong place.
@@ -786,7 +786,7 @@ def _rgb(pillow: Any, picture: Any, decoding: Decoding) -> Any:
 
 
 def _orientation(picture: Any) -> int:
-    """Return where EXIF says that the first row and column lie, from 1 (upright) to 8."""
+    """Return the EXIF orientation, from 1 (upright) to 8."""
     try:
         orientation = int(picture.getexif().get(_ORIENTATION, 1))
     except Exception:  # noqa: BLE001 - damaged metadata beside sound pixels

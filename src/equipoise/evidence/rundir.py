@@ -131,7 +131,7 @@ def held_folder(folder: Path) -> Iterator[None]:
 
 
 def _hold_folder(folder: Path, *, wait: bool) -> int | None:
-    """Return a descriptor that locks a folder; None where there are no locks.
+    """Return a descriptor that locks a folder, or None without locks.
 
     Raises
     ------

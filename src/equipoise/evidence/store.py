@@ -98,7 +98,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def hold_folder(folder: Path) -> Iterator[bool]:
-    """Lock a folder as `locked` does, or take it as it is: whole, where nothing can be written.
+    """Lock a folder as `lock_folder` does; use a read-only one without a lock.
 
     Yields whether it may be written.
 

@@ -735,7 +735,7 @@ class Cluster:
     def outcomes(
         self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]
     ) -> Generator[Outcome]:
-        """Yield the outcome of each piece as soon as it is done."""
+        """Yield the outcome of each piece as soon as the piece is done."""
         sizes = {piece.number: len(piece.pictures) for piece in pieces}
 
         def work(worker: Any, piece: Piece) -> Any:

@@ -49,8 +49,8 @@ def find_faces(image: Bytes, *, hits: int = 5) -> Integers:
     cv2, cascade = _cascade()
     grey = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2GRAY)
     side = max(int(0.1 * min(grey.shape)), 1)
-    found = cascade.detectMultiScale(grey, 1.1, minNeighbors=hits, minSize=(side, side))
-    boxes = np.asarray(found, dtype=np.int64).reshape(-1, 4)
+    detections = cascade.detectMultiScale(grey, 1.1, minNeighbors=hits, minSize=(side, side))
+    boxes = np.asarray(detections, dtype=np.int64).reshape(-1, 4)
     boxes[:, 2:] += boxes[:, :2]
     return boxes
 

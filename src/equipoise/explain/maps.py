@@ -27,7 +27,7 @@ _MOST_PREFIX = 16
 
 @record
 class Layer:
-    """A layer whose output has one vector for each place of the image.
+    """A layer with one output vector for each place of the image.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Layer:
     start: int = 0
 
     def reshape(self, output: "Tensor") -> "Tensor":
-        """Return what the layer gives as (n, d, h, w)."""
+        """Return the layer's output as (n, d, h, w)."""
         if self.form == "tokens first":
             output = output.transpose(0, 1)
         if self.form.startswith("tokens"):
@@ -141,7 +141,7 @@ def _outputs(inside: Insides, run: Callable[[], Any]) -> tuple[dict[str, Any], A
 def _placed(
     name: str, module: Any, output: Any, size: tuple[int, int], places: Places | None
 ) -> Layer | None:
-    """Return a layer whose output lies over the image; None of any other."""
+    """Return a layer with an output for each place of the image, or None."""
     shape = tuple(getattr(output, "shape", ()))
     if len(shape) not in (3, 4) or not output.requires_grad:
         return None
@@ -168,7 +168,7 @@ def _placed(
 
 
 def _grid(patches: int, size: tuple[int, int]) -> tuple[int, int] | None:
-    """Rows and columns of patches that are as high as they are wide; None where there are none."""
+    """Return the rows and columns of square patches, or None if there are none."""
     if patches < 4:
         return None
     rows = round(math.sqrt(patches * size[0] / size[1]))
@@ -230,7 +230,7 @@ class ActivationMaps:
     exact: bool
 
     def boxes(self, boxes: npt.ArrayLike) -> Floats:
-        """Return boxes of the images, in pixels, as shares of what the model saw.
+        """Return boxes of the images, in pixels, as shares of the model's view.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class ActivationMaps:
 
 
 def frame_of(recipe: Recipe | None, height: int, width: int) -> tuple[float, float, float, float]:
-    """Return what a model sees of an image: left, top, right, bottom, in the image's pixels."""
+    """Return the model's view of an image: left, top, right, bottom, in pixels."""
     if recipe is None:
         return 0.0, 0.0, float(width), float(height)
     high, wide = recipe.resized(height, width)
@@ -257,7 +257,7 @@ def frame_of(recipe: Recipe | None, height: int, width: int) -> tuple[float, flo
 
 
 def framed(boxes: Floats, frames: Floats) -> Floats:
-    """Return boxes in pixels of images as shares of what was seen of them, (n, 4)."""
+    """Return boxes in pixels of images as shares of the model's view, (n, 4)."""
     corner, size = frames[:, [0, 1, 0, 1]], frames[:, 2:] - frames[:, :2]
     return np.asarray((boxes - corner) / np.tile(size, 2))
 
@@ -272,7 +272,7 @@ def activation_maps(
     layer: str | None = None,
     batch: int = _AT_ONCE,
 ) -> ActivationMaps:
-    """Map what a model's opinion of each image rests on.
+    """Map the regions of each image that a model's score rests on.
 
     Parameters
     ----------

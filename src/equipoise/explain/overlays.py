@@ -32,7 +32,7 @@ def overlay(
     boxes: Sequence[Sequence[float]] = (),
     hidden: Sequence[Sequence[float]] = (),
 ) -> bytes:
-    """Lay a map over what the model saw of its image.
+    """Lay a map over the model's view of its image.
 
     Parameters
     ----------

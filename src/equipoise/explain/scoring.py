@@ -30,7 +30,7 @@ SPEAKING = re.compile(r"(?:.*\.)?(?:language|text)_model\.(?:.*\.)?layers\.0")
 
 @record
 class Scoring:
-    """How much a model finds in an image of what it was asked for.
+    """The score of an image that a map explains.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Scoring:
 
 
 def scoring(model: Model, targets: Sequence[str], *, question: str = "") -> Scoring:
-    """Say what is followed back to the pixels.
+    """Return the score that is traced back to the pixels.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ BANDS: Mapping[Band, float] = MappingProxyType(
 
 
 def band_of(value: float) -> Band | Literal[""]:
-    """Return the band of an effect size, "" for what is not finite."""
+    """Return the band of an effect size, "" for one that isn't finite."""
     if not math.isfinite(value):
         return ""
     return [name for name, lower in BANDS.items() if value >= lower][-1]
@@ -188,7 +188,7 @@ class MetricSpec:
 
     @property
     def bounds(self) -> Span | None:
-        """Smallest and largest value; None where a condition or no number limits them."""
+        """Smallest and largest value, or None without fixed finite ends."""
         limited = not self.range_note and all(map(math.isfinite, self.range))
         return self.range if limited else None
 
@@ -368,12 +368,12 @@ def spec_for(
 
 
 def spec_of_finding(finding: Finding) -> MetricSpec:
-    """Return the record of what a finding's value is."""
+    """Return the metric record of a finding's value."""
     return spec_for(finding.metric, finding.aggregate, finding.compared_to, finding.change_from)
 
 
 def is_main(number: Part | Finding, estimate: Estimate) -> bool:
-    """Whether a part or finding is of what its estimate is of, and no variant beside it."""
+    """Whether a part or finding is its estimate's main measure, not a variant."""
     of_whole = (number.metric, number.aggregate) == (estimate.metric, estimate.aggregate)
     return of_whole and number.variant is Variant.MAIN
 
@@ -388,7 +388,7 @@ _COMPARING = frozenset({"comparison", "mitigation"})
 
 
 def corrected_with(finding: Finding) -> str | None:
-    """Return the model whose tests a p-value is corrected with; None where models are compared.
+    """Return the model that a p-value is corrected within, or None in comparisons.
 
     "" is what is said of no model, such as what people say of images.
     """

@@ -170,7 +170,7 @@ class MatchedPrompts(WrappedRecipe):
         return Wrapping(matching=replace(matching, weights=weights), record=learned)
 
     def problem(self, attributes: Sequence[str]) -> str:
-        """Return the problem of `said` for the attributes of images; "" if there is none."""
+        """Return the problem of the templates for the images' attributes, or ""."""
         if {*self.said} != {*attributes}:
             return f"said: has {[*self.said]}; expected the attributes {[*attributes]}"
         for name, templates in self.said.items():

@@ -190,7 +190,7 @@ class GeneratedTest:
         )
 
     def _predict_subjects(self, vectors: Floats) -> Objects:
-        """Return the subject whose neutral prompts are nearest to each image."""
+        """Return the subject with the nearest neutral prompts to each image."""
         prompts = embed_prompts(
             self.probe, [subject_texts.neutral for subject_texts in self.texts.values()]
         )

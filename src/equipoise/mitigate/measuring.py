@@ -218,7 +218,7 @@ class ModelMeasures:
     chance: Numbers = field(default_factory=dict)
 
     def merge(self, other: ModelMeasures) -> ModelMeasures:
-        """Return these measures and those of other subjects together."""
+        """Return these measures and the measures of other subjects together."""
         return ModelMeasures(
             _merge_numbers(self.bias, other.bias),
             _merge_numbers(self.utility, other.utility),

@@ -300,10 +300,10 @@ def conclusions(result: AuditResult) -> list[str]:
     """Describe the effect of each training on each network."""
     texts = []
     for finding in result.findings:
-        known = finding.parameters
-        if "arm" not in known:
+        parameters = finding.parameters
+        if "arm" not in parameters:
             continue
-        training = f"{known['network']}: {known['arm']}"
+        training = f"{parameters['network']}: {parameters['arm']}"
         if finding.verdict == Verdict.NONE:
             texts.append(f"{training} has no verdict ({finding.reason}).")
             continue

@@ -338,8 +338,8 @@ def _fit_weights(
         if state.step == plan.steps or state.step % plan.look_every == 0:
             _validate(torch, plan, state, best)
         if state.step % min(plan.look_every, _SAVE_EVERY) == 0:
-            own = {"state": vars(state), "weights": _copied(plan), "best": best}
-            save_state(path, record, own | {"optimizer": optimizer.state_dict()})
+            checkpoint = {"state": vars(state), "weights": _copied(plan), "best": best}
+            save_state(path, record, checkpoint | {"optimizer": optimizer.state_dict()})
     if plan.validation is not None:
         _restore(torch, plan, best)
     return state

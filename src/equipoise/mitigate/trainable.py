@@ -204,7 +204,7 @@ def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:
 
 
 def _write_settings(info: ModelInfo, folder: Path) -> None:
-    """Write the files beside the weights: tokenizer, image processor, templates."""
+    """Write the files next to the weights: tokenizer, image processor, templates."""
     prefix, _, target = info.name.partition(":")
     hub = target.removeprefix("hf-hub:")
     source = Path(target).expanduser()

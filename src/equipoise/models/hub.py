@@ -172,7 +172,7 @@ class LibraryWeights:
 
     @property
     def files(self) -> dict[str, str]:
-        """SHA-256 of the weights and of every file beside them that may be read."""
+        """SHA-256 of the weights and of every readable file next to them."""
         return self.digest | digests(settings_in(self.settings.parent) if self.settings else [])
 
     def identity(self, library: str, options: Options) -> Mapping[str, Json]:

@@ -211,7 +211,7 @@ def relative(name: str, folder: Path) -> str:
 
 
 def absolute(name: str, folder: Path) -> str:
-    """Return a model's name with the full path of a folder or file beside another."""
+    """Return a model's name with the full path of its folder or file."""
     prefix, _, location = name.partition(":")
     is_relative = location.startswith("../") or (folder / location).exists()
     if is_code(prefix) or not location or not is_relative:

@@ -47,7 +47,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Rules for neutral texts; a text that names an attribute is left as it is.
+    """Rules for neutral texts; a text that names an attribute is unchanged.
 
     Attributes
     ----------

@@ -88,7 +88,7 @@ def _picture(row: Row) -> Picture | None:
 
 
 def data(result: AuditResult, facts: Sequence[tuple[str, str]], subjects: str) -> Section:
-    """Return what was measured on which data: facts, rows used and excluded, group sizes."""
+    """Return the facts about the data: rows used and excluded, and group sizes."""
     sizes = rows(result, "group_sizes")
     pairs = (
         *facts,
@@ -132,7 +132,7 @@ def _states(result: AuditResult) -> Table | None:
 
 
 def limitations(result: AuditResult) -> Section:
-    """Return what the data can't show."""
+    """Return the limitations of the data."""
     sizes = rows(result, "group_sizes")
     levels: dict[str, dict[str, None]] = {}
     for row in sizes:
@@ -239,7 +239,7 @@ def _records(caption: str, records: Mapping[str, FileFacts], keys: Sequence[str]
 
 
 def reading(summary: Summary) -> Facts:
-    """Return what the numbers of the first screen mean, its metrics first."""
+    """Return the definitions of metrics, the first screen's first."""
     metrics = {
         spec.title: f"{spec.definition} {spec.direction}"
         for statement in summary.statements
@@ -250,7 +250,7 @@ def reading(summary: Summary) -> Facts:
 
 
 def _described(finding: Finding) -> MetricSpec:
-    """Return the record whose definition says what a finding measures."""
+    """Return the record that defines a finding's measure."""
     if finding.aggregate is Aggregate.AGAINST_REST:
         return spec_of(finding.metric)
     return spec_for(finding.metric, finding.aggregate, finding.compared_to)

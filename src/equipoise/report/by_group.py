@@ -40,7 +40,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class GroupTable:
-    """What each group has of each metric.
+    """Values of each metric by group.
 
     Attributes
     ----------
@@ -48,14 +48,14 @@ class GroupTable:
         Findings whose values by group fill the columns.
     columns : tuple of str
         Every column, most important first.
-    apart : mapping
+    disparity_marks : mapping
         How a group's number differs from that of all others, by (finding's key, group): "lower"
         or "higher"; only disparities.
     """
 
     places: Mapping[Key, Mapping[str, Finding]]
     columns: tuple[str, ...]
-    apart: Mapping[tuple[str, ...], Mark]
+    disparity_marks: Mapping[tuple[str, ...], Mark]
 
     @classmethod
     def of(cls, result: AuditResult, metrics: Sequence[Selector]) -> "GroupTable":
@@ -79,12 +79,12 @@ class GroupTable:
         judged = {key[:2] for key in tested}
         places = {k: columns for k, columns in places.items() if k in tested or k[:2] not in judged}
         titles = dict.fromkeys(name for columns in places.values() for name in columns)
-        apart = {
+        disparity_marks = {
             _place(finding, finding.metric, finding.group): _LOWER if finding.value < 0 else _HIGHER
             for finding in result.findings
             if finding.aggregate is Aggregate.AGAINST_REST and finding.verdict == Verdict.DISPARITY
         }
-        return cls(places, tuple(titles), apart)
+        return cls(places, tuple(titles), disparity_marks)
 
     @property
     def leading(self) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ class GroupTable:
         self, finding: Finding, group_value: GroupValue, worst: GroupValue | None
     ) -> tuple[Mark, ...]:
         rest_metric = spec_of_finding(finding).rest_metric
-        disparity_mark = self.apart.get(_place(finding, rest_metric, group_value.group))
+        disparity_mark = self.disparity_marks.get(_place(finding, rest_metric, group_value.group))
         return (
             *([disparity_mark] if disparity_mark else []),
             *([_WORST] if group_value is worst else []),
@@ -175,7 +175,7 @@ def _text(finding: Finding, group_value: GroupValue, *, shares: bool) -> str:
 
 
 def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | None:
-    """Return the table by group of an audit; None where no finding has values by group.
+    """Return the table by group of an audit, or None without values by group.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ _ORDER = (_LOWER, _HIGHER, _WORST)
 
 
 def group_file(result: AuditResult, metrics: Sequence[Selector]) -> pa.Table | None:
-    """Return the table by group with every metric, for a file; None where there is none.
+    """Return the table by group with every metric, for a file, or None.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class GateRule:
 
     @property
     def aggregate(self) -> Aggregate:
-        """How groups compare in what is held against the bounds."""
+        """The comparison of groups that the bounds limit."""
         return own_aggregate(self.metric) if self.of is None else Aggregate(self.of)
 
     def __post_init__(self) -> None:
@@ -131,7 +131,7 @@ def new_spelling(metric: str) -> str | None:
 
 @dataclass(frozen=True)
 class GateCheck:
-    """One rule held against one finding, or against none when nothing matched.
+    """The check of one rule for one finding, or for none if nothing matched.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class GateResult:
 
     @property
     def breaches(self) -> tuple[GateCheck, ...]:
-        """Checks whose number is out of bounds."""
+        """Checks with a number out of bounds."""
         return tuple(check for check in self.checks if check.outcome == "breached")
 
     @property

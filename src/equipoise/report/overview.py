@@ -71,7 +71,7 @@ Wholes = dict[tuple[str, str], dict[tuple[str, Measured], Finding]]
 def models(result: AuditResult) -> Section | None:
     """Return the models side by side; None of a comparison, or of one model."""
     wholes = {} if compares(result) else _wholes(result)
-    if len({model for found in wholes.values() for model, _ in found}) < 2:
+    if len({model for panel in wholes.values() for model, _ in panel}) < 2:
         return None
     tables = []
     for key, panel_wholes in wholes.items():
@@ -96,8 +96,8 @@ def _wholes(result: AuditResult) -> Wholes:
         if f.model and not f.subject and f.family != Family.LEAF:
             wholes.setdefault((f.groups, f.version), {}).setdefault((f.model, measure_of(f)), f)
     # A number without groups, such as accuracy, stands beside those of every grouping.
-    grouped = {key: found for key, found in wholes.items() if key[0]}
-    return {key: wholes.get(("", key[1]), {}) | found for key, found in (grouped or wholes).items()}
+    grouped = {key: panel for key, panel in wholes.items() if key[0]}
+    return {key: wholes.get(("", key[1]), {}) | panel for key, panel in (grouped or wholes).items()}
 
 
 def _whole(finding: Finding | None) -> str:
@@ -114,15 +114,15 @@ _TITLES = {**VERDICT_TITLES, Verdict.DISPARITY: "Disparities"}
 
 
 def cards(
-    findings: Sequence[Finding], drawn: Chart | None = None, *, judged: bool = True
+    findings: Sequence[Finding], first_chart: Chart | None = None, *, judged: bool = True
 ) -> Section | None:
     """Return the section of all findings: disparities first, largest excess first.
 
     Parameters
     ----------
     findings : sequence of Finding
-    drawn : Chart, optional
-        What the page shows already, which no card repeats.
+    first_chart : Chart, optional
+        The chart that the page shows already; no card repeats it.
     judged : bool
         Whether findings have verdicts; the changes of a mitigation have none.
     """
@@ -138,11 +138,11 @@ def cards(
         differ = verdict == Verdict.DISPARITY and is_comparison(verdict_findings[0])
         name = "Changes" if not judged else "Differences" if differ else plain
         blocks.append(Heading(f"{name} ({count(len(verdict_findings))})"))
-        blocks += _cards(verdict_findings, drawn)
+        blocks += _cards(verdict_findings, first_chart)
     return Section("findings", "Findings", tuple(blocks))
 
 
-def _cards(findings: Sequence[Finding], drawn: Chart | None) -> list[Block]:
+def _cards(findings: Sequence[Finding], first_chart: Chart | None) -> list[Block]:
     """Return one card for all findings with the same sentence; later ones are folded."""
     merged: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -152,7 +152,7 @@ def _cards(findings: Sequence[Finding], drawn: Chart | None) -> list[Block]:
     for text, same in [*merged.items()][:MOST]:
         # A chart of the same groups' same numbers says nothing new.
         key = same[0].model, same[0].by_group
-        cards.append(_card(text, same, drawn, repeats=key in charts_seen))
+        cards.append(_card(text, same, first_chart, repeats=key in charts_seen))
         charts_seen.add(key)
     n_shown = SHOWN if findings[0].verdict in _OPEN else 0
     folded_cards = tuple(cards[n_shown:])
@@ -164,7 +164,7 @@ def _cards(findings: Sequence[Finding], drawn: Chart | None) -> list[Block]:
     return [*cards[:n_shown], *folded, *([Words((text,), "note")] if n_left else [])]
 
 
-def _card(text: str, same: Sequence[Finding], drawn: Chart | None, *, repeats: bool) -> Card:
+def _card(text: str, same: Sequence[Finding], first_chart: Chart | None, *, repeats: bool) -> Card:
     """Return a card: its chart is of the groups, if they have numbers that no card has drawn."""
     first = same[0]
     estimated = [
@@ -190,7 +190,7 @@ def _card(text: str, same: Sequence[Finding], drawn: Chart | None, *, repeats: b
         table = Table.of(caption, columns, first.by_group, source="findings")
         varied = len({part.value for part in first.by_group if not math.isnan(part.value)}) > 1
         finding_chart = groups_chart(first, [first]) if varied and not repeats else None
-        if finding_chart and not (drawn and finding_chart.rows == drawn.rows):
+        if finding_chart and not (first_chart and finding_chart.rows == first_chart.rows):
             chart = finding_chart
         blocks = [*([estimates] if estimates and chart is not estimates else []), table, *blocks]
     lines = tuple(

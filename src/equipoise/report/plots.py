@@ -128,9 +128,9 @@ def labelled_points(
         mark = {"label": names[0], "series": names[1], "value": row[value]}
         mark |= {key: row.get(key) for key in _ENDS}
         ends = "" if row.get("low") is None else ends_of(row["low"], row["high"])
-        shown = share_of(row[value]) if percent else number(row[value])
+        text = share_of(row[value]) if percent else number(row[value])
         size = f", n = {count(row['n'])}" if "n" in row else ""
-        marks.append({**mark, "tip": f"{', '.join(names)}: {shown} {ends}".rstrip() + size})
+        marks.append({**mark, "tip": f"{', '.join(names)}: {text} {ends}".rstrip() + size})
     return marks
 
 
@@ -163,26 +163,26 @@ def intervals(
     cuts : sequence of float
         Dashed lines.
     """
-    beside = len(series) > 1 and palette is None
-    place = _rows_of(series if beside else ())
+    side_by_side = len(series) > 1 and palette is None
+    place = _rows_of(series if side_by_side else ())
     channels = _channels(series, palette)
-    known = _fields(rows)
-    band: Spec = {"type": "bar", "height": 13 if beside else 16}
+    fields = _fields(rows)
+    band: Spec = {"type": "bar", "height": 13 if side_by_side else 16}
     layers: list[Spec] = []
-    if "chance_low" in known:
+    if "chance_low" in fields:
         layers.append(_layer(band | {"color": CHANCE}, place | _span("chance")))
-    if "pool_low" in known:
+    if "pool_low" in fields:
         layers.append(_layer(band | _HOLLOW, place | _span("pool")))
-    if "line" in known:
+    if "line" in fields:
         tick = {"type": "tick", "color": SOFT, "size": 20, "thickness": 2}
         layers.append(_layer(tick, place | _number("x", "line")))
     layers += [_rule("x", cut) for cut in ([0.0] if axis.zero else []) + [*cuts]]
-    if "low" in known:
+    if "low" in fields:
         line = {"type": "rule", "strokeWidth": 2.3}
         layers.append(_layer(line, place | _span("") | _color(channels)))
     layers.append(_layer(_POINT, place | axis.channel("x", "value") | channels | _TIP))
-    each = max(14 * len(series), 26) if beside else 28
-    return _chart(layers, rows, label, title, each * _count(rows, "label") + 8)
+    row_height = max(14 * len(series), 26) if side_by_side else 28
+    return _chart(layers, rows, label, title, row_height * _count(rows, "label") + 8)
 
 
 def curves(
@@ -201,14 +201,14 @@ def curves(
     and chance_high (a grey band). `marks` draws the points.
     """
     across, up = x.channel("x", "x"), y.channel("y", "value")
-    channels, known = _channels(series), _fields(rows)
+    channels, fields = _channels(series), _fields(rows)
     layers: list[Spec] = []
-    if "chance_low" in known:
+    if "chance_low" in fields:
         area = {"type": "area", "color": CHANCE, "opacity": 0.75}
         layers.append(_layer(area, across | _span("chance", "y") | _DETAIL))
     if y.zero:
         layers.append(_rule("y", 0.0))
-    if "low" in known:
+    if "low" in fields:
         shade = {"type": "area", "opacity": 0.22}
         layers.append(_layer(shade, across | _span("", "y") | _color(channels)))
     point = _POINT if marks else {"type": "point", "size": 26, "opacity": 0}
@@ -243,14 +243,14 @@ def scatter(
         Dashed lines, such as ("x", 0.5); ("xy", 1.0) is the line of equal numbers from 0 to 1.
     """
     across, up = x.channel("x", "x"), y.channel("y", "y")
-    channels, known = _channels(series), _fields(rows)
+    channels, fields = _channels(series), _fields(rows)
     lines = [(name, 0.0) for name, axis in (("x", x), ("y", y)) if axis.zero]
     layers = [_rule(name, place) for name, place in (*lines, *rules)]
     for name, other in (("x", up), ("y", across)):
-        if f"{name}_low" in known:
+        if f"{name}_low" in fields:
             bar = {"type": "rule", "strokeWidth": 1.4, "opacity": 0.6}
             layers.append(_layer(bar, _span(name, name) | other | _color(channels)))
-    if "fitted" in known:
+    if "fitted" in fields:
         line = {"type": "line", "strokeWidth": 2, "strokeDash": [5, 3]}
         fit = _layer(line, across | _number("y", "fitted") | _color(channels) | _DETAIL)
         layers.append({**fit, "transform": [{"filter": "isValid(datum.fitted)"}]})
@@ -278,21 +278,21 @@ def bars(
     Rows have the fields label, value, tip; series. Optional: before (a second bar up to there, in
     grey) and total (a mark at the sum of a stack).
     """
-    beside = len(series) > 1 and not stacked
-    place = _rows_of(series if beside else ())
+    side_by_side = len(series) > 1 and not stacked
+    place = _rows_of(series if side_by_side else ())
     x = axis.channel("x", "value", stack="zero" if stacked else None)
-    known = _fields(rows)
+    fields = _fields(rows)
     bar: Spec = {"type": "bar"} | ({"stroke": PAPER, "strokeWidth": 1} if stacked else {})
     layers: list[Spec] = []
-    if "before" in known:
+    if "before" in fields:
         grey = {"type": "bar", "color": CHANCE}
         layers.append(_layer(grey, place | _number("x", "value") | {"x2": {"field": "before"}}))
     layers.append(_layer(bar, place | x | _color(_channels(series)) | _TIP))
-    if "total" in known:
+    if "total" in fields:
         total = _POINT | {"shape": "diamond", "color": INK, "stroke": PAPER}
         layers += [_rule("x", 0.0), _layer(total, place | _number("x", "total"))]
-    each = max(13 * len(series), 24) if beside else 28
-    return _chart(layers, rows, label, title, each * _count(rows, "label") + 8)
+    row_height = max(13 * len(series), 24) if side_by_side else 28
+    return _chart(layers, rows, label, title, row_height * _count(rows, "label") + 8)
 
 
 def heat_map(
@@ -334,19 +334,19 @@ def heat_map(
     return replace(chart, spec={**chart.spec, **more})
 
 
-def _rows_of(beside: Sequence[str], field: str = "label") -> Spec:
+def _rows_of(series: Sequence[str], field: str = "label") -> Spec:
     """Return the encoding of a row for each label, with the marks of some series side by side."""
     axis = {**_LABELS, "labelPadding": 8}
     place: Spec = {"y": {"field": field, "type": "nominal", "sort": None, "axis": axis}}
-    offset: Spec = {"yOffset": {"field": "series", "sort": [*beside]}}
-    return place | (offset if beside else {})
+    offset: Spec = {"yOffset": {"field": "series", "sort": [*series]}}
+    return place | (offset if series else {})
 
 
 def _channels(names: Sequence[str], palette: Palette | None = None) -> Spec:
     """Return colour and shape by name; past eight names both repeat, and the labels tell."""
     if not names:
         return {"color": {"value": COLORS[0]}}
-    known = palette or {
+    styles = palette or {
         name: (COLORS[place % len(COLORS)], SHAPES[place % len(SHAPES)])
         for place, name in enumerate(names)
     }
@@ -355,7 +355,7 @@ def _channels(names: Sequence[str], palette: Palette | None = None) -> Spec:
             "field": "series",
             "type": "nominal",
             "legend": {"title": None, "values": [*names]} if len(names) > 1 else None,
-            "scale": {"domain": [*known], "range": [both[place] for both in known.values()]},
+            "scale": {"domain": [*styles], "range": [style[place] for style in styles.values()]},
         }
         for place, channel in enumerate(("color", "shape"))
     }
@@ -367,7 +367,9 @@ def _color(channels: Spec) -> Spec:
 
 
 def _chart(layers: Sequence[Spec], rows: Rows, label: str, title: str, height: float) -> Chart:
-    drawn = [row for row in rows if all(_finite(row.get(name, 0.0)) for name in ("value", "y"))]
+    finite_rows = [
+        row for row in rows if all(_finite(row.get(name, 0.0)) for name in ("value", "y"))
+    ]
     spec = {
         "data": {"name": "rows"},
         "layer": [*layers],
@@ -375,7 +377,7 @@ def _chart(layers: Sequence[Spec], rows: Rows, label: str, title: str, height: f
         "height": height,
         "autosize": {"type": "fit-x", "contains": "padding"},
     }
-    return Chart(label, spec, drawn, None, title)
+    return Chart(label, spec, finite_rows, None, title)
 
 
 def _finite(value: float | None) -> bool:

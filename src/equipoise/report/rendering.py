@@ -100,13 +100,13 @@ def render(result: AuditResult, page: Page | None = None) -> str:
 
 
 def _sections(
-    result: AuditResult, page: Page, drawn: Chart | None
+    result: AuditResult, page: Page, first_chart: Chart | None
 ) -> tuple[list[Section], list[Section]]:
-    """Return the sections that are open, and those that are folded."""
+    """Return the open sections and the folded sections."""
     front = [
         group_table(result, page.by_group),
         *(make(result) for make in page.front),
-        cards(result.findings, drawn, judged=page.judged),
+        cards(result.findings, first_chart, judged=page.judged),
     ]
     back = [
         *(make(result) for make in page.sections),
@@ -168,7 +168,7 @@ def _json(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Round numbers, make those that JSON lacks null, and spell out invisible characters."""
+    """Round numbers, turn non-finite ones to null, and spell out hidden characters."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, str):
@@ -206,13 +206,13 @@ def asset(package: str, name: str) -> str:
 
 
 @cache
-def templates(package: str, shown: Callable[[str], str]) -> "Environment":
+def templates(package: str, display: Callable[[str], str]) -> "Environment":
     """Return the templates of a package, which show texts as a function makes them, escaped."""
     from jinja2 import Environment, PackageLoader
 
     def finalize(value: Any) -> Any:
         plain = isinstance(value, str) and not hasattr(value, "__html__")
-        return shown(value) if plain else value
+        return display(value) if plain else value
 
     loader = PackageLoader(package, "assets")
     environment = Environment(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def first_screen(result: AuditResult, page: Page) -> Summary:
-    """Return what the report of a result says first."""
+    """Return the first screen of a result's report."""
     if page.summary:
         summary = page.summary(result)
     elif result.findings:
@@ -49,7 +49,7 @@ def page_title(result: AuditResult, page: Page) -> str:
 
 
 def shared_page(result: AuditResult) -> Page:
-    """Return the page of a result whose kind isn't known: that of comparisons, or of any audit."""
+    """Return the page of comparisons or of any audit, for a result of unknown kind."""
     return COMPARISON if compares(result) else Page()
 
 

@@ -6,7 +6,7 @@ from equipoise.core import Aggregate, ComparedTo, Finding
 
 
 def measure_of(finding: Finding) -> tuple[str, Aggregate, ComparedTo]:
-    """Return what a finding measures, whatever of whom."""
+    """Return the measure of a finding, without its groups and model."""
     return finding.metric, finding.aggregate, finding.compared_to
 
 

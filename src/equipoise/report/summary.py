@@ -35,7 +35,7 @@ def summarize(
     result: AuditResult,
     leads: Sequence[Selector],
     caveat: str = "",
-    apart: str = "",
+    other_findings: str = "",
     steps: Sequence[str] = Page.steps,
 ) -> Summary:
     """Return the first screen of an audit.
@@ -47,7 +47,7 @@ def summarize(
         Metrics that lead, most important first; among others the largest excess leads.
     caveat : str
         Shown where a statement is a disparity.
-    apart : str
+    other_findings : str
         What findings that don't lead do, such as "repeat differences of the labels".
     steps : sequence of str
         What to do next about a disparity.
@@ -59,7 +59,7 @@ def summarize(
     if len(by_model) > 1 and by_model.get("", result.findings)[0].verdict != Verdict.DISPARITY:
         by_model.pop("", None)
     statements = [
-        _statement(model, model_findings, leads, apart)
+        _statement(model, model_findings, leads, other_findings)
         for model, model_findings in by_model.items()
     ]
     statements.sort(
@@ -77,7 +77,7 @@ def summarize(
 
 
 def _statement(
-    model: str, findings: Sequence[Finding], leads: Sequence[Selector], apart: str
+    model: str, findings: Sequence[Finding], leads: Sequence[Selector], other_findings: str
 ) -> Statement:
     every_test = [finding for finding in findings if finding.tested]
     tested = [finding for finding in every_test if finding.leads]
@@ -87,7 +87,11 @@ def _statement(
     lead, verdict_counts = leading(tested, leads), Counter(finding.verdict for finding in tested)
     badge = Badge(lead.verdict, limit=limit_of(lead))
     other_verdicts = [finding.verdict for finding in every_test if not finding.leads]
-    also = f"{count(len(other_verdicts))} more {apart or 'stand apart'}" if other_verdicts else ""
+    also = (
+        f"{count(len(other_verdicts))} more {other_findings or 'stand apart'}"
+        if other_verdicts
+        else ""
+    )
     if n_disparities := other_verdicts.count(Verdict.DISPARITY):
         also += f": {plural(n_disparities, 'disparity', 'disparities')}"
     tally = Tally(tuple((Badge(verdict), n) for verdict, n in verdict_counts.items()), also)

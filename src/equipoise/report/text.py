@@ -16,7 +16,7 @@ _TOGETHER = re.compile(
 
 
 def unbroken(text: str) -> str:
-    """Return text whose numbers stay on one line with their unit, interval or symbol."""
+    """Return text that keeps numbers on a line with unit, interval or symbol."""
     return _TOGETHER.sub("\u00a0", text)
 
 
@@ -41,9 +41,9 @@ def p_value(value: float) -> str:
     return "<\u00a00.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
 
 
-def plural(n: int, one: str, many: str | None = None) -> str:
+def plural(n: int, noun: str, plural_noun: str | None = None) -> str:
     """Return a count with its noun: "1 class", "3 classes"."""
-    return f"{count(n)} {one if n == 1 else many or one + 's'}"
+    return f"{count(n)} {noun if n == 1 else plural_noun or noun + 's'}"
 
 
 def listed(names: Sequence[str], limit: int = 6) -> str:
@@ -103,7 +103,7 @@ def verdict_key(verdict: Verdict, *, comparison: bool) -> str:
 
 
 def verdict_title(verdict: Verdict, *, comparison: bool = False, limit: str = "") -> str:
-    """Return what people read for a verdict; `limit` is the smallest size that matters."""
+    """Return the title of a verdict; `limit` is the smallest size that matters."""
     if comparison and verdict == Verdict.DISPARITY:
         return DIFFERENCE.capitalize()
     under = f" (under {limit})" if limit and verdict is Verdict.BELOW_THRESHOLD else ""

@@ -50,7 +50,7 @@ def name_of(finding: Finding) -> str:
 
 
 def heading(finding: Finding) -> str:
-    """Return what a finding is about: metric, class, model, groups and version."""
+    """Return the heading of a finding: metric, class, model, groups and version."""
     version = "" if finding.version == "default" else finding.version
     pair = pair_of(finding)
     model = f"{pair.second} against {pair.first}" if pair else finding.model
@@ -59,7 +59,7 @@ def heading(finding: Finding) -> str:
 
 
 def sentence(finding: Finding) -> str:
-    """Say what a finding means for the groups, in a sentence or two.
+    """Explain a finding for the groups, in a sentence or two.
 
     Parameters
     ----------
@@ -82,19 +82,19 @@ def sentence(finding: Finding) -> str:
 
 
 def headline(finding: Finding) -> str:
-    """Say what a finding with a value means for the groups, and nothing that stands beside it."""
+    """Return the sentence of a finding's value for the groups, without its addition."""
     return _groups_sentence(finding) or _value_sentence(finding)
 
 
 def _groups_sentence(finding: Finding) -> str | None:
-    """Say which group is worse off than which; None where groups have no shares of their own."""
+    """Return which group is worse off than another, or None without group shares."""
     spec = spec_of_finding(finding)
     summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
     if summary or not spec.clause or spec.bands or not has_shares(finding):
         return None
-    if (found := contrast(finding)) is None:
+    if (groups := contrast(finding)) is None:
         return None
-    worst, other, best = found
+    worst, other, best = groups
     if other.group == finding.group:
         worst, other = other, worst
         best = other
@@ -112,8 +112,8 @@ def _groups_sentence(finding: Finding) -> str | None:
     if best.group == other.group:
         return f"{text}."
     end = "lowest" if worst.value > other.value else "highest"
-    apart = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
-    return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {apart}."
+    gap = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
+    return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {gap}."
 
 
 # Versions that need no mention: the only one, and the one that others are held against.
@@ -131,7 +131,7 @@ def _part(spec: MetricSpec, part: GroupValue) -> str:
 
 
 def quoted(group: str) -> str:
-    """Quote an intersection, whose commas would read as the sentence's."""
+    """Quote an intersection, to keep its commas apart from the sentence's."""
     return f"“{group}”" if "," in group else group
 
 
@@ -160,7 +160,11 @@ def contrast(finding: Finding) -> tuple[GroupValue, GroupValue, GroupValue] | No
     near = [
         part
         for part in groups
-        if sum(one != two for one, two in zip(part.levels, worst.levels, strict=False)) == 1
+        if sum(
+            level != worst_level
+            for level, worst_level in zip(part.levels, worst.levels, strict=False)
+        )
+        == 1
     ]
     other = max(near, key=lambda part: sign * part.value, default=best)
     return worst, best if other.value == worst.value else other, best
@@ -182,7 +186,7 @@ def harm(finding: Finding) -> Harm:
 
 
 def harmful_side(finding: Finding) -> int:
-    """Return 1 where harm lies above chance, -1 where it lies below; by the value where either."""
+    """Return 1 if harm is above chance, -1 if below; by the value if either."""
     side = harm(finding)
     if side == "either":
         return -1 if finding.excess < 0 else 1
@@ -201,8 +205,8 @@ def _counted(part: GroupValue) -> str:
     """Return how many rows of a group its share is, or its size where that is no whole number."""
     successes = round(part.value * part.n)
     exact = abs(part.value * part.n - successes) < 1e-6 * max(part.n, 1)
-    many = count(part.n)
-    return f"{count(successes)} of {many}" if exact else f"n = {many}"
+    n_text = count(part.n)
+    return f"{count(successes)} of {n_text}" if exact else f"n = {n_text}"
 
 
 def _value_sentence(finding: Finding) -> str:
@@ -238,17 +242,17 @@ def _shown(finding: Finding, spec: MetricSpec) -> str:
 
 def figures(finding: Finding) -> str:
     """Return a finding's numbers in one line: value, interval, chance level, threshold, q."""
-    what = finding.model if is_comparison(finding) else name_of(finding)
-    parts = [f"{what} {number(finding.value)}"]
+    label = finding.model if is_comparison(finding) else name_of(finding)
+    parts = [f"{label} {number(finding.value)}"]
     if not math.isnan(finding.ci_low):
         spread = finding.interval is IntervalKind.SPREAD
         kind = "resampling spread" if spread else f"{100 * finding.level:g} % interval"
         parts.append(f"{kind} {interval(finding.ci_low, finding.ci_high)}")
-    drawn = not math.isnan(finding.chance_low)
-    band_text = f" {interval(finding.chance_low, finding.chance_high)}" if drawn else ""
+    has_band = not math.isnan(finding.chance_low)
+    band_text = f" {interval(finding.chance_low, finding.chance_high)}" if has_band else ""
     # Two models that are alike differ by 0, so only the band says something.
     if is_comparison(finding):
-        parts += [f"if the models were alike{band_text}"] if drawn else []
+        parts += [f"if the models were alike{band_text}"] if has_band else []
     elif not math.isnan(finding.chance):
         parts.append(f"by chance {number(finding.chance)}{band_text}")
     if not math.isnan(finding.threshold):
@@ -261,11 +265,11 @@ def figures(finding: Finding) -> str:
 def certainty(finding: Finding) -> str:
     """Say how sure a value is, in the unit that people use: interval, n, chance level and q."""
     scaled, unit = _scale(finding)
-    text, many = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
+    text, n_text = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
         ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
         text += f"{100 * finding.level:g} % interval {ends}, "
-    text += many
+    text += n_text
     if not math.isnan(finding.chance):
         # Digits that the value doesn't show would only make noise of the draws look like a result.
         text += f"; {scaled(round(finding.chance, 3))} expected by chance"
@@ -306,25 +310,27 @@ def _weight(finding: Finding) -> float:
     if math.isnan(finding.excess):
         return -math.inf
     side = harmful_side(finding)
-    close, far = finding.ci_low, finding.chance_high
+    close, chance_end = finding.ci_low, finding.chance_high
     if side < 0:
-        close, far = finding.ci_high, finding.chance_low
+        close, chance_end = finding.ci_high, finding.chance_low
     if not math.isnan(close):
         certain = side * (close - finding.chance)
     else:
-        certain = side * (finding.value - (finding.chance if math.isnan(far) else far))
+        certain = side * (
+            finding.value - (finding.chance if math.isnan(chance_end) else chance_end)
+        )
     return certain / finding.threshold if finding.threshold > 0 else certain
 
 
 def better_off(finding: Finding) -> bool:
     """Whether a finding is about one group that is better off than the others."""
     alone = finding.group and spec_of_finding(finding).rest_metric == ""
-    found = contrast(finding) if alone else None
-    return found is not None and found[0].group != finding.group
+    groups = contrast(finding) if alone else None
+    return groups is not None and groups[0].group != finding.group
 
 
 def null_sentence(finding: Finding) -> str:
-    """Say what is exchangeable under the null hypothesis of a finding, and how it was drawn."""
+    """Describe a finding's null hypothesis, and how its distribution was drawn."""
     if finding.null is NullHypothesis.NONE:
         return finding.null_drawn or "none"
     sentence = NULL_SENTENCES[finding.null]
@@ -354,7 +360,7 @@ NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
 
 
 def shown_verdict(finding: Finding) -> str:
-    """Return what people read for the verdict of a finding, with the threshold where it decides."""
+    """Return the title of a finding's verdict, with the threshold if it decides."""
     return verdict_title(
         finding.verdict, comparison=is_comparison(finding), limit=limit_of(finding)
     )
@@ -412,18 +418,19 @@ def compares(result: AuditResult) -> bool:
 
 
 def pair_of(finding: Finding) -> Pair | None:
-    """Return the two models of a finding; None where it is about one."""
+    """Return the two models of a finding, or None if it is about one."""
     if not is_comparison(finding):
         return None
-    known = finding.parameters
+    parameters = finding.parameters
     first, second = (
-        math.nan if known[key] is None else float(known[key]) for key in ("value_a", "value_b")
+        math.nan if parameters[key] is None else float(parameters[key])
+        for key in ("value_a", "value_b")
     )
-    return Pair(known["model_a"], known["model_b"], (first, second), known["worse"])
+    return Pair(parameters["model_a"], parameters["model_b"], (first, second), parameters["worse"])
 
 
 def models_of(result: AuditResult) -> list[str]:
-    """Return the models in order of first appearance in the findings, some of which have none."""
+    """Return the models in order of first appearance in the findings."""
     names: dict[str, None] = {}
     for finding in result.findings:
         pair = pair_of(finding)
@@ -438,22 +445,26 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
     # One measure may come in several versions, such as words with words and images with images.
     version = "" if finding.version in _PLAIN else f" ({finding.version})"
     share = spec_of_shown(finding).unit == "share"
-    shown = percent if share else number
-    values = [(shown(v), m) for v, m in zip(pair.values, (pair.first, pair.second), strict=True)]
+    format_value = percent if share else number
+    values = [
+        (format_value(v), m) for v, m in zip(pair.values, (pair.first, pair.second), strict=True)
+    ]
     if pair.worse == pair.first:
         values.reverse()
-    both = ", ".join(f"{model} {value}" for value, model in values)
-    many = plural(finding.n, "subject") if over_subjects(finding) else f"n = {count(finding.n)}"
-    start = f"{spec_of_shown(finding).title}{subject}{over}{version} ({many}): {both}"
+    values_text = ", ".join(f"{model} {value}" for value, model in values)
+    n_text = plural(finding.n, "subject") if over_subjects(finding) else f"n = {count(finding.n)}"
+    start = f"{spec_of_shown(finding).title}{subject}{over}{version} ({n_text}): {values_text}"
     if math.isnan(finding.value):
         return f"{start}; no difference can be given ({finding.reason})."
-    apart, scale = abs(finding.value), 100 if share else 1
+    difference, scale = abs(finding.value), 100 if share else 1
     low, high = scale * finding.ci_low, scale * finding.ci_high
     turned = (-high, -low) if finding.value < 0 else (low, high)
-    size = f"{number(100 * apart, 1)} points" if share else number(apart)
+    size = f"{number(100 * difference, 1)} points" if share else number(difference)
     ends = "" if math.isnan(low) else f" {interval(*turned, digits=1 if share else 3)}"
-    enough = f"{number(100 * finding.threshold, 1)} points" if share else number(finding.threshold)
-    close = f"too close to matter (under {enough})"
+    threshold = (
+        f"{number(100 * finding.threshold, 1)} points" if share else number(finding.threshold)
+    )
+    close = f"too close to matter (under {threshold})"
     return f"{start}, a difference of {size}{ends}{_end(finding, pair, close)}."
 
 
@@ -485,45 +496,52 @@ def over_subjects(finding: Finding) -> bool:
 def changed(result: AuditResult) -> list[str]:
     """Say of each pair of models how many disparities went, stayed and came."""
     texts = []
-    for (first, second), found in panels(rows(result, "changes"), "model_a", "model_b").items():
-        many = Counter(row["change"] for row in found)
-        there = plural(many["went"] + many["stayed"], "disparity", "disparities")
+    for (first, second), changes in panels(rows(result, "changes"), "model_a", "model_b").items():
+        counts = Counter(row["change"] for row in changes)
+        disparities = plural(counts["went"] + counts["stayed"], "disparity", "disparities")
         texts.append(
-            f"Of {there} of {first} that {second} was measured for, too, {many['went']} went and "
-            f"{many['stayed']} stayed; {many['came']} came."
+            f"Of {disparities} of {first} that {second} was measured for, too, {counts['went']} "
+            f"went and {counts['stayed']} stayed; {counts['came']} came."
         )
     return texts
 
 
 def compared(findings: Sequence[Finding]) -> list[str]:
-    """Say what is compared, real differences first, and once of each reason what is not."""
+    """Return the comparisons, real differences first, and each reason once."""
     texts: dict[str, None] = {}
-    for one in (every := ranked(findings)):
-        text = sentence(one)
-        if over_subjects(one) and one.verdict is Verdict.NONE:
-            alike = [other.model for other in every if other.reason == one.reason]
-            text = f"Nothing is tested for {listed([*dict.fromkeys(alike)])}: {one.reason}."
+    for finding in (ordered := ranked(findings)):
+        text = sentence(finding)
+        if over_subjects(finding) and finding.verdict is Verdict.NONE:
+            models = [other.model for other in ordered if other.reason == finding.reason]
+            text = f"Nothing is tested for {listed([*dict.fromkeys(models)])}: {finding.reason}."
         texts[text] = None
     return [*texts]
 
 
 def leading(findings: Sequence[Finding]) -> list[Finding]:
-    """Return what a reader wants first of each pair: tests over subjects, and two summaries.
+    """Return the leading findings of each pair: tests over subjects, two summaries.
 
     Of several sets of groups, the one where the models are farthest apart.
     """
     pairs = dict.fromkeys(finding.model for finding in findings if is_comparison(finding))
     chosen: list[Finding] = []
     for pair in pairs:
-        own = [one for one in findings if one.model == pair]
-        over = [one for one in own if over_subjects(one)]
+        pair_findings = [finding for finding in findings if finding.model == pair]
+        over = [finding for finding in pair_findings if over_subjects(finding)]
         # Where nothing could be tested, one of the numbers says why.
-        chosen += [one for one in over if math.isfinite(one.q_value)] or over[:1]
-        known = [one for one in own if not one.subject and not math.isnan(one.value)]
-        metrics = dict.fromkeys(measure_of(one) for one in known if not over_subjects(one))
+        chosen += [finding for finding in over if math.isfinite(finding.q_value)] or over[:1]
+        estimated = [
+            finding
+            for finding in pair_findings
+            if not finding.subject and not math.isnan(finding.value)
+        ]
+        metrics = dict.fromkeys(
+            measure_of(finding) for finding in estimated if not over_subjects(finding)
+        )
         chosen += [
             max(
-                (one for one in known if measure_of(one) == measure), key=lambda one: abs(one.value)
+                (finding for finding in estimated if measure_of(finding) == measure),
+                key=lambda finding: abs(finding.value),
             )
             for measure in [*metrics][:SUMMARIES]
         ]

@@ -128,7 +128,7 @@ class Probe:
 
     @cached_property
     def source_images(self) -> AuditImages | None:
-        """The images of the config; None where it names no images."""
+        """The images of the config, or None if it names no images."""
         section = find_images_section(self.disparity.images.config)
         return None if section is None else self.models.read_images(section)
 
@@ -143,7 +143,7 @@ class Probe:
 
     @cached_property
     def label_boxes(self) -> pl.DataFrame | None:
-        """Boxes of labels, with the ids of images; None where the run has none."""
+        """Boxes of labels, with the ids of images, or None if the run has none."""
         folder = self.run / FOLDER
         if not (folder / BOXES).is_file():
             return None

@@ -199,7 +199,7 @@ def _estimate_metrics(
 def _choose_truth(
     images: RunImages, agreed: pl.DataFrame, question: Question
 ) -> list[str | None] | None:
-    """Return the labelled class of each image; None where answers name no class."""
+    """Return the labelled class of each image, or None if answers name no class."""
     answers: list[str | None] = look_up_values(
         images.ids.tolist(), agreed["image_id"], agreed["answer"]
     ).to_list()

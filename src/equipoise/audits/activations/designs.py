@@ -139,7 +139,7 @@ class Question(Design):
         ids: Objects,
         resampling: Resampling | None,
     ) -> Measured:
-        """Measure which of the two people the prompt's map lies on."""
+        """Measure which of the two people the prompt's map covers."""
         level, seed = config.resampling.level, config.resampling.seed
         place = Place(config.audit, self.model, self.all_groups.name, "default", level)
 

@@ -652,7 +652,7 @@ def _complete_finding(
 
 
 def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
-    """Say which group is worse off, with the prevalence of the concept beside the metric."""
+    """Name the worse-off group, with the concept's prevalence and the metric."""
     estimable = sorted(
         (group for group in by_group if not math.isnan(group.value)),
         key=lambda group: group.value,

@@ -395,7 +395,7 @@ def _run_model(
 
 
 def _synset_words(column: str) -> str:
-    """Return the words of a synset, and anything else as it is."""
+    """Return the words of a synset; other names unchanged."""
     try:
         return synset_text(column)
     except InputError:

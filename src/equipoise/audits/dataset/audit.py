@@ -225,7 +225,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
         return designs
 
     def check(self, config: Config, data: DatasetData, design: Design) -> None:
-        """Refuse groups of which fewer than two are large, or none is in the reference."""
+        """Refuse fewer than two large groups, or no group in the reference."""
         super().check(config, data, design)
         reference = data.reference.get(design.groups.name)
         if reference is None:
@@ -353,7 +353,7 @@ def _picture_sizes(images: AuditImages, items: Items) -> tuple[Floats | None, Bo
 
 
 def _stated_sizes(images: AuditImages, items: Items) -> Floats | None:
-    """Return the sizes that a data set states, such as COCO; None where it doesn't."""
+    """Return the sizes that a data set such as COCO states, or None."""
     frame = None if images.table is None else images.table.frame
     if frame is None or not {*_SIDES} <= {*frame.columns}:
         return None

@@ -63,7 +63,7 @@ class DataConfig(Section):
 
 
 class ReferenceConfig(CsvConfig):
-    """The population that the groups are held against; one of `shares`, `table` and `images`.
+    """The reference population: one of `shares`, `table` and `images`.
 
     Attributes
     ----------

@@ -84,7 +84,7 @@ def _measure_sets(
 def _measure_pairs(
     design: Design, all_sets: Sets, config: Config, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
-    """Test whether sets lie apart, and whether they are equally diverse."""
+    """Test whether sets differ, and whether they are equally diverse."""
     if len(design.sets) < 2:
         return
     sets = all_sets.only(design.sets)
@@ -118,7 +118,7 @@ def _measure_pairs(
 def _measure_references(
     design: Design, all_sets: Sets, config: Config, place: Place
 ) -> Iterator[UncorrectedFinding]:
-    """Describe how far each set lies from each reference data set."""
+    """Measure the distance of each set from each reference data set."""
     references = [name for name in all_sets.names if name not in design.sets]
     if not references or not design.sets:
         return
@@ -414,7 +414,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
 
 def _read_embeddings(name: str, config: Config, models: Models) -> tuple[Items, dict[str, Vectors]]:
-    """Read the images, or those of a reference, with their embeddings."""
+    """Read the images, or a reference's images, with their embeddings."""
     of_reference = config.references.get(name)
     section = of_reference.images if of_reference else config.data.images
     columns = () if of_reference else config.data.columns

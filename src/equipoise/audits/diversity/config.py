@@ -61,7 +61,7 @@ class DataConfig(Section):
 
 
 class ReferenceConfig(Section):
-    """A data set that the sets are held against.
+    """A reference data set for the sets.
 
     Attributes
     ----------

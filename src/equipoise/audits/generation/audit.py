@@ -605,7 +605,7 @@ def _draw_candidates(config: Config, mask: Booleans, name: str) -> list[int]:
 
 
 def _thumbnail(pictures: Pictures, place: int, blur: str | None) -> bytes | None:
-    """Return a picture as a small PNG; None where it can't be read."""
+    """Return a picture as a small PNG, or None if it is unreadable."""
     from PIL import Image
 
     try:

@@ -350,7 +350,7 @@ class _Reader:
         return None if file is None else file.source(self.models.base)
 
     def joined(self, load: Callable[..., Joined], source: Any, items: Items, label: str) -> Joined:
-        """Join numbers to items; other images and texts may lie in the same file."""
+        """Join numbers to items; the file may also hold other images and texts."""
         joined = load(source, items, subject=label, max_unmatched=1.0)
         self.inputs |= joined.inputs
         self.counts[label] = joined.counts

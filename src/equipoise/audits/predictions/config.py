@@ -46,7 +46,7 @@ class DataConfig(LabelledImagesConfig):
 
 
 class CostConfig(Section):
-    """What an error costs: a wrong positive, and a missed one."""
+    """Costs of a false positive and of a false negative."""
 
     false_positive: NonNegativeFloat = 1.0
     false_negative: NonNegativeFloat = 1.0

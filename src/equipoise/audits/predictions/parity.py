@@ -21,7 +21,7 @@ _TRUE, _SAID, _ALL = (BASES.index(name) for name in ("truth", "prediction", "tot
 
 
 class AddedGaps(NamedTuple):
-    """Gaps that predictions add to those of the labels.
+    """Gaps that predictions add to the gaps of the labels.
 
     Attributes
     ----------

@@ -264,7 +264,7 @@ class Similarity(ByQuery[Config, Design]):
         ]
 
     def check(self, config: Config, data: RankingData, design: Design) -> None:
-        """Refuse fewer than two groups, sets in none of which two stand, and unknown groups."""
+        """Refuse fewer than two groups, sets without two groups, and unknown groups."""
         design.check()
 
     def measure(

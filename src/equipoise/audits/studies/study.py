@@ -231,7 +231,7 @@ _WHOLE: Mapping[str, Any] = {"break_long_words": False, "break_on_hyphens": Fals
 
 
 def _yaml_list(words: Iterable[str]) -> str:
-    """Return a list as YAML on several lines, none of which cuts a word of several."""
+    """Return a list as YAML on several lines, without breaking an item."""
     unbroken = [word.replace(" ", _UNBROKEN) for word in words]
     text = textwrap.fill(
         json.dumps(unbroken, ensure_ascii=False), 90, subsequent_indent=10 * " ", **_WHOLE

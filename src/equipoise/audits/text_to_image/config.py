@@ -203,7 +203,7 @@ class ImagesConfig(ImageTable):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that are needed beside the id."""
+        """Required columns other than the id."""
         return columns_of([], self.prompt, self.path, self.state, self.seed, self.guidance)
 
 
@@ -318,7 +318,7 @@ class LabelledConfig(ImageTable):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that are needed beside the id."""
+        """Required columns other than the id."""
         return columns_of([], self.label, self.said, self.path)
 
 

@@ -143,7 +143,7 @@ class SpaceDesign(Design):
 
     @property
     def tested(self) -> bool:
-        """Whether its numbers are tested; those of one of several encoders aren't."""
+        """Whether its numbers are tested; a single encoder's among several aren't."""
         return self.by == ALL or len(self.config.encoders) == 1
 
     @cached_property

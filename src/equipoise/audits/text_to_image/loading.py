@@ -624,7 +624,7 @@ def _normalised_answer(answer: str) -> str:
 
 
 def nearest_attributes(config: Config, data: TextToImageData) -> dict[str, dict[str, Objects]]:
-    """Return the set of attributes of each pair that images lie closer to, in the first encoder."""
+    """Return the nearer attribute set of each pair, in the first encoder."""
     nearest: dict[str, dict[str, Objects]] = {}
     for pair in config.pairs:
         encoder = data.encoders[config.encoders[0]]

@@ -33,7 +33,7 @@ _REPORT = b'<meta name="generator" content="equipoise">'
 @config_argument
 @json_option
 def plan_command(config: Path, as_json: bool) -> None:
-    """Say what an audit would do and could find.
+    """Print the size of an audit and the effects it can detect.
 
     Nothing is measured and no model is loaded. Where models are to be run: images, those that
     the store has, those that failed before, those to do, those whose files are missing, and bytes
@@ -153,7 +153,7 @@ def quick_command(
 
 
 def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: bool) -> AuditResult:
-    """Measure what a config says, and write the run with the config's text."""
+    """Run the audit of a config, and write the run with the config's text."""
     from equipoise import audits
     from equipoise.cli.runs import write
     from equipoise.core import writing

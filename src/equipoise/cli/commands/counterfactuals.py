@@ -48,7 +48,7 @@ def new(config: Path, as_json: bool) -> None:
 @config_argument
 @json_option
 def plan(config: Path, as_json: bool) -> None:
-    """Say how many images there would be, what is there, and what the rest would take.
+    """Count existing and missing images, and estimate the cost.
 
     No model is loaded. Time and disk are told from images that the model has made with the same
     settings in this store; before that they are unknown.
@@ -74,7 +74,7 @@ def plan(config: Path, as_json: bool) -> None:
 @click.option("--overwrite", is_flag=True, help="Replace an earlier export.")
 @json_option
 def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) -> None:
-    """Make the images that are missing, and say where all of them lie.
+    """Generate missing images and print their folder.
 
     The folder of --export has metadata.csv, one row for each image that was asked for, and images/.
     """

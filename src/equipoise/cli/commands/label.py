@@ -105,7 +105,7 @@ class Options(TypedDict):
 @click.option("--export", type=PATH, metavar="FILE", help="Write the labels as a CSV.")
 @json_option
 def label_command(run: Path, question: str, as_json: bool, **options: Unpack[Options]) -> None:
-    """Let people label images of RUN, and read what they say.
+    """Let people label images of RUN, and read their labels.
 
     Draws a random sample by group and by what the run knows of each image, such as its label and
     prediction, and writes one page to label it with the keyboard. The page shows neither group,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--plan", is_flag=True, help="Say what would be done; no model is loaded.")
 @json_option
 def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
-    """Lower a disparity of a dual encoder, and say what it cost.
+    """Lower a dual encoder's disparity, and measure the cost.
 
     Fits every recipe of the configuration on some subjects, writes a model for each, and measures
     the subjects that were withheld, before and after, with the price in accuracy and recall beside
@@ -66,7 +66,7 @@ def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
 
 
 def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
-    """Print what each recipe did, what it cost, and where the report is."""
+    """Print the effect and cost of each recipe, and the report's path."""
     from equipoise.mitigate.page import by_conclusion, conclusion
 
     rows = result.tables["mitigation"].to_pylist()

@@ -223,7 +223,7 @@ def exchanged(
     resampling: Resampling | None,
     rng: Seed,
 ) -> list[Floats] | None:
-    """Return numbers with exchanged labels; None where no exchange changes them.
+    """Return numbers with exchanged labels, or None if no exchange changes them.
 
     In pools, units exchange their groups as wholes.
     """
@@ -360,7 +360,7 @@ def _estimate(
 
 
 def exchange_of(pools: Pools) -> NullHypothesis:
-    """Return what a test of pools exchanges: members of sets, units, or all items of a pool."""
+    """Return the exchangeable units of pools: members of sets, units or items."""
     if pools.paired:
         return NullHypothesis.WITHIN_SETS
     return NullHypothesis.POOL_ORDER if pools.units is None else NullHypothesis.UNITS

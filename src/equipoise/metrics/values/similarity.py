@@ -666,7 +666,7 @@ class Effects:
         name: str,
         function: Callable[[Floats], Floats] | None = None,
     ) -> Floats | None:
-        """Return a function of effects under exchanges; None where none changes it.
+        """Return a function of effects under exchanges, or None if none changes it.
 
         Parameters
         ----------

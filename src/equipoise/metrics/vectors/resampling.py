@@ -262,7 +262,7 @@ def compare_studentized(
     factor: float,
     shift: float = 0.0,
 ) -> ChanceTest:
-    """Compare a studentized difference with those of exchanged members.
+    """Compare a studentized difference with its values under exchanged members.
 
     The p-value is exact where members are exchangeable and, in large sets, valid where means are
     equal and spreads aren't (Janssen 1997, Statistics & Probability Letters 36, 9-21). The chance

@@ -89,7 +89,7 @@ def _trade_chart(swept: Sequence[Row], measure: str) -> Chart:
 
 
 def parts(result: AuditResult) -> Section | None:
-    """Show what each head and MLP contributes to the association."""
+    """Return the contribution of each head and MLP to the association."""
     marks = labelled_points(rows(result, "neurons_parts"), "part", series=lambda _: "")
     label = "Contribution of each head and MLP to the association, with its interval."
     note = "Contributions of all parts sum to the association. Lines: 95 % intervals over images."

@@ -33,7 +33,7 @@ _CHUNK = 2048
 
 @dataclass(frozen=True)
 class Factors:
-    """What each image shows.
+    """The factors of each image.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ def _heart_distance(x: Floats, y: Floats) -> Floats:
 
 
 def _heart_moments() -> tuple[float, float]:
-    """Return area and centroid height of the heart whose lobes have radius 1."""
+    """Return area and centroid height of the heart with lobes of radius 1."""
     reach = np.hypot(_LOBE, _TIP)
     start = np.arctan2(-_TIP, -_LOBE) + np.arccos(1.0 / reach)
     end = np.arccos(-_LOBE)

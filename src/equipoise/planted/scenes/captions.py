@@ -5,7 +5,7 @@ TEMPLATES = ("a {}", "a picture of a {}", "this is a {}")
 
 
 def caption(subject: str, hue: str = "", frame: str = "", template: str = TEMPLATES[0]) -> str:
-    """Say what is given: ``"a red solid star with level bars"``, or only ``"a solid star"``.
+    """Return a caption, such as ``"a red solid star with level bars"``.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ _CHUNK = 1024
 
 @dataclass(frozen=True)
 class Factors:
-    """What each image shows.
+    """The factors of each image.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class Factors:
 def draw_poses(
     subject: Integers, hue: Integers, frame: Integers, generator: np.random.Generator
 ) -> Factors:
-    """Draw the nuisance factors of images whose subject, hue and frame are given."""
+    """Draw the nuisance factors of images with a fixed subject, hue and frame."""
     shift = (-SHIFT, SHIFT)
     ranges = (shift, shift, SIDE_RANGE, (-TURN, TURN), GREY_RANGE, (-0.2, 0.2), LIGHT_RANGE)
     low, high = np.array(ranges).T

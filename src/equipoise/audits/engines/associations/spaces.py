@@ -56,7 +56,7 @@ _TOGETHER = ("total_absolute_association", "alignment", "correlation")
 
 @record
 class AssociationData:
-    """What an audit of associations measures.
+    """The embeddings, groups and prompts that an association audit measures.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class Space:
 
     @property
     def vectors(self) -> Mapping[str, Vectors] | None:
-        """Embeddings by table; None where the model scores pairs."""
+        """Embeddings by table, or None if the model scores pairs."""
         return self.data.vectors.get(self.model)
 
     @property

@@ -74,7 +74,7 @@ Prefixes = Annotated[
 
 
 def openings(prefixes: str | tuple[str, ...]) -> Sequence[str]:
-    """Return prefixes, those of a list by its name."""
+    """Return prefixes; a named list is replaced by its prefixes."""
     if isinstance(prefixes, str):
         prefixes_of_list: Sequence[str] = lexicon(prefixes).content["prefixes"]
         return prefixes_of_list
@@ -132,7 +132,7 @@ class QueriesConfig(TextsConfig):
 
 
 class ModelConfig(RunConfig):
-    """One model: how to run it, or what it said before.
+    """One model: how to run it, or its recorded outputs.
 
     A model that is run embeds images and queries, or scores each image for each query.
 
@@ -163,7 +163,7 @@ class ModelConfig(RunConfig):
 
 
 class RankingConfig(Section):
-    """What is measured of each ranking.
+    """Measures of each ranking.
 
     Attributes
     ----------

@@ -250,7 +250,7 @@ class RankingDesign(ScoreDesign):
 
     @property
     def desired(self) -> Any:
-        """Desired shares of these groups; None where the config has other groups."""
+        """Desired shares of these groups, or None if the config has other groups."""
         return self.config.ranking.desired if self.has_desired else "pool"
 
     @property
@@ -264,7 +264,7 @@ class RankingDesign(ScoreDesign):
 
     @property
     def opposed(self) -> tuple[str | None, str | None] | None:
-        """The groups of Bias@K; None where more than two are compared and none are named."""
+        """The groups of Bias@K, or None if the config names none of more than two."""
         named = self.config.ranking.first, self.config.ranking.second
         if len({*named}) == 2 and {*named} <= {*self.groups.names}:
             return named
