@@ -112,10 +112,15 @@ def test_a_gate_holds_at_the_value_and_breaks_below_it(audited):
     first = next(finding for finding in audited.result.findings if not np.isnan(finding.value))
 
     def broken(bound):
-        return bool(gate(audited.result, [GateRule(first.metric, max=bound)]).breaches)
+        rule = GateRule(first.metric, of=first.aggregate.value, max=bound)
+        return bool(gate(audited.result, [rule]).breaches)
 
     assert broken(first.value - 1e-6)
-    same = [finding.value for finding in audited.result.findings if finding.metric == first.metric]
+    same = [
+        finding.value
+        for finding in audited.result.findings
+        if (finding.metric, finding.aggregate) == (first.metric, first.aggregate)
+    ]
     assert not broken(float(np.nanmax(same)))
     assert gate(audited.result, [GateRule("no_such_metric", max=1)]).exit_code == 2
 
