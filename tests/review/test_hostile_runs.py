@@ -58,7 +58,7 @@ def hostile(template, tmp_path, monkeypatch):
         manifest = json.loads(path.read_text())
         for config in ("config", "resolved"):
             manifest[config]["models"] = {"ours": section}
-            manifest[config]["gate"] = [{"metric": "accuracy_gap", "max": 1.0}]
+            manifest[config]["gate"] = [{"metric": "accuracy", "of": "difference", "max": 1.0}]
         path.write_text(json.dumps(manifest))
         return run
 
