@@ -72,7 +72,7 @@ def test_a_finding_shows_exactly_the_images_that_it_counts(run):
     finding = next(
         finding
         for finding in examples.result.findings
-        if finding.metric == "true_positive_rate" and finding.subject == "pilot"
+        if (finding.metric, finding.subject) == ("true_positive_rate", "pilot") and finding.groups
     )
     wrong = pl.col("said") != pl.col("job")
     for outcome, rows in (
@@ -87,7 +87,7 @@ def test_a_finding_shows_exactly_the_images_that_it_counts(run):
     nurse = next(
         finding
         for finding in examples.result.findings
-        if finding.metric == "false_positive_rate" and finding.subject == "nurse"
+        if (finding.metric, finding.subject) == ("false_positive_rate", "nurse") and finding.groups
     )
     assert next(iter(examples.outcomes(finding))) == "miss"
     assert next(iter(examples.outcomes(nurse))) == "false alarm"
