@@ -75,7 +75,8 @@ def only_tables(folder):
     save(folder / "audit.yaml", {
         "audit": "predictions",
         "data": {"table": "rows.csv", "id": "id", "target": "kind", "groups": ["place"]},
-        "models": models, "resampling": TINY, "gate": [{"metric": "accuracy_gap", "max": 1.0}],
+        "models": models, "resampling": TINY,
+        "gate": [{"metric": "accuracy", "of": "difference", "max": 1.0}],
     })  # fmt: skip
     quick = "quick rows.csv --target kind --pred ours --groups place --out quick"
     yield from (line.split() for line in (

@@ -199,7 +199,7 @@ models:
   good: {table: good.csv, prediction: p}
 resampling: {replicates: 50, permutations: 99}
 gate:
-  - {metric: worst_group_accuracy, min: 0.8}
+  - {metric: accuracy, of: worst_group, min: 0.8}
 """
 
 
