@@ -28,7 +28,7 @@ def test_the_audit_of_the_page_runs(tmp_path, monkeypatch):
     right = {
         finding.model: finding.value
         for finding in result.findings
-        if (finding.metric, finding.subject) == ("accuracy", "")
+        if (finding.metric, finding.aggregate, finding.subject) == ("accuracy", "value", "")
     }
     assert {name: round(value, 3) for name, value in right.items()} == {
         "biased": 0.676,

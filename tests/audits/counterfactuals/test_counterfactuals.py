@@ -107,7 +107,7 @@ def test_each_subject_is_the_protocol_done_plainly():
         assert findings["ndkl", subject].value == pytest.approx(plain)
     skews = [findings["max_skew", subject].value for subject in SUBJECTS]
     assert findings["max_skew", ""].value == pytest.approx(np.mean(skews))
-    assert '"k": 6' in findings["max_skew", ""].parameters
+    assert findings["max_skew", ""].parameters["k"] == 6
     assert '"k": 36' in findings["ndkl", ""].parameters
     assert findings["max_skew", ""].method == "Student's t by the jackknife over queries"
 
