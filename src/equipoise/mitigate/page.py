@@ -188,6 +188,38 @@ _FAMILIES = [
     Column("Δ", "value", NUMBER),
     Column("Over images", ("low", "high"), NUMBER),
 ]
+_DISTANCES = [
+    Column("Network", "network"),
+    Column("Trained on", "arm"),
+    Column("Δ", "difference", NUMBER),
+    Column("Over images", ("difference_low", "difference_high"), NUMBER),
+    Column("Over runs", ("runs_low", "runs_high"), NUMBER),
+    Column("%Δ", "percent_difference", NUMBER),
+    Column("%Δ over images", ("percent_low", "percent_high"), NUMBER),
+]
+_ASSOCIATIONS = [
+    Column("Network", "network"),
+    Column("Trained on", "arm"),
+    Column("Class", "class"),
+    Column("Faces", "faces"),
+    Column("Association", "value", NUMBER),
+    Column("Interval", ("low", "high"), NUMBER),
+    Column("By chance", ("chance_low", "chance_high"), NUMBER),
+    Column("p", "p_value", P_VALUE),
+    Column("Closer to", "towards"),
+]
+_IMAGES = [
+    Column("Images", "images"),
+    Column("Label", "class"),
+    Column("Group", "group"),
+    Column("Number", "count", NUMBER),
+]
+_MISSING = [
+    Column("Images", "images"),
+    Column("Group", "group"),
+    Column("Without", "without", NUMBER),
+    Column("Of", "of", NUMBER),
+]
 
 
 def accuracies(result: AuditResult) -> list[tuple[str, ...]]:
@@ -213,39 +245,7 @@ def augmentation(result: AuditResult) -> Section | None:
         "runs and test images."
     )
     form = "Accuracy on the test images, by training images, in the form of Mandal 2024, Table 10.1"
-    distances = [
-        Column("Network", "network"),
-        Column("Trained on", "arm"),
-        Column("Δ", "difference", NUMBER),
-        Column("Over images", ("difference_low", "difference_high"), NUMBER),
-        Column("Over runs", ("runs_low", "runs_high"), NUMBER),
-        Column("%Δ", "percent_difference", NUMBER),
-        Column("%Δ over images", ("percent_low", "percent_high"), NUMBER),
-    ]
-    associations = [
-        Column("Network", "network"),
-        Column("Trained on", "arm"),
-        Column("Class", "class"),
-        Column("Faces", "faces"),
-        Column("Association", "value", NUMBER),
-        Column("Interval", ("low", "high"), NUMBER),
-        Column("By chance", ("chance_low", "chance_high"), NUMBER),
-        Column("p", "p_value", P_VALUE),
-        Column("Closer to", "towards"),
-    ]
     by_arm = [Column("Network"), *(Column(arm.capitalize(), format=NUMBER) for arm in ARMS)]
-    images = [
-        Column("Images", "images"),
-        Column("Label", "class"),
-        Column("Group", "group"),
-        Column("Number", "count", NUMBER),
-    ]
-    missing = [
-        Column("Images", "images"),
-        Column("Group", "group"),
-        Column("Without", "without", NUMBER),
-        Column("Of", "of", NUMBER),
-    ]
     families = [
         {
             "of": finding.model,
@@ -260,9 +260,9 @@ def augmentation(result: AuditResult) -> Section | None:
     folds = (
         Fold(title, (Table.of(title, columns, rows(result, name)),))
         for title, columns, name in (
-            ("Associations of classes with groups", associations, "augmentation_associations"),
-            ("Images of each label and group", images, "augmentation_images"),
-            ("Images without a face, which stay as they are", missing, "faces_missing"),
+            ("Associations of classes with groups", _ASSOCIATIONS, "augmentation_associations"),
+            ("Images of each label and group", _IMAGES, "augmentation_images"),
+            ("Images without a face, which stay as they are", _MISSING, "faces_missing"),
         )
         if rows(result, name)
     )
@@ -274,7 +274,7 @@ def augmentation(result: AuditResult) -> Section | None:
         Table.of(form, by_arm, accuracies(result)),
         Table.of(
             "Accuracy Difference from training on balanced images",
-            distances,
+            _DISTANCES,
             [row for row in trained if has(row["difference"])],
         ),
         Table.of("Accuracy Difference of families of networks", _FAMILIES, families),

@@ -81,6 +81,19 @@ def _matching_captions(subject_texts: SubjectTexts, combination: Combination) ->
     return tuple(text for text, row in pairs if tuple(sorted(row.items())) == combination)
 
 
+def _draw_codes(random: np.random.Generator, size: int, n_combinations: int) -> Any:
+    """Return codes of combinations in equal shares, in random order."""
+    n_codes = -(-size // n_combinations) * n_combinations
+    return random.permutation(n_codes)[:size] % n_combinations
+
+
+def _compare_logits(logits: Any, targets: Any) -> Any:
+    """Return how far the mean logit of other combinations is above the target's, on average."""
+    target_logits = logits.gather(1, targets[:, None])[:, 0]
+    other_logits = (logits.sum(dim=1) - target_logits) / (logits.shape[1] - 1)
+    return (other_logits - target_logits).mean()
+
+
 class LearnedPrompt(TrainedRecipe):
     """Shifts of the embedding of neutral prompts, learned from generated images.
 
@@ -137,9 +150,8 @@ class LearnedPrompt(TrainedRecipe):
         teacher.model.requires_grad_(requires_grad=False)
         torch, combinations = teacher.torch, list_combinations(training)
         pairs = sorted({pair for combination in combinations for pair in combination})
-        memberships, caption_vectors, neutral_prompts = [], [], []
-        for combination in combinations:
-            memberships.append([pair in combination for pair in pairs])
+        memberships = [[pair in combination for pair in pairs] for combination in combinations]
+        caption_vectors, neutral_prompts = [], []
         for subject_texts in all_texts:
             match = partial(_matching_captions, subject_texts)
             caption_vectors.append(read([*map(match, combinations)]))
@@ -160,11 +172,7 @@ class LearnedPrompt(TrainedRecipe):
             random = stream(seed, "mitigate", "prompts", name)
             rows = first + random.integers(count, size=size)
             prompts = [str(random.choice(all_texts[row].neutral)) for row in rows]
-            n_combinations = len(combinations)
-            combination_codes = (
-                random.permutation(-(-size // n_combinations) * n_combinations)[:size]
-                % n_combinations
-            )
+            combination_codes = _draw_codes(random, size, len(combinations))
             images = generator.differentiable(
                 generator.embed_prompts(prompts) + shifts.combined()[combination_codes],
                 seeds=random.integers(2**40, size=len(rows)).tolist(),
@@ -177,13 +185,8 @@ class LearnedPrompt(TrainedRecipe):
             targets = torch.from_numpy(combination_codes).to(logits.device)
             owners = torch.from_numpy(rows).to(logits.device)
             entropy = torch.nn.functional.cross_entropy
-            if self.loss == "shares":
-                balance_loss = entropy(logits, targets)
-            else:
-                target_logits = logits.gather(1, targets[:, None])[:, 0]
-                other_logits = (logits.sum(dim=1) - target_logits) / (n_combinations - 1)
-                balance_loss = (other_logits - target_logits).mean()
-            return balance_loss + self.fit_weight * entropy(vectors @ neutral.T, owners)
+            balance = entropy if self.loss == "shares" else _compare_logits
+            return balance(logits, targets) + self.fit_weight * entropy(vectors @ neutral.T, owners)
 
         learned, watched = len(training.texts), len(training.validation)
         return shifts, Plan(

@@ -20,6 +20,7 @@ from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.core import (
     ConfigError,
     DataError,
+    Estimate,
     Facts,
     Family,
     Fields,
@@ -39,6 +40,8 @@ from equipoise.metrics.values.activation import activation_share, activation_sha
 from equipoise.models.images import Images
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from equipoise.audits.activations.config import Config, ModelConfig, RegionConfig
     from equipoise.audits.outputs import Models
     from equipoise.evidence.pictures import Pictures
@@ -170,29 +173,7 @@ class Activations(Audit["Config", ActivationData, Design]):
             *tested,
             without_verdict(beyond_finding, _BESIDE),
         )
-        areas = {part.subject: part.value for part in share.parts if part.metric == "region_area"}
-        rows = [
-            {"model": design.model, "groups": design.groups.name, "region": design.region,
-             "group": part.subject, "n": part.n, "share": part.value, "low": part.low,
-             "high": part.high, "area": areas[part.subject], "chance": part.chance,
-             "chance_low": part.chance_low, "chance_high": part.chance_high}
-            for part in shares
-        ]  # fmt: skip
-        columns = {
-            "model": TEXT,
-            "groups": TEXT,
-            "region": TEXT,
-            "group": TEXT,
-            "n": INTEGER,
-            "share": NUMBER,
-            "low": NUMBER,
-            "high": NUMBER,
-            "area": NUMBER,
-            "chance": NUMBER,
-            "chance_low": NUMBER,
-            "chance_high": NUMBER,
-        }
-        tables = {"activation_shares": table_of(rows, columns)}
+        tables = {"activation_shares": _tabulate_shares(design, share)}
         # All regions are on one picture.
         if design.region == next(iter(config.data.regions)):
             pictures = [*_pictures(design, config, data)]
@@ -270,6 +251,34 @@ def _units_of_images(design: Design, config: Config, data: ActivationData) -> li
         f"image {image_id}" if unit is None else str(unit)
         for unit, image_id in zip(units, ids, strict=True)
     ]
+
+
+def _tabulate_shares(design: Design, share: Estimate) -> pa.Table:
+    """Return the share inside the region, and the region's area, by group."""
+    shares = [part for part in share.parts if part.metric == "activation_share"]
+    areas = {part.subject: part.value for part in share.parts if part.metric == "region_area"}
+    rows = [
+        {"model": design.model, "groups": design.groups.name, "region": design.region,
+         "group": part.subject, "n": part.n, "share": part.value, "low": part.low,
+         "high": part.high, "area": areas[part.subject], "chance": part.chance,
+         "chance_low": part.chance_low, "chance_high": part.chance_high}
+        for part in shares
+    ]  # fmt: skip
+    columns = {
+        "model": TEXT,
+        "groups": TEXT,
+        "region": TEXT,
+        "group": TEXT,
+        "n": INTEGER,
+        "share": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "area": NUMBER,
+        "chance": NUMBER,
+        "chance_low": NUMBER,
+        "chance_high": NUMBER,
+    }
+    return table_of(rows, columns)
 
 
 def _pictures(design: Design, config: Config, data: ActivationData) -> Iterator[Row]:

@@ -103,16 +103,7 @@ class Associations(Audit[Config, AssociationData, Question]):
             for name, section in config.data.items()
             if section.kind == "image"
         }
-        items = models.once(
-            "items",
-            lambda: {
-                name: load_items(
-                    images.get(name, section).source(models.base, tuple(config.columns(name))),
-                    subject=name,
-                )
-                for name, section in config.data.items()
-            },
-        )
+        items = models.once("items", lambda: _read_items(config, images, models.base))
         read: dict[str, Items | Vectors | Matrix] = {**items}
         vectors, pairs = dict[str, Any](), dict[str, Any]()
         for model, section in config.models.items():
@@ -404,6 +395,16 @@ def _shared_rows(rows: Integers, other_rows: Integers | None) -> Integers:
     member = np.zeros(max(rows.max(initial=0), other_rows.max(initial=0)) + 1, dtype=bool)
     member[rows] = True
     return np.unique(other_rows[member[other_rows]])
+
+
+def _read_items(config: Config, images: Mapping[str, AuditImages], base: Path) -> dict[str, Items]:
+    """Return the items of each table."""
+    return {
+        name: load_items(
+            images.get(name, section).source(base, tuple(config.columns(name))), subject=name
+        )
+        for name, section in config.data.items()
+    }
 
 
 def _sources(

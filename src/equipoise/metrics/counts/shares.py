@@ -792,16 +792,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     <share_mad 0.111 [0.000, 0.342]; chance 0.102, p = 0.41, n = 100>
     """
     codes, names = encode(predicted, subject="predicted labels")
-    all_classes = names if confusion is None else confusion.classes
-    order = tuple(
-        name for name in (all_classes if classes is None else classes) if name not in aside
-    )
-    if len(order) < 2 or len({*order}) < len(order):
-        raise InputError(f"classes: {[*order]}; expected at least two, each once")
-    if confusion is None:
-        arranged = Confusion(order, order, np.eye(len(order), dtype=np.int64))
-    else:
-        arranged = confusion.arranged(order, aside)
+    order, arranged = _arrange(confusion, names, classes, aside)
     of_label = np.bincount(codes[codes >= 0], minlength=len(names)).tolist()
     counted = dict(zip(names, of_label, strict=True))
     outcome_counts = np.array(
@@ -843,6 +834,24 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         ends=shares,
         corrected=bounds.estimate if bounds else math.nan,
     )
+
+
+def _arrange(
+    confusion: Confusion | None,
+    names: Strings,
+    classes: Sequence[str] | None,
+    aside: Sequence[str],
+) -> tuple[Strings, Confusion]:
+    """Return the classes in order and the labelled images in it, all right where there are none."""
+    all_classes = names if confusion is None else confusion.classes
+    order = tuple(
+        name for name in (all_classes if classes is None else classes) if name not in aside
+    )
+    if len(order) < 2 or len({*order}) < len(order):
+        raise InputError(f"classes: {[*order]}; expected at least two, each once")
+    if confusion is None:
+        return order, Confusion(order, order, np.eye(len(order), dtype=np.int64))
+    return order, confusion.arranged(order, aside)
 
 
 def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labelled: int) -> str:
@@ -1007,14 +1016,6 @@ def share_gap(
     replicate_differences = None if corrected.boot is None else corrected.boot - target
     used, level, parts = int(corrected.outcome_counts.sum()), level_of(corrected.resampling), []
 
-    def ends_together(level: float) -> Span:
-        joint_level = spread_level(level, len(classes))
-        low, high = np.transpose(
-            [ends_of(replicate_differences, index)(joint_level) for index in range(len(classes))]
-        )
-        reached = np.abs([low, high]).max()
-        return float(np.max([low, -high], initial=0.0)), float(reached)
-
     for index, name in enumerate(classes):
         ends = ends_of(replicate_differences, index)
         low, high = (float(end + target[index]) for end in ends(level))
@@ -1051,8 +1052,21 @@ def share_gap(
         excluded=shares.excluded,
         unit=shares.unit,
         reason=shares.reason,
-        ends=no_ends if replicate_differences is None else ends_together,
+        ends=no_ends
+        if replicate_differences is None
+        else partial(_bound_largest, replicate_differences),
     )
+
+
+def _bound_largest(differences: Floats, level: float) -> Span:
+    """Return the ends of the largest |difference|, from intervals simultaneous over classes."""
+    n_classes = differences.shape[1]
+    joint_level = spread_level(level, n_classes)
+    low, high = np.transpose(
+        [ends_of(differences, index)(joint_level) for index in range(n_classes)]
+    )
+    reached = np.abs([low, high]).max()
+    return float(np.max([low, -high], initial=0.0)), float(reached)
 
 
 def _target(classes: Strings, outside: Mapping[str, float] | str) -> Floats:

@@ -302,19 +302,7 @@ def count_cells(
     excluded : dict of str to int
     """
     encoded_groups = Groups.of(groups) if isinstance(groups, Groups | Mapping) else None
-    named = [(y_true, "y_true"), (y_pred, "y_pred")]
-    if not isinstance(groups, Groups | Mapping):
-        named.append((groups, "groups['group']"))
-    # Arrow encodes text in threads; numbers are ready sooner than a thread is.
-    spread = map if all(isinstance(labels, np.ndarray) for labels, _ in named) else each
-    columns = list(
-        spread(
-            lambda named_labels: Column.of(
-                *named_labels, ordered=named_labels[0] is groups, sampled=True
-            ),
-            named,
-        )
-    )
+    columns = _encode_columns(y_true, y_pred, groups)
     if encoded_groups:
         columns.append(Column.coded(encoded_groups.codes, encoded_groups.names))
     check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
@@ -362,6 +350,23 @@ def count_cells(
     excluded = {reason: int(count) for reason, count in dropped.items() if count}
     counted = CountedGroups(description, integers(table.sum(axis=0)), codes)
     return counted, classes, keys, table, excluded
+
+
+def _encode_columns(y_true: Labels, y_pred: Labels, groups: GroupLabels) -> list[Column]:
+    """Return the columns of the labels, and of the groups where these are not encoded yet."""
+    named = [(y_true, "y_true"), (y_pred, "y_pred")]
+    if not isinstance(groups, Groups | Mapping):
+        named.append((groups, "groups['group']"))
+    # Arrow encodes text in threads; numbers are ready sooner than a thread is.
+    spread = map if all(isinstance(labels, np.ndarray) for labels, _ in named) else each
+    return list(
+        spread(
+            lambda named_labels: Column.of(
+                *named_labels, ordered=named_labels[0] is groups, sampled=True
+            ),
+            named,
+        )
+    )
 
 
 def _classes(*sides: tuple[Column, Integers]) -> tuple[Strings, Sequence[Integers]]:

@@ -39,6 +39,7 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import (
     STUDENT,
+    ChanceTest,
     bootstrap_method,
     chance_columns,
     compare_with_chance,
@@ -305,12 +306,7 @@ def _estimate(
     top_k, value = measure.top_k, float(draws[0].observed[0])
     pools = top_k.pools
     exact = _exact(measure) if resampling is not None else {}
-    ends, chance_test = mean_ends(top_k, draws[0]), compare_with_chance(draws[0], 0, measure.harm)
-    if len(exact) == len(top_k.pool) == 1:
-        chance_test = compare_with_chance(_enumerated(draws[0], 0, exact[0]), 0, measure.harm)
-    elif exact and len(exact) == len(top_k.pool) and chance_test.chance:
-        mean = float(np.mean([(values * mass).sum() for values, mass in exact.values()]))
-        chance_test = replace(chance_test, chance=replace(chance_test.chance, mean=mean))
+    ends, chance_test = mean_ends(top_k, draws[0]), _compare_mean(measure, draws[0], exact)
 
     def parts() -> pa.Table:
         tables = [_query_parts(measure, observed, draws[0], exact)]
@@ -357,6 +353,20 @@ def _estimate(
         reason=reason if math.isnan(value) else "",
         ends=ends,
     )
+
+
+def _compare_mean(
+    measure: RankingSpec, draws: Draws, exact: Mapping[int, Distribution]
+) -> ChanceTest:
+    """Hold the mean over queries against chance, exact where every query has exact chance."""
+    queries = len(measure.top_k.pool)
+    if len(exact) == queries == 1:
+        return compare_with_chance(_enumerated(draws, 0, exact[0]), 0, measure.harm)
+    chance_test = compare_with_chance(draws, 0, measure.harm)
+    if exact and len(exact) == queries and chance_test.chance:
+        mean = float(np.mean([(values * mass).sum() for values, mass in exact.values()]))
+        chance_test = replace(chance_test, chance=replace(chance_test.chance, mean=mean))
+    return chance_test
 
 
 def exchange_of(pools: Pools) -> NullHypothesis:

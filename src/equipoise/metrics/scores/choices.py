@@ -205,15 +205,6 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
                 change = old.sign * (new.value - old.value) + 0.0  # no -0.0
                 ends = ends_of(old.sign * (new.replicates - old.replicates))(1.0 - alpha)
                 low, high = ends[0] + 0.0, ends[1] + 0.0
-            reasons = [reason_of(versions[version], key) for version in (name, baseline)]
-            baseline_concepts, version_concepts = (
-                shared_concepts(versions[version], key) for version in (baseline, name)
-            )
-            if not key[0] and not any(reasons) and {*version_concepts} != {*baseline_concepts}:
-                reasons = [
-                    f"over {len(version_concepts)} concepts, not the "
-                    f"{len(baseline_concepts)} of the baseline"
-                ]
             rows.append(
                 {
                     "version": name,
@@ -230,7 +221,7 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
                     "change_low": low,
                     "change_high": high,
                     "effect": _effect(old, new, high),
-                    "reason": reasons[0] or (reasons[-1] and f"baseline: {reasons[-1]}"),
+                    "reason": _explain_difference(versions, name, baseline, key),
                 }
             )
     return table_of(
@@ -422,6 +413,20 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
             "switches": FLAG,
         },
     )
+
+
+def _explain_difference(versions: Versions, name: str, baseline: str, key: Key) -> str:
+    """Return why one of two has no number, or how the concepts of their means differ, or ""."""
+    reasons = [reason_of(versions[version], key) for version in (name, baseline)]
+    baseline_concepts, version_concepts = (
+        shared_concepts(versions[version], key) for version in (baseline, name)
+    )
+    if not key[0] and not any(reasons) and {*version_concepts} != {*baseline_concepts}:
+        reasons = [
+            f"over {len(version_concepts)} concepts, not the "
+            f"{len(baseline_concepts)} of the baseline"
+        ]
+    return reasons[0] or (reasons[-1] and f"baseline: {reasons[-1]}")
 
 
 def _effect(old: Contrast, new: Contrast, change_high: float) -> str:

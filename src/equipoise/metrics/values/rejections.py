@@ -344,44 +344,11 @@ def rejection_gap(
     >>> m.rejection_gap([1, 0, 0, 0] * 30 + [0] * 80, ["women", "men"] * 100)
     <rejected_share difference 0.300 [0.211, 0.398]; chance 0.040, p = 0.001, n = 200 in 2 groups>
     """
-    values, image_groups = _values(rejected, checks), Groups.of(groups)
-    n = len(values)
-    for name, column in (("groups", image_groups.codes), ("strata", strata)):
-        size = n if column is None else shape_of(column)[0]
-        if size != n:
-            raise InputError(f"{name}: {size} rows; expected {n}, as in rejected")
-    not_checked, no_group = values[:, 1] == 0, image_groups.codes < 0
-    used = np.flatnonzero(~not_checked & ~no_group)
-    if not len(used):
-        raise InputError("rejected: no image was checked and has a group; expected at least one")
+    rows, excluded = _read_rows(rejected, groups, checks, sets, clusters, strata, resampling, rng)
+    groups, labels = rows.groups, rows.strata
     resampled = "image" if sets is None else "set"
     if clusters is not None:
         resampled = "cluster"
-    sets = np.arange(n) if sets is None else sets
-    unit, _ = unit_codes(sets, n, "sets")
-    cluster, names = unit_codes(sets if clusters is None else clusters, n, "clusters")
-    stratum, labels = encode(np.full(n, "all") if strata is None else strata, subject="strata")
-    if (stratum < 0).any():
-        raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
-    row_clusters, cells = (
-        [names[code] for code in cluster[used].tolist()],
-        stratum * len(image_groups) + image_groups.codes,
-    )
-    groups = image_groups.take(used)
-    rows = Rejections(
-        groups,
-        values[used],
-        unit[used],
-        row_clusters,
-        integers(cells[used]),
-        labels,
-        resampling,
-        rng,
-    )
-    counts = {
-        "not checked": tally(not_checked),
-        "missing group": tally(no_group & ~not_checked),
-    }
     draws, ends, _ = rows(None)
     value, chance_test = float(draws.observed[0]), compare_with_chance(draws, 0, "higher")
     method = "none: use Bootstrap()" if resampling else NO_INTERVAL
@@ -403,11 +370,59 @@ def rejection_gap(
         by=lambda: (
             stratum_part for stratum_index in strata_of for stratum_part in rows(stratum_index)[2]
         ),
-        excluded=excluded_of(groups, counts),
+        excluded=excluded,
         unit=resampled,
         reason=_FEW if math.isnan(value) else "",
         ends=ends,
     )
+
+
+def _read_rows(
+    rejected: ArrayLike,
+    groups: GroupLabels,
+    checks: ArrayLike | None,
+    sets: Labels | None,
+    clusters: Labels | None,
+    strata: Labels | None,
+    resampling: Resampling | None,
+    rng: Seed,
+) -> tuple[Rejections, dict[str, int]]:
+    """Return the images that were checked and have a group, and how many are left out and why."""
+    values, image_groups = _values(rejected, checks), Groups.of(groups)
+    n = len(values)
+    for name, column in (("groups", image_groups.codes), ("strata", strata)):
+        size = n if column is None else shape_of(column)[0]
+        if size != n:
+            raise InputError(f"{name}: {size} rows; expected {n}, as in rejected")
+    not_checked, no_group = values[:, 1] == 0, image_groups.codes < 0
+    used = np.flatnonzero(~not_checked & ~no_group)
+    if not len(used):
+        raise InputError("rejected: no image was checked and has a group; expected at least one")
+    sets = np.arange(n) if sets is None else sets
+    unit, _ = unit_codes(sets, n, "sets")
+    cluster, names = unit_codes(sets if clusters is None else clusters, n, "clusters")
+    stratum, labels = encode(np.full(n, "all") if strata is None else strata, subject="strata")
+    if (stratum < 0).any():
+        raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
+    row_clusters, cells = (
+        [names[code] for code in cluster[used].tolist()],
+        stratum * len(image_groups) + image_groups.codes,
+    )
+    rows = Rejections(
+        image_groups.take(used),
+        values[used],
+        unit[used],
+        row_clusters,
+        integers(cells[used]),
+        labels,
+        resampling,
+        rng,
+    )
+    counts = {
+        "not checked": tally(not_checked),
+        "missing group": tally(no_group & ~not_checked),
+    }
+    return rows, excluded_of(rows.groups, counts)
 
 
 def _values(rejected: Any, checks: Any) -> Integers:

@@ -965,20 +965,9 @@ def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     deviations, freedom = nans(len(pools.pools)), np.zeros(len(pools.pools), dtype=np.int64)
     deviations[estimable] = deviation(p[estimable], compared[estimable])
     if isinstance(resampling, Bootstrap):
-        boot = nans((resampling.replicates, *shape))
-        places = [block.items for block in blocks]
-        starts = np.cumsum([0, *map(len, places)]).tolist()
-        all_large = all(uses_moments(items, pools) for items in places)
-        keys = None if all_large else image_keys(places, len(codes), pooling)
-        for block, start in zip(blocks, starts, strict=False):
-            block_keys = (
-                None if uses_moments(block.items, pools) or keys is None else keys[block.items]
-            )
-            boot[:, block.places] = _resampled(
-                block, codes, block_keys, start, resampling.replicates, rng
-            )
-            compared_groups = np.flatnonzero(compared[block.places[0]]).tolist()
-            freedom[block.places] = spare_units(block_keys, codes[block.items], compared_groups)
+        boot, freedom = _resample_blocks(
+            blocks, pools, compared, pooling, resampling.replicates, rng
+        )
     if resampling is not None:
         blocks = [
             replace(block, statistic=partial(_mad, compared[block.places])) for block in blocks
@@ -1047,6 +1036,29 @@ def _means(sums: Floats, counts: Floats) -> Floats:
 
 def _mad(compared: Booleans, sums: Floats, counts: Floats) -> Floats:
     return deviation(np.round(_means(sums, counts), _DECIMALS), compared)
+
+
+def _resample_blocks(
+    blocks: Sequence[ExchangeStatistic],
+    pools: Pools,
+    compared: Booleans,
+    pooling: Pooling,
+    replicates: int,
+    rng: Seed,
+) -> tuple[Floats, Integers]:
+    """Return p of resampled images, (replicates, pools, groups), and the freedom of each pool."""
+    codes, shape = pools.groups.codes, pools.sizes.shape
+    boot, freedom = nans((replicates, *shape)), np.zeros(len(pools.pools), dtype=np.int64)
+    places = [block.items for block in blocks]
+    starts = np.cumsum([0, *map(len, places)]).tolist()
+    all_large = all(uses_moments(items, pools) for items in places)
+    keys = None if all_large else image_keys(places, len(codes), pooling)
+    for block, start in zip(blocks, starts, strict=False):
+        block_keys = None if uses_moments(block.items, pools) or keys is None else keys[block.items]
+        boot[:, block.places] = _resampled(block, codes, block_keys, start, replicates, rng)
+        compared_groups = np.flatnonzero(compared[block.places[0]]).tolist()
+        freedom[block.places] = spare_units(block_keys, codes[block.items], compared_groups)
+    return boot, freedom
 
 
 def _resampled(
@@ -1179,11 +1191,7 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     draws = concepts.draws(effects.tested[:, 0], None if null is None else null[..., 0])
     by_ratio, by_group = draws, []
     if null is not None and not pools.paired:
-        statistics = (effects.tested, null)
-        observed_ratio, null_ratio = (
-            np.fmax.reduce(np.abs(array[..., 1:]), axis=-1) for array in statistics
-        )
-        by_ratio = concepts.draws(observed_ratio, null_ratio, f"{concepts.null}, {_RATIOS}")
+        by_ratio = _draw_ratios(concepts, effects, null)
 
     def ends(index: int) -> Ends:
         return simultaneous(effects.effects[index], boot[:, index], int(effects.freedom[index]))
@@ -1191,14 +1199,7 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     for index, values in enumerate(effects.effects):
         half = _student(boot[:, index], int(effects.freedom[index]), draws.level)
         by_group.append(_values(effects, (values, values - half, values + half), [index]))
-    bands = nans((1, *pools.sizes.shape))
-    if resampling is not None:
-        chance = effects.exchanged(_BANDS, rng, "similarity band", np.asarray)
-        bands = bands if chance is None else chance
-    further = [*_group_effects(concepts, effects, boot, by_group, bands)]
-    further += _against_rest(effects, concepts, by_group, boot, bands, null)
-    if len(effects.estimable) and pools.paired and resampling is not None:
-        further.append(_pool_order(concepts, effects, n_draws))
+    further = _list_further(concepts, effects, boot, by_group, null, n_draws)
     mean = concepts.mean(effects.effects, boot, effects.freedom, "range")
     return concepts.estimate(
         draws,
@@ -1215,6 +1216,34 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
         further=further,
     )
+
+
+def _draw_ratios(concepts: Concepts, effects: Effects, null: Floats) -> Draws:
+    """Return the largest difference of a group from all others in standard errors, and draws."""
+    observed_ratio, null_ratio = (
+        np.fmax.reduce(np.abs(array[..., 1:]), axis=-1) for array in (effects.tested, null)
+    )
+    return concepts.draws(observed_ratio, null_ratio, f"{concepts.null}, {_RATIOS}")
+
+
+def _list_further(
+    concepts: Concepts,
+    effects: Effects,
+    boot: Floats,
+    by_group: Sequence[tuple[GroupValue, ...]],
+    null: Floats | None,
+    n_draws: int,
+) -> list[Part]:
+    """Return effects of single groups, also against all others, and the gap in pool order."""
+    pools, bands = effects.pools, nans((1, *effects.pools.sizes.shape))
+    if concepts.resampling is not None:
+        chance = effects.exchanged(_BANDS, concepts.rng, "similarity band", np.asarray)
+        bands = bands if chance is None else chance
+    further = [*_group_effects(concepts, effects, boot, by_group, bands)]
+    further += _against_rest(effects, concepts, by_group, boot, bands, null)
+    if len(effects.estimable) and pools.paired and concepts.resampling is not None:
+        further.append(_pool_order(concepts, effects, n_draws))
+    return further
 
 
 def _pool_order(concepts: Concepts, effects: Effects, n_draws: int) -> Part:

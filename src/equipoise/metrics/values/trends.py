@@ -19,6 +19,7 @@ from equipoise.core import (
     InputError,
     Integers,
     NullHypothesis,
+    Part,
     Strings,
     encode,
     floats,
@@ -353,12 +354,43 @@ def _estimate(
         None if null is None else statistic(null),
         "images exchange their group within each region",
     )
-    value, parts = float(draws.observed[0]), []
-    comparable = np.flatnonzero((counts > 0).sum(axis=1) > 1).tolist()
-    overall_ends = images.bounds(values, boot, comparable) if compares and comparable else None
+    value = float(draws.observed[0])
+    comparable = np.flatnonzero((counts > 0).sum(axis=1) > 1).tolist() if compares else []
+    overall_ends = images.bounds(values, boot, comparable) if comparable else None
+    no_chance = "a trend compares words, not groups; see gender_difference"
+    unit, kind = "unit" if images.units else "image", BOUNDS if overall_ends else PERCENTILE
+    return make_estimate(
+        metric,
+        value,
+        sizes(images.groups),
+        bootstrap_method(boot, resampling, f"{unit}s", kind=kind),
+        params=params,
+        **compare_with_chance(draws, 0, "higher").fields(
+            "no resampling was asked for" if compares else no_chance
+        ),
+        by=_list_regions(metric, images, draws, values, counts, boot, comparable),
+        excluded=images.excluded,
+        unit=unit,
+        reason="no region has two groups" if math.isnan(value) else "",
+        ends=overall_ends or ends_of(draws.boot, 0),
+        corrected=overall_ends.estimate if overall_ends else math.nan,
+    )
+
+
+def _list_regions(
+    metric: str,
+    images: Images,
+    draws: Draws,
+    values: Floats,
+    counts: Floats,
+    boot: Floats | None,
+    comparable: list[int],
+) -> list[Part]:
+    """Return the part of each region; those that compare groups have bounds of their own."""
+    parts = []
     for index, (region, n) in enumerate(zip(images.regions, counts, strict=True)):
         region_boot, ends = None if boot is None else boot[:, index], ends_of(draws.boot, index + 1)
-        if compares and boot is not None and index in comparable:
+        if boot is not None and index in comparable:
             ends = images.bounds(values, boot, [index])
         notes = np.where(n > 0, "", "no images").tolist()
         parts.append(
@@ -376,24 +408,7 @@ def _estimate(
                 reason="fewer than two groups" if math.isnan(draws.observed[index + 1]) else "",
             )
         )
-    no_chance = "a trend compares words, not groups; see gender_difference"
-    unit, kind = "unit" if images.units else "image", BOUNDS if overall_ends else PERCENTILE
-    return make_estimate(
-        metric,
-        value,
-        sizes(images.groups),
-        bootstrap_method(boot, resampling, f"{unit}s", kind=kind),
-        params=params,
-        **compare_with_chance(draws, 0, "higher").fields(
-            "no resampling was asked for" if compares else no_chance
-        ),
-        by=parts,
-        excluded=images.excluded,
-        unit=unit,
-        reason="no region has two groups" if math.isnan(value) else "",
-        ends=overall_ends or ends_of(draws.boot, 0),
-        corrected=overall_ends.estimate if overall_ends else math.nan,
-    )
+    return parts
 
 
 _words = partial(

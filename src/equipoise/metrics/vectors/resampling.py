@@ -333,21 +333,8 @@ def exchange(
         )
         return replace(exchanged, error=errors[0], errors=errors[1:]) if studentized else exchanged
     partitions = count_partitions(n, m)
-    single = fixed_point.shape[1] == 1
-    ordered = fixed_point[
-        np.argsort(fixed_point[:, 0]) if single else np.lexsort(fixed_point.T[::-1])
-    ]
     enumerated = partitions <= MOST_PARTITIONS
-    halved = not enumerated and n + m <= MOST_HALVED and single
-    if enumerated:
-        sums: Numbers = _all_sums(ordered, n, mirrored=n == m)
-        text = f"all {partitions} partitions enumerated"
-    else:
-        # Through the smaller set.
-        sums, text = _few_sums(ordered, min(n, m), resampling, seed, name)
-        sums = sums if n <= m else ordered.sum(axis=0) - sums
-        if halved:
-            text += " for the chance level"
+    sums, text, halved = _draw_sums(fixed_point, n, resampling, seed, name)
     total, first_sum = fixed_point.sum(axis=0), fixed_point[:n].sum(axis=0)
     observed, null = (
         _difference(first_sums, total - first_sums, n, m, bits)[..., :k]
@@ -361,7 +348,7 @@ def exchange(
         text,
         scale,
         resampling.resolution,
-        (ordered[:, 0], n, int(fixed_point[:n, 0].sum())) if halved else None,
+        halved,
         enumerated and n == m,
     )
     if not studentized:
@@ -370,6 +357,28 @@ def exchange(
         _error(first_sums, total - first_sums, n, m, bits) for first_sums in (first_sum, sums)
     )
     return replace(exchanged, error=error, errors=errors)
+
+
+def _draw_sums(
+    fixed_point: Integers, n: int, resampling: Resampling, seed: Seed, name: str
+) -> tuple[Numbers, str, tuple[Integers, int, int] | None]:
+    """Return sums of n exchanged members, how they were drawn, and what halves need, if used."""
+    m = len(fixed_point) - n
+    partitions = count_partitions(n, m)
+    single = fixed_point.shape[1] == 1
+    ordered = fixed_point[
+        np.argsort(fixed_point[:, 0]) if single else np.lexsort(fixed_point.T[::-1])
+    ]
+    if partitions <= MOST_PARTITIONS:
+        sums = _all_sums(ordered, n, mirrored=n == m)
+        return sums, f"all {partitions} partitions enumerated", None
+    # Through the smaller set.
+    few_sums, text = _few_sums(ordered, min(n, m), resampling, seed, name)
+    few_sums = few_sums if n <= m else ordered.sum(axis=0) - few_sums
+    if n + m > MOST_HALVED or not single:
+        return few_sums, text, None
+    halved = ordered[:, 0], n, int(fixed_point[:n, 0].sum())
+    return few_sums, f"{text} for the chance level", halved
 
 
 def _few_sums(
