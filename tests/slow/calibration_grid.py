@@ -73,7 +73,7 @@ def p_values(counts, nulls, seed):
     for estimate in measure(counts, measures_of(nulls), RESAMPLING, seed):
         null = f", {estimate.params['null']}" if "null" in estimate.params else ""
         if estimate.p_value is not None:
-            yield f"{estimate.metric}{null}", estimate.p_value
+            yield f"{estimate.label}{null}", estimate.p_value
         if estimate.by is None or estimate.metric == "accuracy":
             continue
         for part in parts_from_table(estimate.by):

@@ -34,7 +34,7 @@ SEED = 20
 
 @dataclass(frozen=True)
 class Case:
-    """Coverage in one situation: `what` it is, and how often the truth lay below and above."""
+    """Coverage in one situation: `case` names it, and how often the truth lay below and above."""
 
     kind: str
     case: str
@@ -348,7 +348,7 @@ def _inequality(classes, sets, images, favour, share, samples):
 def known_width(case):
     """Mean width of the exact interval where the favoured class of each set is known."""
     sets, images = (int(part) for part in case.kind.split(" × "))
-    n, share = sets * images, float(case.what.split("share ")[1][:4])
+    n, share = sets * images, float(case.case.split("share ")[1][:4])
     share = 1.0 / 3.0 if share == 0.33 else share
     counts = np.arange(n + 1)
     low, high = clopper_pearson(counts, n, LEVEL)
@@ -371,7 +371,7 @@ def inequality_section(samples):
     ]
     for case in inequality_cases(samples):
         lines.append(
-            f"| {case.kind} | {case.what} | {case.below:.1%} | {case.above:.1%} "
+            f"| {case.kind} | {case.case} | {case.below:.1%} | {case.above:.1%} "
             f"| {case.coverage:.1%} | {case.width:.3f} | {case.width / known_width(case):.2f} |"
         )
     return [*lines, ""]
@@ -507,7 +507,7 @@ def summary(cases):
     share = float((coverage < 0.93).mean())
     return (
         f"| {worst.kind} | {len(cases)} | {coverage.mean():.1%} | {coverage.min():.1%} "
-        f"| {share:.1%} | {worst.what}; {worst.size} |"
+        f"| {share:.1%} | {worst.case}; {worst.size} |"
     )
 
 
@@ -548,7 +548,7 @@ def means_table(cases):
     ]
     for k in CLASSES:
         for name in EFFECTS:
-            family_cases = [c for c in cases if c.what.startswith(f"{k} classes, V {name}, skewed")]
+            family_cases = [c for c in cases if c.case.startswith(f"{k} classes, V {name}, skewed")]
             below, above, coverage, width = (
                 float(np.mean([getattr(c, field) for c in family_cases]))
                 for field in ("below", "above", "coverage", "width")

@@ -66,7 +66,7 @@ def test_the_bias_corrected_v():
 def test_mean_effect_size(classes):
     all_cases = list(mean_cases(30, (classes,)))
     for name in EFFECTS:
-        of_pattern = [case for case in all_cases if f"V {name}," in case.what]
+        of_pattern = [case for case in all_cases if f"V {name}," in case.case]
         luck = 3 * np.sqrt(0.08 * 0.92 / (30 * len(of_pattern) / 4))
         assert min(pooled(of_pattern).values()) + luck >= 0.92
         # What "below threshold" rests on: the high end alone.
