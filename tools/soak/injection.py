@@ -233,8 +233,17 @@ class Bench:
             yield f"no clear error: {outcome.message}"
         elif outcome.state == "killed":
             yield "the process died"
-        elif outcome.state == "done" and _visible(files) != self.new:
+        elif outcome.state == "done" and self._needed(_visible(files)) != self._needed(self.new):
             yield f"said to be done, and is not: {_difference(_visible(files), self.new)}"
+
+    def _needed(self, files: Tree) -> dict[str, str]:
+        """Return the files without those that only save time."""
+        optional = self.writer.optional
+        return {
+            name: digest
+            for name, digest in files.items()
+            if not optional or not f"{name}/".startswith(f"{optional}/")
+        }
 
     def _lost(self, files: Tree) -> Iterator[str]:
         lost = {name for name, digest in self.new.items() if digest and files.get(name) != digest}

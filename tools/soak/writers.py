@@ -40,6 +40,9 @@ class Writer:
         Whether finished work is refused when it is run again.
     slow : bool
         Whether each operation has one fault instead of three.
+    optional : str
+        Folder of files that only save time: finished work may lack them, and the next run writes
+        them.
     """
 
     case: str
@@ -49,6 +52,7 @@ class Writer:
     whole: tuple[str, ...] = ()
     once: bool = False
     slow: bool = False
+    optional: str = ""
 
 
 def command(*arguments: str) -> None:
@@ -77,7 +81,8 @@ def writers() -> tuple[Writer, ...]:
         Writer("Images of filtered sets", _made, _sets, ("sets", "store"), ("sets",)),
         Writer("New audit", _tables, _audit, run, run),
         older,
-        Writer("Audit of a model", _scenes, _audit_model, (*run, "store"), run, slow=True),
+        Writer("Audit of a model", _scenes, _audit_model, (*run, "store"), run, slow=True,
+               optional="store/models"),
         Writer("Comparison", _two_models, _compare, ("compared",), ("compared",), once=True,
                slow=True),
         Writer("Report written again", _run, _report, ("report.html", "files.json")),

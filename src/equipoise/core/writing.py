@@ -202,8 +202,15 @@ def remove(path: Path) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder and its contents, as far as possible."""
-    shutil.rmtree(path, ignore_errors=True)
+    """Remove a folder and its contents, if it is there.
+
+    Raises
+    ------
+    RunError
+        When it cannot be removed.
+    """
+    with translated(path), suppress(FileNotFoundError):
+        shutil.rmtree(path)
 
 
 def flush_folder(path: Path) -> None:
