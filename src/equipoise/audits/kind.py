@@ -19,6 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits import group_sizes, kinds
+from equipoise.audits.cells import Cell, Outcomes
 from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import UncorrectedFinding
@@ -157,6 +158,17 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         self, config: ConfigT, data: DataT, design: DesignT, resampling: Resampling | None
     ) -> Measured:
         """Measure one design with every metric that has its inputs."""
+
+    def outcomes(self, design: DesignT) -> Outcomes | None:
+        """Count what a design's model got right, by group and class; None where nothing is right.
+
+        With `level` it lets a report say which cell explains the disparities.
+        """
+        return None
+
+    def level(self, data: DataT, design: DesignT, cell: Cell) -> DataT:
+        """Return data in which a model's rows of a cell have the outcomes of the other groups."""
+        return data
 
     def combine(
         self,

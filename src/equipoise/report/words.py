@@ -303,10 +303,10 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
     interval, from the band of chance to the value. In units of the threshold, a gap of accuracies
     and an effect size can stand in one list. Equal ones keep the order given.
     """
-    return sorted(findings, key=lambda f: (_ORDER.index(f.verdict), -_weight(f)))
+    return sorted(findings, key=lambda f: (_ORDER.index(f.verdict), -weight(f)))
 
 
-def _weight(finding: Finding) -> float:
+def weight(finding: Finding) -> float:
     if math.isnan(finding.excess):
         return -math.inf
     side = harmful_side(finding)

@@ -15,6 +15,7 @@ import pyarrow as pa
 from scipy.special import stdtr
 
 from equipoise.audits.against_rest import against_rest
+from equipoise.audits.cells import Cell, Outcomes
 from equipoise.audits.columns import Row, placed, tables_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.broken import broken, trivial_hits
@@ -43,6 +44,7 @@ from equipoise.audits.notes import Note
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
+from equipoise.audits.predictions.leveling import level_data, outcomes_of
 from equipoise.audits.predictions.levels import pooled_rates
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.scores import (
@@ -348,6 +350,14 @@ class Predictions(Audit[Config, ScoredData, Design]):
         )
         notes = tuple(notes_left_out(place, left_out))
         return Measured(tuple(findings), tables | worksheet_of(design), notes)
+
+    def outcomes(self, design: Design) -> Outcomes | None:
+        """Count right predictions by group and true class; None of raw texts."""
+        return outcomes_of(design)
+
+    def level(self, data: ScoredData, design: Design, cell: Cell) -> ScoredData:
+        """Return data in which a model's rows of a cell have the outcomes of the other groups."""
+        return level_data(data, design, cell)
 
     def combine(self, config: Config, data: ScoredData, measured: Sequence[Measured]) -> Measured:
         """Add the counts of row states to the results of all designs."""

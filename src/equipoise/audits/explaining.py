@@ -1,0 +1,172 @@
+"""Causes of disparities: cells of the rows whose level, set to that of the others, removes them.
+
+A disparity in one cell (a group within a class) moves dozens of metrics. The likeliest cell is set
+to the level of the other groups and the metrics are counted again, without resampling. What is
+then no disparity has been explained; the likeliest cell of the rest comes next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from equipoise.audits.config import AuditConfig
+from equipoise.audits.cells import Cell
+from equipoise.audits.kind import AnyAudit, Data, Design
+from equipoise.core import (
+    EquipoiseError,
+    Finding,
+    Harm,
+    Verdict,
+)
+from equipoise.core.conclusion import Cause
+from equipoise.stats.verdict import harmful_excess
+
+_SHARE_LEFT = 0.7
+_STRONG = (Verdict.DISPARITY, Verdict.DETECTED)
+
+
+def explain(
+    audit: AnyAudit,
+    config: AuditConfig,
+    data: Data,
+    designs: Sequence[Design],
+    findings: Sequence[Finding],
+    harms: Mapping[int, Harm],
+) -> list[Cause]:
+    """Return the causes of each model's disparities, the likeliest first.
+
+    Parameters
+    ----------
+    audit : Audit
+    config : AuditConfig
+    data : Data
+    designs : sequence of Design
+        Those that were measured.
+    findings : sequence of Finding
+    harms : mapping of int to Harm
+        Which side of chance is worse, by place of the finding.
+    """
+    causes = list[Cause]()
+    for model in dict.fromkeys(design.model for design in designs):
+        strong = {
+            place: finding
+            for place, finding in enumerate(findings)
+            if finding.model == model and finding.verdict in _STRONG
+        }
+        own_designs = [design for design in designs if design.model == model]
+        causes += _explain_model(audit, config, data, own_designs, strong, harms)
+    return causes
+
+
+def _explain_model(
+    audit: AnyAudit,
+    config: AuditConfig,
+    data: Data,
+    designs: Sequence[Design],
+    strong: dict[int, Finding],
+    harms: Mapping[int, Harm],
+) -> Iterator[Cause]:
+    level = config.testing.alpha
+    while strong and len(cells := [*_cells(audit, designs)]):
+        score, cell = max(cells, key=lambda scored: scored[0])
+        if score < NormalDist().inv_cdf(1 - level / len(cells)):
+            return
+        data = audit.level(data, designs[0], cell)
+        try:
+            designs = [
+                design for design in audit.designs(config, data)
+                if design.model == designs[0].model
+            ]  # fmt: skip
+            recounted = _values(audit, config, data, designs)
+        except EquipoiseError:
+            return
+        explained = tuple(
+            place
+            for place, finding in strong.items()
+            if _is_explained(finding, recounted.get(_key(finding), math.nan), harms[place],
+                             _cutoff(level, len(strong)))
+        )  # fmt: skip
+        yield Cause(
+            model=designs[0].model,
+            groups=cell.groups.name,
+            group=cell.groups.names[cell.group],
+            subject=cell.subject,
+            n=cell.n,
+            findings=explained,
+        )
+        strong = {place: strong[place] for place in strong if place not in explained}
+
+
+def _cutoff(alpha: float, tests: int) -> float:
+    return NormalDist().inv_cdf(1 - alpha / (2 * tests))
+
+
+def _cells(audit: AnyAudit, designs: Sequence[Design]) -> Iterator[tuple[float, Cell]]:
+    """Yield the cells that are right less often than the other groups, with their z-scores."""
+    for design in designs:
+        outcomes = audit.outcomes(design)
+        if outcomes is None:
+            continue
+        usable = outcomes.groups.usable[:, None]
+        right, rows = np.where(usable, outcomes.right, 0.0), np.where(usable, outcomes.rows, 0.0)
+        all_right, all_rows = right.sum(axis=0), rows.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = all_right / all_rows
+            lacking = rows * share - right
+            # Of a hypergeometric count.
+            variance = rows * share * (1 - share) * (all_rows - rows) / np.maximum(all_rows - 1, 1)
+        variance = np.nan_to_num(variance)
+        lacking = np.nan_to_num(lacking)
+        scores = lacking / np.sqrt(np.where(variance > 0, variance, np.inf))
+        for group, subject in np.ndindex(*scores.shape):
+            if scores[group, subject] > 0:
+                n = int(rows[group, subject])
+                cell = Cell(outcomes.groups, group, outcomes.classes[subject], n)
+                yield float(scores[group, subject]), cell
+        together = lacking.sum(axis=1) / np.sqrt(
+            np.where((total := variance.sum(axis=1)) > 0, total, np.inf)
+        )
+        for group in np.flatnonzero(together > 0).tolist():
+            yield float(together[group]), Cell(outcomes.groups, group, "", int(rows[group].sum()))
+
+
+Key = tuple[object, ...]
+
+
+def _key(finding: Finding) -> Key:
+    return (
+        finding.version, finding.groups, finding.metric, finding.aggregate, finding.compared_to,
+        finding.subject, finding.group, finding.variant, finding.within, finding.within_value,
+        finding.part_of,
+    )  # fmt: skip
+
+
+def _values(
+    audit: AnyAudit, config: AuditConfig, data: Data, designs: Iterable[Design]
+) -> dict[Key, float]:
+    """Return the values of designs by finding, measured without resampling."""
+    values = dict[Key, float]()
+    for design in designs:
+        for draft in audit.measure(config, data, design, None).findings:
+            values[_key(draft.finding)] = draft.finding.value
+    return values
+
+
+def _is_explained(finding: Finding, value: float, harm: Harm, cutoff: float) -> bool:
+    """Whether a finding with another value is no disparity, and under half its size."""
+    if math.isnan(value):
+        return False
+    chance = 0.0 if math.isnan(finding.chance) else finding.chance
+    before = harmful_excess(finding.value, chance, harm)
+    after = harmful_excess(value, chance, harm)
+    spread = (finding.ci_high - finding.ci_low) / (2 * NormalDist().inv_cdf(0.975))
+    if not math.isnan(finding.chance_high):
+        spread = (finding.chance_high - finding.chance_low) / (2 * NormalDist().inv_cdf(0.975))
+    insignificant = not math.isnan(spread) and after < cutoff * spread
+    small = not math.isnan(finding.threshold) and after < finding.threshold
+    return after < _SHARE_LEFT * before and (small or insignificant)
