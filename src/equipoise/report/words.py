@@ -474,6 +474,11 @@ def _as_float(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
+def pairs_of(findings: Iterable[Finding]) -> list[tuple[Finding, Pair]]:
+    """Return the findings that compare two models, with these."""
+    return [(finding, pair) for finding in findings if (pair := pair_of(finding))]
+
+
 def models_of(result: AuditResult) -> list[str]:
     """Return the models in order of first appearance in the findings."""
     names: dict[str, None] = {}
