@@ -4,7 +4,8 @@ import base64
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from equipoise.core import Aggregate, AuditResult, Family, Finding
 from equipoise.core.types import FileFacts
@@ -28,6 +29,7 @@ from equipoise.report.blocks import (
     TableSection,
     Words,
     distinct,
+    number_columns,
     panels,
     parameters_text,
     rows,
@@ -58,17 +60,26 @@ def gallery(result: AuditResult) -> Section | None:
         if name:
             blocks.append(Heading(name))
         for (group,), group_rows in panels(section_rows, "group").items():
-            fit = [picture for row in group_rows if (picture := _picture(row)) is not None]
-            shown_pictures = fit[: min(MOST_OF_GROUP, room)]
-            while shown_pictures and sum(len(picture.source) for picture in shown_pictures) > space:
-                shown_pictures.pop()
+            shown_pictures = _pictures_that_fit(group_rows, min(MOST_OF_GROUP, room), space)
             room -= len(shown_pictures)
             space -= sum(len(picture.source) for picture in shown_pictures)
             if shown_pictures:
-                blocks.append(Gallery(group, tuple(shown_pictures), len(group_rows)))
-    chosen = result.manifest.resolved.get("report") or {}
-    blur = _BLUR.get(str(chosen.get("blur")) if isinstance(chosen, Mapping) else "", "")
-    return Section.of("gallery", "Pictures", blur, *blocks)
+                blocks.append(Gallery(group, shown_pictures, len(group_rows)))
+    return Section.of("gallery", "Pictures", _blur_note(result), *blocks)
+
+
+def _pictures_that_fit(group_rows: Sequence[Row], most: int, space: int) -> tuple[Picture, ...]:
+    """Return the first pictures, at most so many, whose sources fit into a space."""
+    pictures = [*filter(None, map(_picture, group_rows))][:most]
+    sizes = accumulate(len(picture.source) for picture in pictures)
+    return tuple(picture for picture, size in zip(pictures, sizes, strict=True) if size <= space)
+
+
+def _blur_note(result: AuditResult) -> str:
+    chosen = result.manifest.resolved.get("report")
+    if not isinstance(chosen, Mapping):
+        return ""
+    return _BLUR.get(str(chosen.get("blur")), "")
 
 
 _BLUR = {
@@ -95,65 +106,86 @@ def data(result: AuditResult, facts: Sequence[tuple[str, str]], subjects: str) -
         ("Models", listed(models_of(result), 12)),
         ("Tests", _tests(result, subjects)),
     )
+    if not sizes:
+        return Section.of("data", "Data", Facts(pairs), _states(result))
     columns = [
         Column("Group", "group"),
         Column("Attributes", "groups"),
         Column("n", "n", NUMBER),
-        Column("Compared", lambda row: "yes" if row["usable"] else "no"),
+        Column("Compared", lambda row: _YES_NO[bool(row["usable"])]),
         Column("Note", "note"),
     ]
     table = Table.of("Group sizes", columns, sizes, source="group_sizes", limit=60)
-    return Section.of("data", "Data", Facts(pairs), _states(result), table if sizes else None)
+    return Section.of("data", "Data", Facts(pairs), _states(result), table)
+
+
+_YES_NO = {True: "yes", False: "no"}
 
 
 def _tests(result: AuditResult, subjects: str) -> str:
     """Say how many tests are corrected together, by model."""
     over = {Family.LEAF: f"single {subjects}", Family.COMPOSITE: f"all {subjects}"}
     over[Family.QUERY] = f"{subjects} one by one"
-    tests = Counter(
-        f"{corrected_with(finding) or 'models compared'}, {over[finding.family]}"
-        for finding in result.findings
-        if math.isfinite(finding.p_value) and finding.family in over
-    )
+    tests: Counter[str] = Counter()
+    for finding in result.findings:
+        if math.isfinite(finding.p_value) and finding.family in over:
+            tests[f"{corrected_with(finding) or 'models compared'}, {over[finding.family]}"] += 1
+    if not tests:
+        return ""
     texts = [f"{name}: {plural(n, 'test')}" for name, n in tests.items()]
     correction_text = "q-values are corrected within each family, and a model's families share α."
-    return f"{'; '.join(texts)}. {correction_text}" if texts else ""
+    return f"{'; '.join(texts)}. {correction_text}"
 
 
 def _states(result: AuditResult) -> Table | None:
     states = rows(result, "states")
+    if not states:
+        return None
     names = distinct(states, "state")
     cells = []
     for (model,), model_states in panels(states, "model").items():
-        by_state = {row["state"]: row["count"] for row in model_states}
-        cells.append((model, *(by_state.get(name, 0) for name in names)))
-    columns = [Column("Model"), *(Column(name, format=NUMBER) for name in names)]
-    return Table.of("Rows used and excluded", columns, cells, source="states") if states else None
+        counts = dict.fromkeys(names, 0)
+        for row in model_states:
+            counts[row["state"]] = row["count"]
+        cells.append((model, *counts.values()))
+    columns = [Column("Model"), *number_columns(names)]
+    return Table.of("Rows used and excluded", columns, cells, source="states")
 
 
 def limitations(result: AuditResult) -> Section:
     """Return the limitations of the data."""
     sizes = rows(result, "group_sizes")
+    disparity = "difference" if compares(result) else "disparity"
+    items = (
+        PERCEIVED,
+        *_binary_attributes(sizes),
+        *_small_groups(sizes),
+        *result.manifest.notes,
+        f"A {disparity} that isn't reported may still exist. It may be smaller than these data can "
+        "show.",
+    )
+    return Section.of("limits", "Limitations", Words((*dict.fromkeys(items),), "list"))
+
+
+def _binary_attributes(sizes: Sequence[Row]) -> Iterator[str]:
+    """Yield a limitation for each attribute with two values."""
     levels: dict[str, dict[str, None]] = {}
     for row in sizes:
         for attribute, level in zip(row["attributes"], row["levels"], strict=False):
             levels.setdefault(attribute, {})[level] = None
-    binary = [
-        f"The data label {attribute} as {' or '.join(values)} only. Other people are in no number."
-        for attribute, values in levels.items()
-        if len(values) == 2
-    ]
-    small_groups = [f"{row['group']} (n = {row['n']})" for row in sizes if not row["usable"]]
-    absent = f"Too small or absent, so counted but not compared: {listed(small_groups, 12)}."
-    items = (
-        PERCEIVED,
-        *binary,
-        *([absent] if small_groups else []),
-        *result.manifest.notes,
-        f"A {'difference' if compares(result) else 'disparity'} that isn't reported may still "
-        "exist. It may be smaller than these data can show.",
-    )
-    return Section.of("limits", "Limitations", Words((*dict.fromkeys(items),), "list"))
+    for attribute, values in levels.items():
+        if len(values) == 2:
+            yield (
+                f"The data label {attribute} as {' or '.join(values)} only. Other people are in "
+                "no number."
+            )
+
+
+def _small_groups(sizes: Sequence[Row]) -> Iterator[str]:
+    """Yield a limitation if groups are too small to compare."""
+    groups = [f"{row['group']} (n = {row['n']})" for row in sizes if not row["usable"]]
+    if groups:
+        yield f"Too small or absent, so counted but not compared: {listed(groups, 12)}."
 
 
 failures = TableSection(
@@ -181,12 +213,10 @@ failures = TableSection(
 def settings(result: AuditResult) -> Section:
     """Return how each metric is computed, tested and judged, and the config."""
     config = json.dumps(result.manifest.resolved, ensure_ascii=False, indent=2, default=str)
-    metrics_seen = dict.fromkeys(
-        (title(finding.metric), number(finding.threshold), finding.method,
-         null_sentence(finding), finding.unit, finding.citation,
-         "" if is_comparison(finding) else in_words(parameters_text(finding.parameters)))
-        for finding in result.findings
-    )  # fmt: skip
+    code = Code("Config with every default filled in", tuple(config.splitlines()))
+    metrics = dict.fromkeys(map(_metric_settings, result.findings))
+    if not metrics:
+        return Section.of("choices", "Settings", code)
     columns = [
         Column("Metric"),
         Column("Threshold", format=NUMBER),
@@ -196,28 +226,34 @@ def settings(result: AuditResult) -> Section:
         Column("Reference"),
         Column("Parameters", format=CLIPPED),
     ]
-    return Section.of(
-        "choices",
-        "Settings",
-        Table.of("Metrics and tests", columns, metrics_seen, source="findings")
-        if metrics_seen
-        else None,
-        Code("Config with every default filled in", tuple(config.splitlines())),
-    )
+    table = Table.of("Metrics and tests", columns, metrics, source="findings")
+    return Section.of("choices", "Settings", table, code)
+
+
+def _metric_settings(finding: Finding) -> tuple[str, ...]:
+    """Return how a finding is computed and tested, in the order of the table's columns."""
+    # Parameters of a comparison are its models and their values.
+    parameters = "" if is_comparison(finding) else in_words(parameters_text(finding.parameters))
+    return (
+        title(finding.metric), number(finding.threshold), finding.method, null_sentence(finding),
+        finding.unit, finding.citation, parameters,
+    )  # fmt: skip
 
 
 def provenance(result: AuditResult) -> Section:
     """Return inputs with their hashes, models, versions, machine."""
     manifest = result.manifest
+    commit = manifest.commit or "not in a repository"
+    if manifest.dirty:
+        commit += ", with uncommitted changes"
     pairs = (
         ("Started", manifest.started),
         ("Took", f"{manifest.seconds:.1f} s"),
         ("Seed", str(manifest.seed)),
-        ("Commit", f"{manifest.commit or 'not in a repository'}"
-         f"{', with uncommitted changes' if manifest.dirty else ''}"),
-        ("Machine", "; ".join(f"{k} {v}" for k, v in manifest.machine.items())),
-        ("Versions", "; ".join(f"{k} {v}" for k, v in manifest.versions.items())),
-    )  # fmt: skip
+        ("Commit", commit),
+        ("Machine", _facts_text(manifest.machine)),
+        ("Versions", _facts_text(manifest.versions)),
+    )
     return Section.of(
         "provenance",
         "Provenance",
@@ -227,25 +263,30 @@ def provenance(result: AuditResult) -> Section:
     )
 
 
+def _facts_text(facts: Mapping[str, object]) -> str:
+    return "; ".join(f"{name} {fact}" for name, fact in facts.items())
+
+
 _MODEL = ("name", "family", "revision", "dtype", "device", "backend", "weights_sha256")
 
 
 def _records(caption: str, records: Mapping[str, FileFacts], keys: Sequence[str]) -> Table | None:
-    cells = [
-        (name, *(str(about.get(key) or "–") for key in keys)) for name, about in records.items()
-    ]
+    if not records:
+        return None
+    cells = []
+    for name, about in records.items():
+        cells.append((name, *(str(about.get(key) or "–") for key in keys)))
     columns = [Column("Name"), *(Column(key.replace("_", " ").capitalize()) for key in keys)]
-    return Table.of(caption, columns, cells, source="manifest.json") if cells else None
+    return Table.of(caption, columns, cells, source="manifest.json")
 
 
 def reading(summary: Summary) -> Facts:
     """Return the definitions of metrics, the first screen's first."""
-    metrics = {
-        spec.title: f"{spec.definition} {spec.direction}"
-        for statement in summary.statements
-        if statement.finding
-        for spec in [_described(statement.finding)]
-    }
+    metrics = {}
+    for statement in summary.statements:
+        if statement.finding:
+            spec = _described(statement.finding)
+            metrics[spec.title] = f"{spec.definition} {spec.direction}"
     return Facts((*metrics.items(), *_TERMS))
 
 

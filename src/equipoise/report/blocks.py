@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.core.types import Json
@@ -123,15 +123,23 @@ class Format(Enum):
         if isinstance(value, str | Badge | Number):
             return value
         if isinstance(value, tuple):
-            low, high = (math.nan if end is None else end for end in value)
-            return interval(100 * low, 100 * high, 1) if self is SHARE else interval(low, high)
-        if value is None or math.isnan(value):
+            return self._make_interval(*value)
+        if not has(value):
             return "–"
         if self is SHARE:
             return percent(value)
         if self is P_VALUE:
             return p_value(value)
-        return count(value) if isinstance(value, int) else number(value)
+        if isinstance(value, int):
+            return count(value)
+        return number(value)
+
+    def _make_interval(self, low: float | None, high: float | None) -> str:
+        if low is None or high is None:
+            return "–"
+        if self is SHARE:
+            return interval(100 * low, 100 * high, 1)
+        return interval(low, high)
 
 
 TEXT = Format.TEXT
@@ -173,8 +181,14 @@ class Column:
 
     def make_cell(self, row: Any, place: int) -> Cell:
         """Return the cell of a row in this column, the `place`-th of its table."""
-        value = row[place] if self.value is None else value_of(row, self.value)
-        return self.format.make_cell(value)
+        if self.value is None:
+            return self.format.make_cell(row[place])
+        return self.format.make_cell(value_of(row, self.value))
+
+
+def number_columns(titles: Iterable[str]) -> list[Column]:
+    """Return a column of numbers under each title, for rows that are sequences."""
+    return [Column(title, format=NUMBER) for title in titles]
 
 
 @dataclass(frozen=True)
@@ -221,12 +235,10 @@ class Table:
         limit : int
             Rows after it are left out.
         """
-        heads, all_rows = tuple(columns), [*rows]
-        cells = tuple(
-            tuple(column.make_cell(row, place) for place, column in enumerate(heads))
-            for row in all_rows[:limit]
-        )
-        return cls(caption, heads, cells, len(all_rows), source)
+        heads, all_rows, cells = tuple(columns), [*rows], []
+        for row in all_rows[:limit]:
+            cells.append(tuple(column.make_cell(row, place) for place, column in enumerate(heads)))
+        return cls(caption, heads, tuple(cells), len(all_rows), source)
 
     @property
     def long(self) -> bool:
@@ -241,7 +253,9 @@ def value_of(row: Any, value: Value) -> Any:
     if isinstance(value, tuple):
         low, high = value
         return value_of(row, low), value_of(row, high)
-    return row[value] if isinstance(row, Mapping) else getattr(row, value)
+    if isinstance(row, Mapping):
+        return row[value]
+    return getattr(row, value)
 
 
 @dataclass(frozen=True)
@@ -382,21 +396,19 @@ class Section:
     @classmethod
     def of(cls, slug: str, title: str, *parts: Block | str | Sequence[Chart] | None) -> Section:
         """Build a section: texts become notes, charts a grid; what is empty is left out."""
-        blocks = (_block(part) for part in parts if part)
-        return cls(slug, title, tuple(block for block in blocks if not _is_empty(block)))
+        return cls(slug, title, tuple(filter(None, map(_block, parts))))
 
 
-def _block(part: Block | str | Sequence[Chart]) -> Block:
+def _block(part: Block | str | Sequence[Chart] | None) -> Block | None:
+    """Return a part as a block; None of an empty part and of charts without marks."""
+    if not part or (isinstance(part, Chart) and not part.rows):
+        return None
     if isinstance(part, str):
         return Words((part,), "note")
-    return part if isinstance(part, Block) else Grid(tuple(chart for chart in part if chart.rows))
-
-
-def _is_empty(block: Block) -> bool:
-    """Whether a block is a plot without marks."""
-    return (
-        not block.rows if isinstance(block, Chart) else isinstance(block, Grid) and not block.charts
-    )
+    if isinstance(part, Block):
+        return part
+    charts = tuple(chart for chart in part if chart.rows)
+    return Grid(charts) if charts else None
 
 
 @dataclass(frozen=True)
@@ -443,6 +455,11 @@ class Statement:
     tally: Tally | None = None
     finding: Finding | None = None
 
+    @property
+    def is_disparity(self) -> bool:
+        """Whether the finding that leads is a disparity."""
+        return self.finding is not None and self.finding.verdict == Verdict.DISPARITY
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -464,6 +481,11 @@ class Summary:
     steps: tuple[str, ...] = ()
     caveat: str = ""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def leading_findings(self) -> list[Finding]:
+        """The findings that lead, in the order of the statements."""
+        return [statement.finding for statement in self.statements if statement.finding]
 
 
 MakeSection = Callable[[AuditResult], Section | None]
@@ -524,6 +546,8 @@ class Page:
 
 
 Row = Mapping[str, Any]
+Record = TypeVar("Record")
+"""A row of a table, or an object with attributes such as a finding."""
 Key = tuple[str, ...]
 
 
@@ -532,30 +556,34 @@ def rows(result: AuditResult, name: str) -> list[dict[str, Any]]:
     table = result.tables.get(name)
     if table is None:
         return []
-    floats = {f.name for f in table.schema if str(f.type) in ("double", "float")}
     table_rows: list[dict[str, Any]] = table.to_pylist()
-    for row in table_rows:
-        row.update({key: math.nan for key in floats if row[key] is None})
+    for column in table.schema:
+        if str(column.type) in ("double", "float"):
+            for row in table_rows:
+                if row[column.name] is None:
+                    row[column.name] = math.nan
     return table_rows
 
 
-def panels(table_rows: Iterable[Row], *keys: str) -> dict[Key, list[Row]]:
-    """Split rows by the values of columns, in order of first appearance."""
-    split: dict[Key, list[Row]] = {}
-    for row in table_rows:
-        split.setdefault(tuple(str(row[key]) for key in keys), []).append(row)
+def panels(records: Iterable[Record], *keys: str) -> dict[Key, list[Record]]:
+    """Split rows or findings by the values of columns, in order of first appearance."""
+    split: dict[Key, list[Record]] = {}
+    for entry in records:
+        split.setdefault(tuple(str(value_of(entry, key)) for key in keys), []).append(entry)
     return split
 
 
-def distinct(table_rows: Iterable[Row], key: str) -> tuple[str, ...]:
-    """Return a column's values in order of first appearance."""
-    return tuple(dict.fromkeys(str(row[key]) for row in table_rows))
+def distinct(records: Iterable[Any], key: str) -> tuple[str, ...]:
+    """Return a column's values in order of first appearance, of rows or findings."""
+    return tuple(dict.fromkeys(str(value_of(entry, key)) for entry in records))
 
 
 def scope(groups: str, version: str) -> str:
     """Return the name of a panel: its groups, and the version unless it is the only one."""
     name = groups or "all images"
-    return name if version == "default" else f"{name} ({version})"
+    if version == "default":
+        return name
+    return f"{name} ({version})"
 
 
 PLACE = ("model", "groups", "version")
@@ -600,9 +628,11 @@ def points(
     Fields are columns of the same name (`names`), or of another (`columns`: field to column).
     """
     fields = dict(zip(names, names, strict=True)) | columns
-    return [
-        {name: row[key] for name, key in fields.items()} | {"tip": tip(row)} for row in table_rows
-    ]
+    marks = []
+    for row in table_rows:
+        mark = {name: row[key] for name, key in fields.items()}
+        marks.append({**mark, "tip": tip(row)})
+    return marks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -641,7 +671,7 @@ class TableSection:
 
     def __call__(self, result: AuditResult) -> Section | None:
         """Return the section of a run."""
-        kept_rows = [row for row in rows(result, self.source) if self.keeps(row)]
+        kept_rows = [*filter(self.keeps, rows(result, self.source))]
         if not kept_rows:
             return None
         if self.order is not None:

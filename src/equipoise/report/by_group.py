@@ -5,11 +5,13 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 from pyarrow.csv import write_csv
 
-from equipoise.core import Aggregate, AuditResult, Finding, GroupValue, Verdict
+from equipoise.core import Aggregate, AuditResult, Fields, Finding, GroupValue, Verdict
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import (
     NUMBER,
@@ -19,12 +21,13 @@ from equipoise.report.blocks import (
     Number,
     Section,
     Table,
+    distinct,
     has,
     scope,
 )
 from equipoise.report.selecting import Selector, measure_of, selects
 from equipoise.report.summary import group_value_name, in_points
-from equipoise.report.text import interval, number, percent
+from equipoise.report.text import enclose, interval, number, percent
 from equipoise.report.words import contrast, has_shares
 
 MOST_COLUMNS = 6
@@ -64,48 +67,39 @@ class GroupTable:
         for metric in metrics:
             for finding in result.findings:
                 if selects(metric, finding) and any(has(part.value) for part in finding.by_group):
-                    columns = places.setdefault(
-                        (finding.model, finding.groups, finding.version), {}
-                    )
-                    about = f" ({finding.subject})" if finding.subject else ""
-                    columns.setdefault(f"{_column(finding)}{about}", finding)
-        # Versions without a verdict, such as raw answers, give way to one of the model that has
-        # some.
-        tested = {
-            key
-            for key, columns in places.items()
-            if any(finding.verdict != Verdict.NONE for finding in columns.values())
-        }
-        judged = {key[:2] for key in tested}
-        places = {k: columns for k, columns in places.items() if k in tested or k[:2] not in judged}
-        titles = dict.fromkeys(name for columns in places.values() for name in columns)
-        disparity_marks = {
-            _place(finding, finding.metric, finding.group): _LOWER if finding.value < 0 else _HIGHER
-            for finding in result.findings
-            if finding.aggregate is Aggregate.AGAINST_REST and finding.verdict == Verdict.DISPARITY
-        }
-        return cls(places, tuple(titles), disparity_marks)
+                    key = finding.model, finding.groups, finding.version
+                    places.setdefault(key, {}).setdefault(_column(finding), finding)
+        _drop_untested(places)
+        titles = chain.from_iterable(places.values())
+        disparity_marks: dict[tuple[str, ...], Mark] = {}
+        for finding in result.findings:
+            against_rest = finding.aggregate is Aggregate.AGAINST_REST
+            if against_rest and finding.verdict == Verdict.DISPARITY:
+                place = _place(finding, finding.metric, finding.group)
+                disparity_marks[place] = _HIGHER
+                if finding.value < 0:
+                    disparity_marks[place] = _LOWER
+        return cls(places, tuple(dict.fromkeys(titles)), disparity_marks)
 
     @property
     def leading(self) -> tuple[str, ...]:
         """The columns that the page has room for."""
-        findings_by_name = {
-            name: finding for columns in self.places.values() for name, finding in columns.items()
-        }
+        findings_by_name: dict[str, Finding] = {}
+        for columns in self.places.values():
+            findings_by_name.update(columns)
         # Of many subjects, such as classes, the first few would say little; of two one stands for
         # both.
         metric_counts = Counter(map(measure_of, findings_by_name.values()))
-        single = {
-            measure_of(finding): name
-            for name, finding in reversed(findings_by_name.items())
-            if metric_counts[measure_of(finding)] < 3
-        }
-        wanted_names = [
-            name
-            for name, finding in findings_by_name.items()
-            if not finding.subject or name in single.values()
-        ]
-        return tuple((wanted_names or [*findings_by_name])[:MOST_COLUMNS])
+        names = []
+        single_measures = set()
+        for name, finding in findings_by_name.items():
+            measure = measure_of(finding)
+            single = metric_counts[measure] < 3 and measure not in single_measures
+            if single:
+                single_measures.add(measure)
+            if single or not finding.subject:
+                names.append(name)
+        return tuple((names or [*findings_by_name])[:MOST_COLUMNS])
 
     def rows(
         self, leading: Sequence[str] = ()
@@ -127,7 +121,9 @@ class GroupTable:
                 for part in finding.by_group:
                     first.setdefault(part.group, part)
                     marks = self._marks(finding, part, worst)
-                    text = _text(finding, part, shares=shares) if leading else ""
+                    text = ""
+                    if leading:
+                        text = _text(finding, part, shares=shares)
                     number = Number(text, part.value, part.low, part.high, marks)
                     cells.setdefault(part.group, {})[name] = number
             for group, counted in first.items():
@@ -138,16 +134,31 @@ class GroupTable:
     ) -> tuple[Mark, ...]:
         rest_metric = spec_of_finding(finding).rest_metric
         disparity_mark = self.disparity_marks.get(_place(finding, rest_metric, group_value.group))
-        return (
-            *([disparity_mark] if disparity_mark else []),
-            *([_WORST] if group_value is worst else []),
-        )
+        marks = [disparity_mark] if disparity_mark else []
+        if group_value is worst:
+            marks.append(_WORST)
+        return tuple(marks)
+
+
+def _drop_untested(places: dict[Key, dict[str, Finding]]) -> None:
+    """Drop versions without a verdict, such as raw answers, where the model has a tested one."""
+    untested = []
+    tested = set()
+    for place, columns in places.items():
+        if any(finding.verdict != Verdict.NONE for finding in columns.values()):
+            tested.add(place[:2])
+        else:
+            untested.append(place)
+    for place in untested:
+        if place[:2] in tested:
+            del places[place]
 
 
 def _worst(finding: Finding) -> GroupValue | None:
     """Return the group that is worst off in a disparity, where a side is worse."""
-    harmed = finding.verdict == Verdict.DISPARITY and spec_of_finding(finding).harm != "either"
-    contrasted = contrast(finding) if harmed else None
+    if finding.verdict != Verdict.DISPARITY or spec_of_finding(finding).harm == "either":
+        return None
+    contrasted = contrast(finding)
     # Differences of the subjects can cancel out, so that no group is worse off on the whole.
     if contrasted and not contrasted[0].low <= contrasted[2].value <= contrasted[0].high:
         return contrasted[0]
@@ -160,15 +171,19 @@ def _place(finding: Finding, metric: str, group: str) -> tuple[str, ...]:
 
 def _column(finding: Finding) -> str:
     """Return the name of a group's number, with its unit where that isn't in the cells."""
-    points = in_points(finding) and not has_shares(finding)
-    return f"{group_value_name(finding)}{', points' if points else ''}"
+    name = group_value_name(finding)
+    if in_points(finding) and not has_shares(finding):
+        name += ", points"
+    return name + enclose(" (", finding.subject, ")")
 
 
 def _text(finding: Finding, group_value: GroupValue, *, shares: bool) -> str:
     if math.isnan(group_value.value):
         return group_value.note or "–"
     scale, digits = (100, 1) if in_points(finding) else (1, 3)
-    value = percent(group_value.value) if shares else number(scale * group_value.value, digits)
+    value = number(scale * group_value.value, digits)
+    if shares:
+        value = percent(group_value.value)
     if math.isnan(group_value.low):
         return value
     return f"{value} {interval(scale * group_value.low, scale * group_value.high, digits)}"
@@ -186,32 +201,42 @@ def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | N
     group_table = GroupTable.of(result, metrics)
     if not group_table.places:
         return None
-    titles = group_table.leading
-    rows = [*group_table.rows(titles)]
+    titles, rows = group_table.leading, list[Fields]()
+    for (model, groups, version), part, numbers in group_table.rows(titles):
+        rows.append({
+            "group": part.group, "model": model, "scope": scope(groups, version), "n": part.n,
+            "numbers": numbers,
+        })  # fmt: skip
     # A column that says the same in every row says nothing.
-    models = len({model for (model, _, _), _, _ in rows}) > 1
-    scopes = {scope(groups, version) for (_, groups, version), _, _ in rows}
-    columns = [
-        Column("Group"),
-        *[Column("Model")] * models,
-        *[Column("Attributes")] * (len(scopes) > 1),
-        Column("n", format=NUMBER),
-        *(Column(name, format=NUMBER) for name in titles),
-    ]
-    cells = [
-        (part.group, *[place[0]] * models, *[scope(*place[1:])] * (len(scopes) > 1), part.n,
-         *(numbers.get(name, "–") for name in titles))
-        for place, part, numbers in rows
-    ]  # fmt: skip
-    marks = {mark: None for row in rows for name in titles if name in row[2]
-             for mark in row[2][name].marks}  # fmt: skip
-    key = "; ".join(f"{mark.symbol} {mark.text}" for mark in sorted(marks, key=_ORDER.index))
+    columns, scopes = [Column("Group", "group")], distinct(rows, "scope")
+    if len(distinct(rows, "model")) > 1:
+        columns.append(Column("Model", "model"))
+    about = f" by {scopes[0]}"
+    if len(scopes) > 1:
+        columns.append(Column("Attributes", "scope"))
+        about = ""
+    columns.append(Column("n", "n", NUMBER))
+    columns += [Column(name, partial(_number_cell, name), NUMBER) for name in titles]
     level = next(iter(result.findings)).level
-    about = "" if len(scopes) > 1 else f" by {next(iter(scopes))}"
     caption = f"Value of each group{about} with its {100 * level:g} % interval"
-    table = Table.of(caption, columns, cells, source=FILE)
-    note = f"Cells with a disparity are marked: {key}." if key else None
-    return Section.of("groups", "Results by group", note, table)
+    table = Table.of(caption, columns, rows, source=FILE)
+    return Section.of("groups", "Results by group", _explain_marks(rows), table)
+
+
+def _number_cell(name: str, row: Fields) -> Number | str:
+    """Return a group's number in a column, or "–"."""
+    number: Number | str = row["numbers"].get(name, "–")
+    return number
+
+
+def _explain_marks(rows: Sequence[Fields]) -> str:
+    """Return the note on the marks that some number has."""
+    marks = set[Mark]()
+    for row in rows:
+        for cell in row["numbers"].values():
+            marks.update(cell.marks)
+    key = "; ".join(f"{mark.symbol} {mark.text}" for mark in _ORDER if mark in marks)
+    return enclose("Cells with a disparity are marked: ", key, ".")
 
 
 _ORDER = (_LOWER, _HIGHER, _WORST)
@@ -235,14 +260,22 @@ def group_file(result: AuditResult, metrics: Sequence[Selector]) -> pa.Table | N
     group_table = GroupTable.of(result, metrics)
     if not group_table.places:
         return None
-    rows = [
-        {"group": part.group, "model": model, "attributes": groups, "version": version, "n": part.n}
-        | {name + end: value for name, number in numbers.items() for end, value in _fields(number)}
-        for (model, groups, version), part, numbers in group_table.rows()
-    ]
-    numbers = [(name + end, kind) for name in group_table.columns for end, kind in _KINDS.items()]
-    text = ((name, pa.string()) for name in ("group", "model", "attributes", "version"))
-    return pa.Table.from_pylist(rows, pa.schema([*text, ("n", pa.int64()), *numbers]))
+    rows = []
+    for (model, groups, version), part, numbers in group_table.rows():
+        row: Fields = {
+            "group": part.group, "model": model, "attributes": groups, "version": version,
+            "n": part.n,
+        }  # fmt: skip
+        for name, cell in numbers.items():
+            for end, value in _fields(cell):
+                row[name + end] = value
+        rows.append(row)
+    schema = dict.fromkeys(("group", "model", "attributes", "version"), pa.string())
+    schema["n"] = pa.int64()
+    for name in group_table.columns:
+        for end, kind in _KINDS.items():
+            schema[name + end] = kind
+    return pa.Table.from_pylist(rows, pa.schema(schema))
 
 
 _KINDS = {"": pa.float64(), " low": pa.float64(), " high": pa.float64(), " differs": pa.string()}

@@ -1,5 +1,6 @@
 """A run as a section of a model card."""
 
+from equipoise.core import Manifest
 from equipoise.core.views import as_markdown
 from equipoise.report.blocks import Statement
 from equipoise.report.result import Result, first_screen
@@ -35,26 +36,20 @@ def card(result: Result) -> str:
     ## Bias evaluation
     """
     manifest, summary = result.manifest, first_screen(result, result.shown_page)
-    testing, table = manifest.resolved.get("testing"), result.table()
-    alpha = testing.get("alpha") if isinstance(testing, dict) else None
-    corrected = f" Tests are corrected for their number (false discoveries ≤ {alpha})." * bool(
-        alpha
-    )
+    table = result.table()
     notes = dict.fromkeys((*manifest.warnings, *manifest.notes))
-    statements = [
-        f"- {_verdict(statement)}{as_markdown(statement.text)}" for statement in summary.statements
-    ]
     lines = [
         "## Bias evaluation",
         "",
-        *statements,
+        *map(_list_item, summary.statements),
         "",
         f"{as_markdown(table.caption)}",
         "",
         table.to_markdown(),
         f"Measured with equipoise {manifest.versions.get('equipoise', '')} on "
         f"{manifest.started[:10]}, seed {manifest.seed}; data: "
-        f"{as_markdown(listed([*manifest.inputs]))}. Intervals have 95 % confidence.{corrected}",
+        f"{as_markdown(listed([*manifest.inputs]))}. Intervals have 95 % confidence."
+        f"{_correction(manifest)}",
         "",
         "### Limitations",
         "",
@@ -63,5 +58,16 @@ def card(result: Result) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _verdict(statement: Statement) -> str:
-    return f"**{statement.badge.word}.** " if statement.badge else ""
+def _list_item(statement: Statement) -> str:
+    text = as_markdown(statement.text)
+    if statement.badge:
+        text = f"**{statement.badge.word}.** {text}"
+    return f"- {text}"
+
+
+def _correction(manifest: Manifest) -> str:
+    """Say how tests are corrected for their number; nothing without a level."""
+    testing = manifest.resolved.get("testing")
+    if not isinstance(testing, dict) or not testing.get("alpha"):
+        return ""
+    return f" Tests are corrected for their number (false discoveries ≤ {testing['alpha']})."

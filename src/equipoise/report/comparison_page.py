@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.core import AuditResult, Fields, Finding, Verdict
 from equipoise.report.blocks import (
     NUMBER,
     SHARE,
@@ -18,6 +17,7 @@ from equipoise.report.blocks import (
     Summary,
     Table,
     Words,
+    distinct,
     has,
     panels,
     rows,
@@ -26,7 +26,7 @@ from equipoise.report.blocks import (
     title_of,
 )
 from equipoise.report.plots import VERDICTS, Axis, intervals
-from equipoise.report.text import VERDICT_TITLES, listed, title, verdict_title
+from equipoise.report.text import VERDICT_TITLES, enclose, listed, title, verdict_title
 from equipoise.report.words import (
     Pair,
     changed,
@@ -36,7 +36,7 @@ from equipoise.report.words import (
     leading,
     name_of,
     oriented,
-    pair_of,
+    pairs_of,
     ranked,
 )
 
@@ -45,13 +45,16 @@ LEAVES, MOST_CHARTS, MOST_STATEMENTS = 12, 12, 8
 
 def differences(result: AuditResult) -> Section | None:
     """Paired differences between models with intervals, a chart for each pair and its groups."""
-    panel_findings: dict[tuple[str, str], list[Finding]] = {}
-    for finding in result.findings:
-        # What repeats another finding has no test, and needs no second line.
-        if is_comparison(finding) and has(finding.value) and has(finding.q_value):
-            panel_findings.setdefault((finding.model, finding.groups), []).append(finding)
+    # What repeats another finding has no test, and needs no second line.
+    tested = [
+        finding
+        for finding in filter(is_comparison, result.findings)
+        if has(finding.value) and has(finding.q_value)
+    ]
+    if not tested:
+        return None
     charts = []
-    for (pair, groups), panel in [*panel_findings.items()][:MOST_CHARTS]:
+    for (pair, groups), panel in [*panels(tested, "model", "groups").items()][:MOST_CHARTS]:
         leaves = ranked(finding for finding in panel if finding.subject)[:LEAVES]
         shown_findings = [finding for finding in panel if not finding.subject] + leaves
         charts.append(differences_chart(shown_findings, name=f"{pair}, {scope(groups, 'default')}"))
@@ -60,31 +63,43 @@ def differences(result: AuditResult) -> Section | None:
         "says which model is better; the dashed line is no difference. Of single classes, the "
         "twelve largest are drawn."
     )
-    return Section.of("differences", "Differences between models", text, charts) if charts else None
+    return Section.of("differences", "Differences between models", text, charts)
 
 
 def differences_chart(findings: Sequence[Finding], *, name: str = "") -> Chart:
     """Draw differences of one pair, right of 0 where the second model is better."""
-    estimated = [(finding, pair) for finding in findings if (pair := pair_of(finding))]
-    data = [_mark(finding, pair) for finding, pair in estimated]
-    sides = f"← better for {estimated[0][1].first}", f"better for {estimated[0][1].second} →"
-    ends = [abs(row[key]) for row in data for key in ("value", "low", "high") if has(row[key])]
-    reach = math.ceil(11 * max(ends, default=0.0)) / 10 or 0.1
+    compared = pairs_of(findings)
+    data = [_mark(finding, pair) for finding, pair in compared]
+    pair = compared[0][1]
+    sides = f"← better for {pair.first}", f"better for {pair.second} →"
+    reach = math.ceil(11 * _largest_end(data)) / 10 or 0.1
     label = f"{name or findings[0].model}: differences with intervals, {', '.join(sides)}."
     axis = Axis(sides, domain=(-reach, reach), zero=True)
-    verdicts = [*dict.fromkeys(row["series"] for row in data)]
-    palette = {
-        verdict_title(verdict, comparison=True): VERDICTS[word]
-        for verdict, word in VERDICT_TITLES.items()
-    }
-    return intervals(data, label, axis, title=name, series=verdicts, palette=palette)
+    verdicts = distinct(data, "series")
+    return intervals(data, label, axis, title=name, series=verdicts, palette=_PALETTE)
 
 
-def _mark(finding: Finding, pair: Pair) -> dict[str, Any]:
+_PALETTE = {
+    verdict_title(verdict, comparison=True): VERDICTS[word]
+    for verdict, word in VERDICT_TITLES.items()
+}
+
+
+def _largest_end(marks: Sequence[Fields]) -> float:
+    """Return how far values and intervals reach from 0."""
+    ends = [0.0]
+    for mark in marks:
+        ends += filter(has, (mark["value"], mark["low"], mark["high"]))
+    return max(map(abs, ends))
+
+
+def _mark(finding: Finding, pair: Pair) -> Fields:
     value, low, high = oriented(finding, pair)
-    label = f"{finding.subject}: {name_of(finding)}" if finding.subject else title(finding.metric)
+    label = title(finding.metric)
+    if finding.subject:
+        label = f"{finding.subject}: {name_of(finding)}"
     word = Badge(finding.verdict, comparison=True).word
-    worse = f", worse for {pair.worse}" if pair.worse else ""
+    worse = enclose(", worse for ", pair.worse)
     return {
         "label": label, "value": value, "low": low, "high": high, "series": word,
         "tip": f"{word}: {label}, {figures(finding)}{worse}",
@@ -145,11 +160,13 @@ def changes(result: AuditResult) -> Section | None:
             Column(second, "value_b", NUMBER),
             Column(f"Verdict of {second}", lambda row: Badge(Verdict(row["verdict_b"]))),
         ]
-        order = ("went", "stayed", "came")
-        shown_rows = [row for change in order for row in pair if row["change"] == change]
+        shown_rows = sorted(pair, key=lambda row: _CHANGES.index(row["change"]))
         caption = f"Disparities of {first} or {second}"
         blocks.append(Table.of(caption, columns, shown_rows, source="changes", limit=60))
     return Section.of("changes", "Disparities that went, stayed and came", *blocks, note)
+
+
+_CHANGES = ("went", "stayed", "came")
 
 
 def summary(result: AuditResult) -> Summary:
@@ -172,10 +189,10 @@ def _steps(leads: Sequence[Finding]) -> Iterator[str]:
     real = [
         finding for finding in leads if finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED)
     ]
-    pairs = [pair for finding in real if (pair := pair_of(finding)) is not None and pair.worse]
-    better = {pair.second if pair.worse == pair.first else pair.first for pair in pairs}
+    pairs = [pair for _, pair in pairs_of(real) if pair.worse]
     worse = {pair.worse for pair in pairs}
-    if best := sorted(better - worse):
+    models = {model for pair in pairs for model in (pair.first, pair.second)}
+    if best := sorted(models - worse):
         yield f"Prefer {listed(best)}: no metric that leads is worse. Its own report says for whom."
     elif pairs:
         yield "Decide which metric matters most for your use: the models differ by metric."
@@ -185,35 +202,42 @@ def _steps(leads: Sequence[Finding]) -> Iterator[str]:
 
 def side_by_side(result: AuditResult) -> Section | None:
     """Values of both models, their difference and who is worse; of all classes together."""
-    compared = [
-        (finding, pair)
-        for finding in result.findings
-        if not finding.subject and (pair := pair_of(finding))
-    ]
-    names = {pair.name for _, pair in compared}
-    named = len(names) != 1
-    # The titles of a single pair name its models.
-    models = ("First", "Second") if named else (compared[0][1].first, compared[0][1].second)
-    cells = [
-        (title_of(finding), *[pair.name] * named, scope_of(finding), finding.n, *pair.values,
-         finding.value, (finding.ci_low, finding.ci_high), pair.worse or "–",
-         Badge(finding.verdict, comparison=True))
-        for finding, pair in compared
-    ]  # fmt: skip
+    compared = pairs_of(finding for finding in result.findings if not finding.subject)
+    if not compared:
+        return None
+    first, second = "First", "Second"
+    named = len({pair.name for _, pair in compared}) > 1
+    if not named:
+        # The titles of a single pair name its models.
+        first, second = compared[0][1].first, compared[0][1].second
     columns = [
-        Column("Metric"),
-        *[Column("Models")] * named,
-        Column("Attributes"),
-        Column("n", format=NUMBER),
-        *(Column(model, format=NUMBER) for model in models),
-        Column("Difference", format=NUMBER),
-        Column("Interval", format=NUMBER),
-        Column("Worse"),
-        Column("Verdict"),
+        Column("Metric", "metric"),
+        Column("Models", "models"),
+        Column("Attributes", "scope"),
+        Column("n", "n", NUMBER),
+        Column(first, "first", NUMBER),
+        Column(second, "second", NUMBER),
+        Column("Difference", "difference", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("Worse", "worse"),
+        Column("Verdict", "verdict"),
     ]
+    if not named:
+        del columns[1]
     caption = "Each metric of both models: the second minus the first"
+    cells = [_side_by_side(finding, pair) for finding, pair in compared]
     table = Table.of(caption, columns, cells, source="findings", limit=40)
-    return Section("side", "Results by metric", (table,)) if cells else None
+    return Section("side", "Results by metric", (table,))
+
+
+def _side_by_side(finding: Finding, pair: Pair) -> Fields:
+    first, second = pair.values
+    return {
+        "metric": title_of(finding), "models": pair.name, "scope": scope_of(finding),
+        "n": finding.n, "first": first, "second": second, "difference": finding.value,
+        "low": finding.ci_low, "high": finding.ci_high, "worse": pair.worse or "–",
+        "verdict": Badge(finding.verdict, comparison=True),
+    }  # fmt: skip
 
 
 PAGE = Page(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import Literal
 from xml.etree import ElementTree as ET
@@ -10,7 +11,8 @@ from xml.etree import ElementTree as ET
 from equipoise.core import Aggregate, AuditResult, ConfigError, Finding, Variant, Verdict
 from equipoise.core.estimate import name_with
 from equipoise.metrics.spec import SPECS, own_aggregate
-from equipoise.report.text import in_words, number, visible
+from equipoise.report.text import enclose, in_words, number, visible
+from equipoise.report.words import version_of
 
 On = Literal["value", "lower", "upper"]
 Of = Literal["value", "difference", "ratio", "worst_group", "against_rest"]
@@ -65,7 +67,9 @@ class GateRule:
     @property
     def aggregate(self) -> Aggregate:
         """The comparison of groups that the bounds limit."""
-        return own_aggregate(self.metric) if self.of is None else Aggregate(self.of)
+        if self.of is None:
+            return own_aggregate(self.metric)
+        return Aggregate(self.of)
 
     def __post_init__(self) -> None:
         if (new := new_spelling(self.metric)) is not None:
@@ -78,9 +82,8 @@ class GateRule:
                 f"gate rule on {self.metric}: of {self.of!r}. Expected {', '.join(Aggregate)}",
                 key="of", expected=", ".join(Aggregate),
             )  # fmt: skip
-        bounded = self.min is not None or self.max is not None
-        crossed = self.min is not None and self.max is not None and self.min > self.max
-        if not bounded or crossed or self.on not in _COLUMN:
+        bounds = [bound for bound in (self.min, self.max) if bound is not None]
+        if not bounds or bounds[0] > bounds[-1] or self.on not in _COLUMN:
             raise ConfigError(
                 f"gate rule on {self.metric}: min {self.min}, max {self.max}, on {self.on!r}. "
                 "Expected min or max, min not above max, and on: value, lower or upper",
@@ -89,15 +92,15 @@ class GateRule:
             )
 
     def __str__(self) -> str:
-        bounds = [
-            f"{sign} {bound:g}"
-            for sign, bound in (("≥", self.min), ("≤", self.max))
-            if bound is not None
-        ]
-        where = [part for part in (self.model, self.subject, self.groups, self.version) if part]
-        scope = f" ({', '.join(map(visible, where))})" if where else ""
+        bounds = []
+        if self.min is not None:
+            bounds.append(f"≥ {self.min:g}")
+        if self.max is not None:
+            bounds.append(f"≤ {self.max:g}")
+        places = filter(None, (self.model, self.subject, self.groups, self.version))
+        scope = enclose(" (", ", ".join(map(visible, places)), ")")
         metric = name_with(visible(self.metric), self.aggregate)
-        change = f", change from {visible(self.change_from)}," if self.change_from else ""
+        change = enclose(", change from ", visible(self.change_from or ""), ",")
         return f"{_NAMES[self.on]}{metric}{change} {' and '.join(bounds)}{scope}"
 
 
@@ -157,22 +160,27 @@ class GateResult:
     @property
     def passed(self) -> bool:
         """Whether every rule was checked and held; a gate without rules passes."""
-        return all(check.outcome == "passed" for check in self.checks)
+        return not self.breaches and not self.unchecked
 
     @property
     def breaches(self) -> tuple[GateCheck, ...]:
         """Checks with a number out of bounds."""
-        return tuple(check for check in self.checks if check.outcome == "breached")
+        return self._with_outcome("breached")
 
     @property
     def unchecked(self) -> tuple[GateCheck, ...]:
         """Rules that matched nothing or met a number that cannot be estimated."""
-        return tuple(c for c in self.checks if c.outcome in ("not estimable", "no match"))
+        return self._with_outcome("not estimable", "no match")
+
+    def _with_outcome(self, *outcomes: Outcome) -> tuple[GateCheck, ...]:
+        return tuple(check for check in self.checks if check.outcome in outcomes)
 
     @property
     def exit_code(self) -> int:
         """1 on a breach, else 2 where something could not be checked, else 0."""
-        return 1 if self.breaches else 2 if self.unchecked else 0
+        if self.breaches:
+            return 1
+        return 2 if self.unchecked else 0
 
 
 def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
@@ -206,14 +214,13 @@ def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
     >>> outcome.passed, outcome.exit_code
     (False, 1)
     """
-    return GateResult(tuple(check for rule in rules for check in _checks(result.findings, rule)))
+    return GateResult(tuple(chain.from_iterable(_checks(result.findings, rule) for rule in rules)))
 
 
 def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
     matching = [finding for finding in findings if _matches(finding, rule)]
-    whole_findings = [finding for finding in matching if not finding.subject]
-    if rule.subject is None and whole_findings:
-        matching = whole_findings
+    if rule.subject is None:
+        matching = [finding for finding in matching if not finding.subject] or matching
     matching = _between_groups(matching)
     if not matching:
         return [GateCheck(rule, None, "no match", f"{rule}: no finding matches this rule.")]
@@ -253,18 +260,17 @@ def _check(rule: GateRule, finding: Finding) -> GateCheck:
         reason = visible(finding.reason) or "it has no such number"
         verdict_text = in_words(Verdict.NOT_ESTIMABLE)
         return GateCheck(rule, finding, "not estimable", f"{name}: {verdict_text}: {reason}.")
-    low = rule.min is not None and got < rule.min
-    high = rule.max is not None and got > rule.max
-    outcome: Outcome = "breached" if low or high else "passed"
+    outcome: Outcome = "passed"
+    if (rule.min is not None and got < rule.min) or (rule.max is not None and got > rule.max):
+        outcome = "breached"
     return GateCheck(rule, finding, outcome, f"{name}: {outcome} with {number(got, 4)}.")
 
 
 def _about(rule: GateRule, finding: Finding | None) -> str:
     if finding is None:
         return str(rule)
-    version = "" if finding.version == "default" else finding.version
-    parts = (finding.model, finding.subject, finding.groups, version)
-    return f"{rule}: {', '.join(visible(part) for part in parts if part)}"
+    parts = (finding.model, finding.subject, finding.groups, version_of(finding))
+    return f"{rule}: {', '.join(map(visible, filter(None, parts)))}"
 
 
 def junit(result: GateResult) -> str:

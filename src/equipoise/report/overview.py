@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
+from itertools import groupby
 
 from equipoise.core import (
     Aggregate,
@@ -30,6 +31,7 @@ from equipoise.report.blocks import (
     Section,
     Table,
     Words,
+    number_columns,
     parameters_text,
     scope,
     scope_of,
@@ -41,6 +43,7 @@ from equipoise.report.summary import groups_chart, mark
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
+    enclose,
     in_words,
     interval,
     number,
@@ -70,22 +73,21 @@ Wholes = dict[tuple[str, str], dict[tuple[str, Measured], Finding]]
 
 def models(result: AuditResult) -> Section | None:
     """Return the models side by side; None of a comparison, or of one model."""
-    wholes = {} if compares(result) else _wholes(result)
-    if len({model for panel in wholes.values() for model, _ in panel}) < 2:
+    if compares(result):
         return None
-    tables = []
-    for key, panel_wholes in wholes.items():
+    tables, all_names = [], set[str]()
+    for key, panel_wholes in _wholes(result).items():
         names = dict.fromkeys(model for model, _ in panel_wholes)
-        values = [
-            (
-                spec_for(*metric).title,
-                *(_whole(panel_wholes.get((model, metric))) for model in names),
-            )
-            for metric in dict.fromkeys(metric for _, metric in panel_wholes)
-        ]
+        all_names.update(names)
+        cells = []
+        for metric in dict.fromkeys(metric for _, metric in panel_wholes):
+            wholes = (panel_wholes.get((model, metric)) for model in names)
+            cells.append((spec_for(*metric).title, *map(_whole, wholes)))
         caption = f"By {scope(*key)}: value, interval and the verdict's symbol"
-        columns = [Column("Metric"), *(Column(model, format=NUMBER) for model in names)]
-        tables.append(Table.of(caption, columns, values, source="findings"))
+        columns = [Column("Metric"), *number_columns(names)]
+        tables.append(Table.of(caption, columns, cells, source="findings"))
+    if len(all_names) < 2:
+        return None
     return Section("models", "The models side by side", tuple(tables))
 
 
@@ -96,15 +98,20 @@ def _wholes(result: AuditResult) -> Wholes:
         if f.model and not f.subject and f.family != Family.LEAF:
             wholes.setdefault((f.groups, f.version), {}).setdefault((f.model, measure_of(f)), f)
     # A number without groups, such as accuracy, stands beside those of every grouping.
-    grouped = {key: panel for key, panel in wholes.items() if key[0]}
-    return {key: wholes.get(("", key[1]), {}) | panel for key, panel in (grouped or wholes).items()}
+    grouped: Wholes = {}
+    for (groups, version), panel in wholes.items():
+        if groups:
+            grouped[groups, version] = wholes.get(("", version), {}) | panel
+    return grouped or wholes
 
 
 def _whole(finding: Finding | None) -> str:
     if finding is None:
         return "–"
-    mark = "" if finding.verdict == Verdict.NONE else SYMBOLS[finding.verdict]
-    return f"{number(finding.value)} {interval(finding.ci_low, finding.ci_high)} {mark}".strip()
+    text = f"{number(finding.value)} {interval(finding.ci_low, finding.ci_high)}"
+    if finding.verdict == Verdict.NONE:
+        return text
+    return f"{text} {SYMBOLS[finding.verdict]}"
 
 
 SHOWN, MOST = 8, 60
@@ -130,13 +137,14 @@ def cards(
         return None
     blocks: list[Block] = []
     ordered = ranked(finding for finding in findings if finding.family is not Family.FOLD)
-    for verdict, plain in _TITLES.items():
-        verdict_findings = [finding for finding in ordered if finding.verdict == verdict]
-        if not verdict_findings:
-            continue
-        verdict_findings.sort(key=better_off)
-        differ = verdict == Verdict.DISPARITY and is_comparison(verdict_findings[0])
-        name = "Changes" if not judged else "Differences" if differ else plain
+    # Findings are ranked by verdict first.
+    for verdict, same in groupby(ordered, lambda finding: finding.verdict):
+        verdict_findings = sorted(same, key=better_off)
+        name = _TITLES[verdict]
+        if not judged:
+            name = "Changes"
+        elif verdict == Verdict.DISPARITY and is_comparison(verdict_findings[0]):
+            name = "Differences"
         blocks.append(Heading(f"{name} ({count(len(verdict_findings))})"))
         blocks += _cards(verdict_findings, first_chart)
     return Section("findings", "Findings", tuple(blocks))
@@ -155,49 +163,58 @@ def _cards(findings: Sequence[Finding], first_chart: Chart | None) -> list[Block
         cards.append(_card(text, same, first_chart, repeats=key in charts_seen))
         charts_seen.add(key)
     n_shown = SHOWN if findings[0].verdict in _OPEN else 0
-    folded_cards = tuple(cards[n_shown:])
-    folded = (
-        [Fold(f"Show {plural(len(folded_cards), 'finding')}", folded_cards)] if folded_cards else []
-    )
-    n_left = sum(len(same) for same in [*merged.values()][MOST:])
-    text = f"{plural(n_left, 'further finding')} of this kind: see findings.parquet."
-    return [*cards[:n_shown], *folded, *([Words((text,), "note")] if n_left else [])]
+    blocks: list[Block] = [*cards[:n_shown]]
+    if folded_cards := tuple(cards[n_shown:]):
+        blocks.append(Fold(f"Show {plural(len(folded_cards), 'finding')}", folded_cards))
+    if n_left := sum(map(len, [*merged.values()][MOST:])):
+        text = f"{plural(n_left, 'further finding')} of this kind: see findings.parquet."
+        blocks.append(Words((text,), "note"))
+    return blocks
 
 
 def _card(text: str, same: Sequence[Finding], first_chart: Chart | None, *, repeats: bool) -> Card:
     """Return a card: its chart is of the groups, if they have numbers that no card has drawn."""
-    first = same[0]
+    first, blocks = same[0], list[Block]()
+    chart = estimates = _estimates_chart(same)
+    varied = len({part.value for part in first.by_group if not math.isnan(part.value)}) > 1
+    if varied and not repeats:
+        by_group = groups_chart(first, [first])
+        if first_chart is None or by_group.rows != first_chart.rows:
+            chart = by_group
+            if estimates:
+                blocks.append(estimates)
+    if first.by_group:
+        blocks.append(_groups_table(first))
+    blocks += [Facts(_facts(finding)) for finding in same]
+    lines = dict.fromkeys(_how_sure(finding) for finding in same if not math.isnan(finding.value))
+    badge = None if first.audit == "mitigation" else _badge(first)
+    return Card(badge, text, tuple(lines), tuple(blocks), chart)
+
+
+def _estimates_chart(same: Sequence[Finding]) -> Chart | None:
+    """Return the chart of values with intervals, or None if there are none."""
+    draw = differences_chart if pair_of(same[0]) else _estimates
     estimated = [
         finding
         for finding in same
         if not math.isnan(finding.value) and not math.isnan(finding.ci_low)
     ]
-    estimates = None
-    if estimated:
-        drawn_alone = differences_chart(estimated) if pair_of(first) else _estimates(estimated)
-        estimates = drawn_alone if drawn_alone.rows else None
-    chart: Chart | None = estimates
-    blocks: list[Block] = [Facts(_facts(finding)) for finding in same]
-    if first.by_group:
-        caption = f"By group: {heading(first)}"
-        columns = [
-            Column("Group", "group"),
-            Column("n", "n", NUMBER),
-            Column("Value", "value", NUMBER),
-            Column("Interval", ("low", "high"), NUMBER),
-            Column("Note", "note"),
-        ]
-        table = Table.of(caption, columns, first.by_group, source="findings")
-        varied = len({part.value for part in first.by_group if not math.isnan(part.value)}) > 1
-        finding_chart = groups_chart(first, [first]) if varied and not repeats else None
-        if finding_chart and not (first_chart and finding_chart.rows == first_chart.rows):
-            chart = finding_chart
-        blocks = [*([estimates] if estimates and chart is not estimates else []), table, *blocks]
-    lines = tuple(
-        dict.fromkeys(_how_sure(finding) for finding in same if not math.isnan(finding.value))
-    )
-    badge = None if first.audit == "mitigation" else _badge(first)
-    return Card(badge, text, lines, tuple(blocks), chart)
+    if not estimated:
+        return None
+    chart = draw(estimated)
+    return chart if chart.rows else None
+
+
+def _groups_table(finding: Finding) -> Table:
+    columns = [
+        Column("Group", "group"),
+        Column("n", "n", NUMBER),
+        Column("Value", "value", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("Note", "note"),
+    ]
+    caption = f"By group: {heading(finding)}"
+    return Table.of(caption, columns, finding.by_group, source="findings")
 
 
 def _badge(finding: Finding) -> Badge:
@@ -205,53 +222,59 @@ def _badge(finding: Finding) -> Badge:
 
 
 def _how_sure(finding: Finding) -> str:
-    compares = is_comparison(finding) or finding.audit == "mitigation"
-    return figures(finding) if compares else certainty(finding)
+    if is_comparison(finding) or finding.audit == "mitigation":
+        return figures(finding)
+    return certainty(finding)
 
 
 def _facts(finding: Finding) -> Pairs:
-    items = (f"{item.reason}: {count(item.count)}" for item in finding.excluded)
-    pair = pair_of(finding)
-    values = zip((pair.first, pair.second), pair.values, strict=True) if pair else ()
+    excluded = "; ".join(f"{item.reason}: {count(item.count)}" for item in finding.excluded)
+    values, parameters = "", in_words(parameters_text(finding.parameters))
+    if pair := pair_of(finding):
+        first, second = map(number, pair.values)
+        # Parameters of a pair are its models and their values.
+        values, parameters = f"{pair.first} {first}, {pair.second} {second}", ""
     return (
         ("Finding", heading(finding)),
         ("Numbers", figures(finding)),
-        ("Values", ", ".join(f"{model} {number(value)}" for model, value in values)),
+        ("Values", values),
         ("n", count(finding.n)),
-        ("Excluded", in_words("; ".join(items))),
+        ("Excluded", in_words(excluded)),
         ("p", p_value(finding.p_value)),
         ("Interval", finding.method),
         ("Null hypothesis", null_sentence(finding)),
         ("Resampled", finding.unit),
         ("Direction", finding.direction),
         ("Note", in_words(finding.reason)),
-        ("Parameters", "" if pair else in_words(parameters_text(finding.parameters))),
+        ("Parameters", parameters),
         ("Reference", finding.citation),
     )
 
 
 def _estimates(findings: Sequence[Finding]) -> Chart:
     """Return the values of findings with intervals, over what chance gives."""
-    marks = []
+    marks = {}
     for finding in findings:
-        label = f"{finding.subject}: {name_of(finding)}" if finding.subject else name_of(finding)
+        label = enclose("", finding.subject, ": ") + name_of(finding)
         # Two findings about one number differ in what they hold it against.
-        label = f"Within class: {label}" if finding.null is NullHypothesis.WITHIN_CLASS else label
+        if finding.null is NullHypothesis.WITHIN_CLASS:
+            label = f"Within class: {label}"
         word = verdict_title(finding.verdict)
-        marks.append(
-            mark(finding, label)
-            | {"series": word, "line": finding.chance + harmful_side(finding) * finding.threshold}
-            | {"tip": f"{label}, {word}: {figures(finding)}"}
-        )
-    verdicts = [*dict.fromkeys(verdict_title(finding.verdict) for finding in findings)]
+        line = finding.chance + harmful_side(finding) * finding.threshold
+        tip = f"{label}, {word}: {figures(finding)}"
+        marks[label, finding.value, finding.ci_low, line] = {
+            **mark(finding, label), "series": word, "line": line, "tip": tip,
+        }  # fmt: skip
+    verdicts = dict.fromkeys(verdict_title(finding.verdict) for finding in findings)
     key = "Point: value; line: interval. Grey bar: chance; tick: threshold."
     label = f"{heading(findings[0])}. {key}"
-    distinct = {(mark["label"], mark["value"], mark["low"], mark["line"]): mark for mark in marks}
-    return intervals([*distinct.values()], label, Axis(), series=verdicts, palette=VERDICTS)
+    return intervals([*marks.values()], label, Axis(), series=[*verdicts], palette=VERDICTS)
 
 
 def all_findings(findings: Sequence[Finding]) -> Section | None:
     """Return every finding as a row of one table."""
+    if not findings:
+        return None
     columns = [
         Column("Metric", name_of),
         Column("Subject", lambda finding: in_words(finding.subject)),
@@ -269,4 +292,4 @@ def all_findings(findings: Sequence[Finding]) -> Section | None:
         Column("Null hypothesis", null_sentence, CLIPPED),
     ]
     table = Table.of("All findings", columns, ranked(findings), source="findings")
-    return Section("evidence", "All findings", (table,)) if findings else None
+    return Section("evidence", "All findings", (table,))

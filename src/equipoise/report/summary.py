@@ -1,16 +1,25 @@
 """The first screen: a sentence for each model, one chart, and what to do next."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from operator import attrgetter
 
 from equipoise.core import Aggregate, AuditResult, Family, Finding, Verdict
 from equipoise.metrics.spec import spec_of_finding
-from equipoise.report.blocks import Badge, Chart, Page, Statement, Summary, Tally, has
+from equipoise.report.blocks import (
+    Badge,
+    Chart,
+    Page,
+    Statement,
+    Summary,
+    Tally,
+    distinct,
+    has,
+)
 from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.selecting import Selector, measure_of, place_in
-from equipoise.report.text import count, plural, title
+from equipoise.report.text import count, enclose, plural, title
 from equipoise.report.words import (
     certainty,
     contrast,
@@ -22,7 +31,7 @@ from equipoise.report.words import (
     names_groups,
     quoted,
     ranked,
-    worse_side,
+    worst_first,
 )
 
 MOST_MODELS = 8
@@ -62,18 +71,14 @@ def summarize(
         _statement(model, model_findings, leads, other_findings)
         for model, model_findings in by_model.items()
     ]
-    statements.sort(
-        key=lambda statement: (
-            statement.finding is None or statement.finding.verdict != Verdict.DISPARITY
-        )
-    )
+    statements.sort(key=lambda statement: not statement.is_disparity)
     shown_statements = tuple(statements[:MOST_MODELS])
-    leading_findings = [
-        statement.finding for statement in shown_statements if statement.finding is not None
-    ]
-    disparity = any(finding.verdict == Verdict.DISPARITY for finding in leading_findings)
+    if not any(statement.is_disparity for statement in shown_statements):
+        caveat = ""
+    summary = Summary(shown_statements, caveat=caveat)
+    leading_findings = summary.leading_findings
     chart, next_steps = _chart(leading_findings, result.findings), _steps(leading_findings, steps)
-    return Summary(shown_statements, chart, next_steps, caveat if disparity else "")
+    return replace(summary, chart=chart, steps=next_steps)
 
 
 def _statement(
@@ -81,19 +86,12 @@ def _statement(
 ) -> Statement:
     every_test = [finding for finding in findings if finding.tested]
     tested = [finding for finding in every_test if finding.leads]
-    name = f"{model}: " if model else ""
+    name = enclose("", model, ": ")
     if not tested:
         return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")
-    lead, verdict_counts = leading(tested, leads), Counter(finding.verdict for finding in tested)
+    lead, verdict_counts = leading(tested, leads), Counter(map(_VERDICT, tested))
     badge = Badge(lead.verdict, limit=limit_of(lead))
-    other_verdicts = [finding.verdict for finding in every_test if not finding.leads]
-    also = (
-        f"{count(len(other_verdicts))} more {other_findings or 'stand apart'}"
-        if other_verdicts
-        else ""
-    )
-    if n_disparities := other_verdicts.count(Verdict.DISPARITY):
-        also += f": {plural(n_disparities, 'disparity', 'disparities')}"
+    also = _count_others(Counter(map(_VERDICT, every_test)) - verdict_counts, other_findings)
     tally = Tally(tuple((Badge(verdict), n) for verdict, n in verdict_counts.items()), also)
     if lead.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
         return Statement(badge, headline(lead), certainty(lead), tally, lead)
@@ -106,6 +104,19 @@ def _statement(
     return Statement(badge, text, f"{headline(lead)} {certainty(lead)}", tally, lead)
 
 
+_VERDICT = attrgetter("verdict")
+
+
+def _count_others(verdict_counts: Counter[Verdict], other_findings: str) -> str:
+    """Say how many findings don't lead, and how many of them are disparities."""
+    if not verdict_counts:
+        return ""
+    text = f"{count(verdict_counts.total())} more {other_findings or 'stand apart'}"
+    if n_disparities := verdict_counts[Verdict.DISPARITY]:
+        text += f": {plural(n_disparities, 'disparity', 'disparities')}"
+    return text
+
+
 def leading(tested: Sequence[Finding], leads: Sequence[Selector]) -> Finding:
     """Return the finding that leads: by verdict, metric, and whether it names who is worse off."""
     verdict = tested[0].verdict
@@ -113,8 +124,9 @@ def leading(tested: Sequence[Finding], leads: Sequence[Selector]) -> Finding:
 
     def place(finding: Finding) -> tuple[int, bool, bool, bool]:
         metric_place = place_in(leads, finding)
-        contrasted = contrast(finding) if finding.group else None
-        worse = contrasted is None or contrasted[0].group == finding.group
+        worse = True
+        if finding.group and (contrasted := contrast(finding)):
+            worse = contrasted[0].group == finding.group
         part = bool(finding.subject) and finding.family is not Family.COMPOSITE
         is_whole_part = part and not finding.group
         named = names_groups(finding) and worse
@@ -132,14 +144,14 @@ def _chart(leading_findings: Sequence[Finding], findings: Sequence[Finding]) -> 
     same = [finding for finding in series_findings if finding.subject == first.subject][
         :MOST_MODELS
     ]
-    if any(not math.isnan(part.value) for part in first.by_group):
+    if worst_first(first):
         return groups_chart(first, same)
     if len({finding.subject for finding in series_findings if has(finding.value)}) > 2:
         return _subjects_chart(first, series_findings)
-    rows = [
-        mark(finding, finding.model or name_of(finding)) | {"tip": figures(finding)}
-        for finding in leading_findings
-    ]
+    rows = []
+    for finding in leading_findings:
+        row = mark(finding, finding.model or name_of(finding))
+        rows.append({**row, "tip": figures(finding)})
     label = f"{name_of(first)} of each model, with interval and chance band."
     return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
 
@@ -159,14 +171,16 @@ def mark(finding: Finding, label: str) -> dict[str, str | float]:
 
 def _of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
     """Return the finding over all groups behind that of one group against all others."""
+    if not finding.group or finding.aggregate is not Aggregate.AGAINST_REST:
+        return finding
     place = finding.model, finding.subject, finding.groups, finding.version
-    for candidate in findings if finding.group else ():
+    for candidate in findings:
         same = (candidate.model, candidate.subject, candidate.groups, candidate.version) == place
         gap = (
             candidate.aggregate is Aggregate.DIFFERENCE
             and spec_of_finding(candidate).rest_metric == finding.metric
         )
-        if same and gap and finding.aggregate is Aggregate.AGAINST_REST:
+        if same and gap:
             return candidate
     return finding
 
@@ -178,57 +192,47 @@ def _room(models: int) -> int:
 
 def groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
     """Draw the values of the groups of a finding, the worst first, for every model."""
-    side = 1 if worse_side(first) == "lower" else -1
-    valued = [part for part in first.by_group if not math.isnan(part.value)]
-    shown_parts = [part for part in valued if not part.note] or valued
-    shown_parts.sort(key=lambda part: side * part.value)
-    models = [*dict.fromkeys(finding.model for finding in same)]
+    parts, models = worst_first(first), distinct(same, "model")
     share, room = all(map(has_shares, same)), _room(len(models))
-    rows = [
-        {
-            **asdict(group_value),
-            "label": f"{part.group} (n = {count(part.n)})",
-            "model": finding.model,
-        }
-        for part in shown_parts[:room]
-        for finding in same
-        for group_value in finding.by_group
-        if group_value.group == part.group
-    ]
-    about = f" of “{first.subject}”" if first.subject and first.subject != first.group else ""
-    name = f"{group_value_name(first)}{about} by {first.groups}"
-    cut_text = "" if len(shown_parts) <= room else f", {room} of {len(shown_parts)} groups"
+    rows = []
+    for part in parts[:room]:
+        label = f"{part.group} (n = {count(part.n)})"
+        for finding in same:
+            for group_value in finding.by_group:
+                if group_value.group == part.group:
+                    rows.append({**asdict(group_value), "label": label, "model": finding.model})
+    name = group_value_name(first)
+    if first.subject != first.group:
+        name += enclose(" of “", first.subject, "”")
+    name += f" by {first.groups}"
+    chart_title = name
+    if len(parts) > room:
+        chart_title += f", {room} of {len(parts)} groups"
     axis = Axis(percent=in_points(first), domain=(0.0, 1.0) if share else None)
     marks = labelled_points(rows, "label", series="model", percent=share)
-    return intervals(marks, f"{name}, worst first.", axis, title=f"{name}{cut_text}", series=models)
+    return intervals(marks, f"{name}, worst first.", axis, title=chart_title, series=models)
 
 
 def _subjects_chart(first: Finding, series_findings: Sequence[Finding]) -> Chart:
     """Draw the largest values of the first statement's metric, for every model."""
-    models = [*dict.fromkeys(finding.model for finding in series_findings)]
-    model_findings = [
-        finding
-        for finding in series_findings
-        if finding.model == first.model and has(finding.value)
-    ]
+    models = distinct(series_findings, "model")
+    estimated = [finding for finding in series_findings if has(finding.value)]
+    model_findings = [finding for finding in estimated if finding.model == first.model]
     largest = sorted(model_findings, key=lambda finding: -abs(finding.value))[: _room(len(models))]
-    names = [finding.subject for finding in sorted(largest, key=lambda finding: finding.value)]
-    shown_findings = [
-        finding
-        for name in names
-        for finding in series_findings
-        if finding.subject == name and has(finding.value)
-    ]
-    marks = [
-        mark(finding, finding.subject) | {"series": finding.model, "tip": figures(finding)}
-        for finding in shown_findings
-    ]
+    largest.sort(key=lambda finding: finding.value)
+    marks = []
+    for leader in largest:
+        for finding in estimated:
+            if finding.subject == leader.subject:
+                row = mark(finding, finding.subject)
+                marks.append({**row, "series": finding.model, "tip": figures(finding)})
     name = f"{name_of(first)}: {first.groups}"
-    cut_text = f", the {len(names)} largest" if len(model_findings) > len(names) else ""
+    if len(model_findings) > len(largest):
+        name += f", the {len(largest)} largest"
     above, against, below = first.groups.partition(" against ")
     sides = f"← {below} · {above} →" if against else ""
     axis = Axis(sides, percent=in_points(first), zero=True)
-    return intervals(marks, f"{name}{cut_text}.", axis, title=f"{name}{cut_text}", series=models)
+    return intervals(marks, f"{name}.", axis, title=name, series=models)
 
 
 def in_points(finding: Finding) -> bool:
@@ -239,8 +243,12 @@ def in_points(finding: Finding) -> bool:
 def group_value_name(finding: Finding) -> str:
     """Return the name of the number that each group of a finding has."""
     spec = spec_of_finding(finding)
-    label = title(spec.group_metric) if spec.group_metric else spec.group_label
-    return label[:1].upper() + label[1:] if label else title(finding.metric)
+    label = spec.group_label
+    if spec.group_metric:
+        label = title(spec.group_metric)
+    if not label:
+        return title(finding.metric)
+    return label[:1].upper() + label[1:]
 
 
 def _steps(leading_findings: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
@@ -248,8 +256,9 @@ def _steps(leading_findings: Sequence[Finding], about: Sequence[str]) -> tuple[s
     first = {finding.verdict: finding for finding in reversed(leading_findings)}
     steps = []
     if finding := first.get(Verdict.DISPARITY):
-        worst, subject = contrast(finding), finding.subject or "each subject"
-        group = quoted(worst[0].group) if worst else "the group that is worst off"
+        group, subject = "the group that is worst off", finding.subject or "each subject"
+        if contrasted := contrast(finding):
+            group = quoted(contrasted[0].group)
         steps += [step.format(group=group, subject=subject) for step in about]
     if Verdict.DETECTED in first:
         steps.append("Add images: the difference is real, and its size is uncertain.")
@@ -258,7 +267,9 @@ def _steps(leading_findings: Sequence[Finding], about: Sequence[str]) -> tuple[s
         if has(finding.more):
             more = f"about {count(finding.more)} images of {finding.more_of} to decide"
         elif finding.unit not in ("row", "image", "unit"):
-            units = f"{finding.unit[:-1]}ies" if finding.unit.endswith("y") else f"{finding.unit}s"
+            units = f"{finding.unit}s"
+            if finding.unit.endswith("y"):
+                units = f"{finding.unit[:-1]}ies"
             more = f"{units}: more images of each can't decide"
         steps.append(f"Add {more}.")
     if {*first} == {Verdict.BELOW_THRESHOLD}:

@@ -20,6 +20,11 @@ def unbroken(text: str) -> str:
     return _TOGETHER.sub("\u00a0", text)
 
 
+def enclose(before: str, text: str, after: str = "") -> str:
+    """Return a text between two others; nothing where it is empty."""
+    return f"{before}{text}{after}" if text else ""
+
+
 def count(value: float | None) -> str:
     """Return a whole number with thin spaces between thousands."""
     if value is None or math.isnan(value):
@@ -38,24 +43,27 @@ def p_value(value: float) -> str:
     """Return a p- or q-value with two significant digits, bounded below at 0.0001."""
     if math.isnan(value):
         return "–"
-    return "<\u00a00.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
+    if value < 0.0001:
+        return "<\u00a00.0001"
+    if value < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.2f}"
 
 
 def plural(n: int, noun: str, plural_noun: str | None = None) -> str:
     """Return a count with its noun: "1 class", "3 classes"."""
-    return f"{count(n)} {noun if n == 1 else plural_noun or noun + 's'}"
+    if n != 1:
+        noun = plural_noun or f"{noun}s"
+    return f"{count(n)} {noun}"
 
 
 def listed(names: Sequence[str], limit: int = 6) -> str:
     """Return names as "a, b and c", cut after `limit` of them."""
-    shown_names = names[:limit]
     if len(names) > limit:
-        return f"{', '.join(shown_names)} and {len(names) - limit} more"
-    return (
-        " and ".join([", ".join(shown_names[:-1]), *shown_names[-1:]])
-        if len(shown_names) > 1
-        else "".join(shown_names)
-    )
+        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 DIFFERENCE = "difference"
@@ -85,26 +93,30 @@ def in_words(text: str) -> str:
     return _NAME.sub(lambda name_match: _WORDS.get(name_match[0]) or _title_of(name_match[0]), text)
 
 
-_SHOWN_KEYS = (Verdict.NOT_ESTIMABLE, Verdict.BELOW_THRESHOLD)
 _WORDS = {
-    str(verdict): VERDICT_TITLES[verdict][0].lower() + VERDICT_TITLES[verdict][1:]
-    for verdict in _SHOWN_KEYS
+    str(Verdict.NOT_ESTIMABLE): "can't be estimated",
+    str(Verdict.BELOW_THRESHOLD): "too small to matter",
 }
 _NAME = re.compile(rf"\b(?:{'|'.join(_WORDS)}|[a-z]+(?:_[a-z]+)+)\b")
 
 
 def _title_of(name: str) -> str:
-    return SPECS[name].label if name in SPECS else name
+    spec = SPECS.get(name)
+    return spec.label if spec else name
 
 
 def verdict_key(verdict: Verdict, *, comparison: bool) -> str:
     """Return a verdict's key in JSON; a disparity between models is a difference."""
-    return DIFFERENCE if comparison and verdict == Verdict.DISPARITY else verdict.value
+    if comparison and verdict == Verdict.DISPARITY:
+        return DIFFERENCE
+    return verdict.value
 
 
 def verdict_title(verdict: Verdict, *, comparison: bool = False, limit: str = "") -> str:
     """Return the title of a verdict; `limit` is the smallest size that matters."""
     if comparison and verdict == Verdict.DISPARITY:
         return DIFFERENCE.capitalize()
-    under = f" (under {limit})" if limit and verdict is Verdict.BELOW_THRESHOLD else ""
-    return f"{VERDICT_TITLES[verdict]}{under}"
+    text = VERDICT_TITLES[verdict]
+    if verdict is Verdict.BELOW_THRESHOLD:
+        text += enclose(" (under ", limit, ")")
+    return text

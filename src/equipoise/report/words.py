@@ -1,9 +1,11 @@
 """Findings in words: who is worse off, and the numbers in one line; of one model or of two."""
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import filterfalse
 from types import MappingProxyType
 from typing import Literal
 
@@ -18,11 +20,12 @@ from equipoise.core import (
 )
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
-from equipoise.report.blocks import panels, rows
+from equipoise.report.blocks import distinct, panels, rows
 from equipoise.report.selecting import measure_of
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
+    enclose,
     in_words,
     interval,
     listed,
@@ -46,16 +49,23 @@ def spec_of_shown(finding: Finding) -> MetricSpec:
 def name_of(finding: Finding) -> str:
     """Return a finding's metric for display, with how groups or models compare in it."""
     spec = spec_of_shown(finding)
-    return f"{spec.title} difference" if is_comparison(finding) and spec.rate else spec.title
+    if is_comparison(finding) and spec.rate:
+        return f"{spec.title} difference"
+    return spec.title
 
 
 def heading(finding: Finding) -> str:
     """Return the heading of a finding: metric, class, model, groups and version."""
-    version = "" if finding.version == "default" else finding.version
-    pair = pair_of(finding)
-    model = f"{pair.second} against {pair.first}" if pair else finding.model
-    place = ", ".join(part for part in (model, finding.groups, version) if part)
+    model = finding.model
+    if pair := pair_of(finding):
+        model = f"{pair.second} against {pair.first}"
+    place = ", ".join(filter(None, (model, finding.groups, version_of(finding))))
     return f"{name_of(finding)}{_about(finding, 'of')}: {place}"
+
+
+def version_of(finding: Finding) -> str:
+    """Return the version of a finding; "" of the only one."""
+    return finding.version if finding.version != "default" else ""
 
 
 def sentence(finding: Finding) -> str:
@@ -98,17 +108,18 @@ def _groups_sentence(finding: Finding) -> str | None:
     if other.group == finding.group:
         worst, other = other, worst
         best = other
-    subject = f"“{shortened(finding.subject)}”" if finding.subject else ""
+    subject = enclose("“", shortened(finding.subject), "”")
     parts = (f"{_part(spec, worst)} ({_counted(worst)})", _part(spec, other))
     text = spec.clause.format(
         model=_model_of(finding),
         subject=subject,
-        about=f" about {subject}" if subject else "",
-        of=f" of {subject}" if subject else "",
+        about=enclose(" about ", subject),
+        of=enclose(" of ", subject),
         groups=" and ".join(parts),
     )
     # A model keeps its name as it is.
-    text = text if spec.clause.startswith("{model}") else _capitalised(text)
+    if not spec.clause.startswith("{model}"):
+        text = _capitalised(text)
     if best.group == other.group:
         return f"{text}."
     end = "lowest" if worst.value > other.value else "highest"
@@ -122,8 +133,13 @@ _PLAIN = ("default", "baseline")
 
 def _model_of(finding: Finding) -> str:
     """Return a finding's model with its version; findings of no model are of people."""
-    version = "" if finding.version in _PLAIN else f" ({finding.version})"
-    return f"{finding.model or 'people'}{version}"
+    return f"{finding.model or 'people'}{_version_note(finding)}"
+
+
+def _version_note(finding: Finding) -> str:
+    if finding.version in _PLAIN:
+        return ""
+    return f" ({finding.version})"
 
 
 def _part(spec: MetricSpec, part: GroupValue) -> str:
@@ -136,7 +152,7 @@ def quoted(group: str) -> str:
 
 
 def _about(finding: Finding, word: str = "for") -> str:
-    return f" {word} “{shortened(in_words(finding.subject))}”" if finding.subject else ""
+    return enclose(f" {word} “", shortened(in_words(finding.subject)), "”")
 
 
 def _capitalised(text: str) -> str:
@@ -150,32 +166,36 @@ def contrast(finding: Finding) -> tuple[GroupValue, GroupValue, GroupValue] | No
     best group. Groups with a note (too small, empty) take no part unless all have one. Equal values
     keep the order given. None when fewer than two groups have a value, or all values are equal.
     """
-    sign = 1 if worse_side(finding) == "lower" else -1
+    groups = worst_first(finding)
+    if not groups or groups[0].value == groups[-1].value:
+        return None
+    worst = groups[0]
+    # Of equal ones the first given is the best.
+    best = next(part for part in groups if part.value == groups[-1].value)
+    near = [part for part in groups if _n_differing(part.levels, worst.levels) == 1]
+    if not near or near[-1].value == worst.value:
+        return worst, best, best
+    return worst, next(part for part in near if part.value == near[-1].value), best
+
+
+def worst_first(finding: Finding) -> list[GroupValue]:
+    """Return the groups that have a value, without those with a note unless all have one."""
     valued = [part for part in finding.by_group if not math.isnan(part.value)]
     groups = [part for part in valued if not part.note] or valued
-    if len({part.value for part in groups}) < 2:
-        return None
-    worst = min(groups, key=lambda part: sign * part.value)
-    best = max(groups, key=lambda part: sign * part.value)
-    near = [
-        part
-        for part in groups
-        if sum(
-            level != worst_level
-            for level, worst_level in zip(part.levels, worst.levels, strict=False)
-        )
-        == 1
-    ]
-    other = max(near, key=lambda part: sign * part.value, default=best)
-    return worst, best if other.value == worst.value else other, best
+    sign = 1 if worse_side(finding) == "lower" else -1
+    return sorted(groups, key=lambda part: sign * part.value)
+
+
+def _n_differing(levels: Sequence[str], other_levels: Sequence[str]) -> int:
+    return sum(map(operator.ne, levels, other_levels))
 
 
 def worse_side(finding: Finding) -> Literal["lower", "higher"]:
     """Return which side of its groups' numbers is worse."""
     spec = spec_of_finding(finding)
-    if spec.rate:
-        return "higher" if spec.harm == "higher" else "lower"
-    return spec.groups_harm
+    if not spec.rate:
+        return spec.groups_harm
+    return "higher" if spec.harm == "higher" else "lower"
 
 
 def harm(finding: Finding) -> Harm:
@@ -188,9 +208,8 @@ def harm(finding: Finding) -> Harm:
 def harmful_side(finding: Finding) -> int:
     """Return 1 if harm is above chance, -1 if below; by the value if either."""
     side = harm(finding)
-    if side == "either":
-        return -1 if finding.excess < 0 else 1
-    return -1 if side == "lower" else 1
+    lower = side == "lower" or (side == "either" and finding.excess < 0)
+    return -1 if lower else 1
 
 
 def has_shares(finding: Finding) -> bool:
@@ -204,9 +223,10 @@ def has_shares(finding: Finding) -> bool:
 def _counted(part: GroupValue) -> str:
     """Return how many rows of a group its share is, or its size where that is no whole number."""
     successes = round(part.value * part.n)
-    exact = abs(part.value * part.n - successes) < 1e-6 * max(part.n, 1)
     n_text = count(part.n)
-    return f"{count(successes)} of {n_text}" if exact else f"n = {n_text}"
+    if abs(part.value * part.n - successes) < 1e-6 * max(part.n, 1):
+        return f"{count(successes)} of {n_text}"
+    return f"n = {n_text}"
 
 
 def _value_sentence(finding: Finding) -> str:
@@ -214,17 +234,21 @@ def _value_sentence(finding: Finding) -> str:
     spec = spec_of_finding(finding)
     direction = finding.direction.strip().rstrip(".")
     within = "{direction}" in spec.sentence
-    template = spec.sentence if direction or not within else SENTENCE
+    template, model, k = spec.sentence, "", finding.top_k
+    if within and not direction:
+        template = SENTENCE
+    if finding.model:
+        model = f" of {_model_of(finding)}"
     text = template.format(
         title=name_of(finding),
-        model=f" of {_model_of(finding)}" if finding.model else "",
+        model=model,
         subject=_about(finding),
         of=_about(finding, "of"),
         value=_shown(finding, spec),
         size=_shown(replace(finding, value=abs(finding.value)), spec),
-        groups=f" ({finding.groups})" if finding.groups else "",
+        groups=enclose(" (", finding.groups, ")"),
         direction=direction,
-        k="K" if finding.top_k is None else finding.top_k,
+        k="K" if k is None else k,
     )
     if within or not direction:
         return _capitalised(text)
@@ -237,24 +261,29 @@ def _shown(finding: Finding, spec: MetricSpec) -> str:
         return percent(finding.value)
     scaled, unit = _scale(finding)
     text = f"{scaled(finding.value)}{unit}"
-    return f"{text}, {band_of(finding.value)}" if spec.bands else text
+    if spec.bands:
+        text += f", {band_of(finding.value)}"
+    return text
 
 
 def figures(finding: Finding) -> str:
     """Return a finding's numbers in one line: value, interval, chance level, threshold, q."""
-    label = finding.model if is_comparison(finding) else name_of(finding)
+    compared = is_comparison(finding)
+    label = finding.model if compared else name_of(finding)
     parts = [f"{label} {number(finding.value)}"]
     if not math.isnan(finding.ci_low):
-        spread = finding.interval is IntervalKind.SPREAD
-        kind = "resampling spread" if spread else f"{100 * finding.level:g} % interval"
+        kind = f"{100 * finding.level:g} % interval"
+        if finding.interval is IntervalKind.SPREAD:
+            kind = "resampling spread"
         parts.append(f"{kind} {interval(finding.ci_low, finding.ci_high)}")
-    has_band = not math.isnan(finding.chance_low)
-    band_text = f" {interval(finding.chance_low, finding.chance_high)}" if has_band else ""
+    band = ""
+    if not math.isnan(finding.chance_low):
+        band = f" {interval(finding.chance_low, finding.chance_high)}"
     # Two models that are alike differ by 0, so only the band says something.
-    if is_comparison(finding):
-        parts += [f"if the models were alike{band_text}"] if has_band else []
-    elif not math.isnan(finding.chance):
-        parts.append(f"by chance {number(finding.chance)}{band_text}")
+    if compared and band:
+        parts.append(f"if the models were alike{band}")
+    elif not compared and not math.isnan(finding.chance):
+        parts.append(f"by chance {number(finding.chance)}{band}")
     if not math.isnan(finding.threshold):
         parts.append(f"threshold {number(finding.threshold)} {_SIDES[harm(finding)]}")
     if not math.isnan(finding.q_value):
@@ -275,7 +304,9 @@ def certainty(finding: Finding) -> str:
         text += f"; {scaled(round(finding.chance, 3))} expected by chance"
     if not math.isnan(finding.q_value):
         value = p_value(finding.q_value)
-        text += f"; corrected p {value if value.startswith('<') else f'= {value}'}"
+        if not value.startswith("<"):
+            value = f"= {value}"
+        text += f"; corrected p {value}"
     return f"{text}."
 
 
@@ -284,12 +315,22 @@ def _scale(finding: Finding) -> tuple[Callable[[float], str], str]:
     unit = spec_of_shown(finding).unit
     if unit in ("share", "points"):
         share = unit == "share" and not finding.change_from
-        return (lambda value: number(100 * value, 1)), " %" if share else " points"
+        return _hundredths, " %" if share else " points"
     if unit == "log ratio":
-        return (lambda log: number(math.inf if log >= _LARGEST_LOG else math.exp(log), 2)), " times"
+        return _ratio, " times"
     if unit == "degrees":
         return (lambda value: number(math.degrees(value), 1)), "°"
     return number, ""
+
+
+def _hundredths(share: float) -> str:
+    return number(100 * share, 1)
+
+
+def _ratio(log: float) -> str:
+    """Return the ratio of a logarithm; infinite where it is too large for a float."""
+    ratio = math.inf if log >= _LARGEST_LOG else math.exp(log)
+    return number(ratio, 2)
 
 
 _SIDES = {"higher": "above chance", "lower": "below chance", "either": "either way"}
@@ -315,17 +356,20 @@ def weight(finding: Finding) -> float:
         close, chance_end = finding.ci_high, finding.chance_low
     if not math.isnan(close):
         certain = side * (close - finding.chance)
+    elif math.isnan(chance_end):
+        certain = side * (finding.value - finding.chance)
     else:
-        certain = side * (
-            finding.value - (finding.chance if math.isnan(chance_end) else chance_end)
-        )
-    return certain / finding.threshold if finding.threshold > 0 else certain
+        certain = side * (finding.value - chance_end)
+    if finding.threshold > 0:
+        certain /= finding.threshold
+    return certain
 
 
 def better_off(finding: Finding) -> bool:
     """Whether a finding is about one group that is better off than the others."""
-    alone = finding.group and spec_of_finding(finding).rest_metric == ""
-    groups = contrast(finding) if alone else None
+    if not finding.group or spec_of_finding(finding).rest_metric != "":
+        return False
+    groups = contrast(finding)
     return groups is not None and groups[0].group != finding.group
 
 
@@ -333,8 +377,7 @@ def null_sentence(finding: Finding) -> str:
     """Describe a finding's null hypothesis, and how its distribution was drawn."""
     if finding.null is NullHypothesis.NONE:
         return finding.null_drawn or "none"
-    sentence = NULL_SENTENCES[finding.null]
-    return f"{sentence} ({finding.null_drawn})" if finding.null_drawn else sentence
+    return NULL_SENTENCES[finding.null] + enclose(" (", finding.null_drawn, ")")
 
 
 NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
@@ -370,8 +413,9 @@ def limit_of(finding: Finding) -> str:
     """Return the smallest size that matters, in words; "" without a threshold."""
     if math.isnan(finding.threshold):
         return ""
-    points = spec_of_shown(finding).unit in ("share", "points")
-    return f"{100 * finding.threshold:g} points" if points else f"{finding.threshold:g}"
+    if spec_of_shown(finding).unit in ("share", "points"):
+        return f"{100 * finding.threshold:g} points"
+    return f"{finding.threshold:g}"
 
 
 def names_groups(finding: Finding) -> bool:
@@ -422,50 +466,62 @@ def pair_of(finding: Finding) -> Pair | None:
     if not is_comparison(finding):
         return None
     parameters = finding.parameters
-    first, second = (
-        math.nan if parameters[key] is None else float(parameters[key])
-        for key in ("value_a", "value_b")
-    )
-    return Pair(parameters["model_a"], parameters["model_b"], (first, second), parameters["worse"])
+    values = _as_float(parameters["value_a"]), _as_float(parameters["value_b"])
+    return Pair(parameters["model_a"], parameters["model_b"], values, parameters["worse"])
+
+
+def _as_float(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def pairs_of(findings: Iterable[Finding]) -> list[tuple[Finding, Pair]]:
+    """Return the findings that compare two models, with these."""
+    return [(finding, pair) for finding in findings if (pair := pair_of(finding))]
 
 
 def models_of(result: AuditResult) -> list[str]:
     """Return the models in order of first appearance in the findings."""
     names: dict[str, None] = {}
     for finding in result.findings:
-        pair = pair_of(finding)
-        names.update(dict.fromkeys((pair.first, pair.second) if pair else (finding.model,)))
-    return [name for name in names if name]
+        if pair := pair_of(finding):
+            names |= {pair.first: None, pair.second: None}
+        else:
+            names[finding.model] = None
+    return [*filter(None, names)]
 
 
 def pair_sentence(finding: Finding, pair: Pair) -> str:
     """Say what both models come to, how far they are apart, and who is worse."""
-    subject = f" of “{finding.subject}”" if finding.subject else ""
-    over = f" over {finding.groups}" if finding.groups else ""
+    spec = spec_of_shown(finding)
+    subject = enclose(" of “", finding.subject, "”")
+    over = enclose(" over ", finding.groups)
+    n_text = f"n = {count(finding.n)}"
+    if over_subjects(finding):
+        n_text = plural(finding.n, "subject")
     # One measure may come in several versions, such as words with words and images with images.
-    version = "" if finding.version in _PLAIN else f" ({finding.version})"
-    share = spec_of_shown(finding).unit == "share"
-    format_value = percent if share else number
-    values = [
-        (format_value(v), m) for v, m in zip(pair.values, (pair.first, pair.second), strict=True)
-    ]
-    if pair.worse == pair.first:
-        values.reverse()
-    values_text = ", ".join(f"{model} {value}" for value, model in values)
-    n_text = plural(finding.n, "subject") if over_subjects(finding) else f"n = {count(finding.n)}"
-    start = f"{spec_of_shown(finding).title}{subject}{over}{version} ({n_text}): {values_text}"
+    version = _version_note(finding)
+    start = f"{spec.title}{subject}{over}{version} ({n_text}): {_values_text(pair, spec)}"
     if math.isnan(finding.value):
         return f"{start}; no difference can be given ({finding.reason})."
-    difference, scale = abs(finding.value), 100 if share else 1
+    scale, digits, unit = (100, 1, " points") if spec.unit == "share" else (1, 3, "")
+    size = f"{number(scale * abs(finding.value), digits)}{unit}"
     low, high = scale * finding.ci_low, scale * finding.ci_high
-    turned = (-high, -low) if finding.value < 0 else (low, high)
-    size = f"{number(100 * difference, 1)} points" if share else number(difference)
-    ends = "" if math.isnan(low) else f" {interval(*turned, digits=1 if share else 3)}"
-    threshold = (
-        f"{number(100 * finding.threshold, 1)} points" if share else number(finding.threshold)
-    )
-    close = f"too close to matter (under {threshold})"
-    return f"{start}, a difference of {size}{ends}{_end(finding, pair, close)}."
+    if finding.value < 0:
+        low, high = -high, -low
+    if not math.isnan(finding.ci_low):
+        size += f" {interval(low, high, digits)}"
+    close = f"too close to matter (under {number(scale * finding.threshold, digits)}{unit})"
+    return f"{start}, a difference of {size}{_end(finding, pair, close)}."
+
+
+def _values_text(pair: Pair, spec: MetricSpec) -> str:
+    """Return both models with their values, the better one first."""
+    format_value = percent if spec.unit == "share" else number
+    first, second = map(format_value, pair.values)
+    texts = [f"{pair.first} {first}", f"{pair.second} {second}"]
+    if pair.worse == pair.first:
+        texts.reverse()
+    return ", ".join(texts)
 
 
 def _end(finding: Finding, pair: Pair, close: str) -> str:
@@ -512,8 +568,9 @@ def compared(findings: Sequence[Finding]) -> list[str]:
     for finding in (ordered := ranked(findings)):
         text = sentence(finding)
         if over_subjects(finding) and finding.verdict is Verdict.NONE:
-            models = [other.model for other in ordered if other.reason == finding.reason]
-            text = f"Nothing is tested for {listed([*dict.fromkeys(models)])}: {finding.reason}."
+            untested = (other for other in ordered if other.reason == finding.reason)
+            models = listed(distinct(untested, "model"))
+            text = f"Nothing is tested for {models}: {finding.reason}."
         texts[text] = None
     return [*texts]
 
@@ -523,11 +580,9 @@ def leading(findings: Sequence[Finding]) -> list[Finding]:
 
     Of several sets of groups, the one where the models are farthest apart.
     """
-    pairs = dict.fromkeys(finding.model for finding in findings if is_comparison(finding))
     chosen: list[Finding] = []
-    for pair in pairs:
-        pair_findings = [finding for finding in findings if finding.model == pair]
-        over = [finding for finding in pair_findings if over_subjects(finding)]
+    for pair_findings in panels(filter(is_comparison, findings), "model").values():
+        over = [*filter(over_subjects, pair_findings)]
         # Where nothing could be tested, one of the numbers says why.
         chosen += [finding for finding in over if math.isfinite(finding.q_value)] or over[:1]
         estimated = [
@@ -535,14 +590,8 @@ def leading(findings: Sequence[Finding]) -> list[Finding]:
             for finding in pair_findings
             if not finding.subject and not math.isnan(finding.value)
         ]
-        metrics = dict.fromkeys(
-            measure_of(finding) for finding in estimated if not over_subjects(finding)
-        )
-        chosen += [
-            max(
-                (finding for finding in estimated if measure_of(finding) == measure),
-                key=lambda finding: abs(finding.value),
-            )
-            for measure in [*metrics][:SUMMARIES]
-        ]
+        measures = dict.fromkeys(map(measure_of, filterfalse(over_subjects, estimated)))
+        for measure in [*measures][:SUMMARIES]:
+            same = [finding for finding in estimated if measure_of(finding) == measure]
+            chosen.append(max(same, key=lambda finding: abs(finding.value)))
     return chosen
