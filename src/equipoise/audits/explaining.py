@@ -8,14 +8,13 @@ then no disparity has been explained; the likeliest cell of the rest comes next.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
-from equipoise.audits.config import AuditConfig
 from equipoise.audits.cells import Cell
+from equipoise.audits.config import AuditConfig
 from equipoise.audits.kind import AnyAudit, Data, Design
 from equipoise.core import (
     EquipoiseError,
@@ -36,7 +35,7 @@ def explain(
     data: Data,
     designs: Sequence[Design],
     findings: Sequence[Finding],
-    harms: Mapping[int, Harm],
+    harms: Sequence[Harm],
 ) -> list[Cause]:
     """Return the causes of each model's disparities, the likeliest first.
 
@@ -48,8 +47,8 @@ def explain(
     designs : sequence of Design
         Those that were measured.
     findings : sequence of Finding
-    harms : mapping of int to Harm
-        Which side of chance is worse, by place of the finding.
+    harms : sequence of Harm
+        Which side of chance is worse for each finding.
     """
     causes = list[Cause]()
     for model in dict.fromkeys(design.model for design in designs):
@@ -69,10 +68,10 @@ def _explain_model(
     data: Data,
     designs: Sequence[Design],
     strong: dict[int, Finding],
-    harms: Mapping[int, Harm],
+    harms: Sequence[Harm],
 ) -> Iterator[Cause]:
     level = config.testing.alpha
-    while strong and len(cells := [*_cells(audit, designs)]):
+    while strong and (cells := [*_cells(audit, designs)]):
         score, cell = max(cells, key=lambda scored: scored[0])
         if score < NormalDist().inv_cdf(1 - level / len(cells)):
             return

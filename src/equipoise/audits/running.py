@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.config import AuditConfig
+from equipoise.audits.explaining import explain
 from equipoise.audits.findings import conclude
 from equipoise.audits.gallery import pictures_of_findings
 from equipoise.audits.group_sizes import FAILURES
@@ -20,6 +21,7 @@ from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
 from equipoise.core import DataError, Progress
 from equipoise.evidence import write_examples
+from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
 
 
@@ -91,7 +93,10 @@ def run(
     )  # fmt: skip
     tables = {**measured.tables, **_shared_tables(inputs, account)}
     page = kind_page(settings.audit, settings.study)
-    return _with_gallery(Result(findings, manifest, tables, page), inputs)
+    harms = [draft.harm for draft in measured.findings]
+    causes = explain(audit, settings, data, designs, findings, harms)
+    conclusions = conclusions_of(findings, page.leads if page else (), causes)
+    return _with_gallery(Result(findings, manifest, tables, conclusions, page), inputs)
 
 
 def _shared_tables(inputs: AnyInputs, account: Account) -> dict[str, pa.Table]:

@@ -132,4 +132,4 @@ def _named(paths: list[Path]) -> Mapping[str, Path]:
 
 def _shown(result: AuditResult) -> Result:
     """Return a result with the page of its kind."""
-    return Result(result.findings, result.manifest, result.tables, page_of(result))
+    return Result(**vars(result) | {"page": page_of(result)})

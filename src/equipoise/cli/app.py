@@ -24,6 +24,7 @@ _COMMANDS = {
     "new": "new",
     "plan": "audit",
     "audit": "audit",
+    "show": "audit",
     "report": "audit",
     "export": "audit",
     "compare": "audit",

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, cast
 
 from equipoise import report
 from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
 from equipoise.cli.terminal import say, say_table, say_values
-from equipoise.core import AuditResult, Family, Finding, NullHypothesis
+from equipoise.core import AuditResult, Family, Finding, NullHypothesis, Verdict
 from equipoise.core.estimate import name_with
 from equipoise.core.types import FileFacts, Json
-from equipoise.core.wording import shortened
-from equipoise.report.blocks import Page
-from equipoise.report.text import interval, number, verdict_key, verdict_title
-from equipoise.report.words import is_comparison, ranked, sentence, shown_verdict
+from equipoise.core.wording import percent, shortened
+from equipoise.evidence.examples import FOLDER as EXAMPLES
+from equipoise.report.blocks import Badge, Page, Statement, Summary
+from equipoise.report.result import first_screen
+from equipoise.report.summary import conclusions_by_model
+from equipoise.report.text import VERDICT_TITLES, count, interval, number, verdict_key
+from equipoise.report.words import (
+    conclusion_sentence,
+    has_shares,
+    is_comparison,
+    ranked,
+    shown_verdict,
+    worst_first,
+)
 
 if TYPE_CHECKING:
     from equipoise.mitigate.running import Assessment
@@ -72,8 +83,10 @@ def write(result: AuditResult, folder: Path) -> None:
     report.write(result, folder, page_of(result))
 
 
-_LISTED = 5
-_PARTS = 20
+WIDTH = 80
+_MOST_BARS, _MOST_OTHERS, _BAR = 5, 4, 26
+_REAL = (Verdict.DISPARITY, Verdict.DETECTED)
+_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def facts(result: AuditResult, run: Path) -> dict[str, Any]:
@@ -81,72 +94,108 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
     return {
         "run": run,
         "report": run / "report.html",
+        "conclusions": [
+            {**asdict(conclusion), "sentence": conclusion_sentence(finding, conclusion)}
+            for conclusions in conclusions_by_model(result, page_of(result).leads).values()
+            for conclusion in conclusions
+            for finding in [result.findings[conclusion.finding]]
+        ],
         "verdicts": _verdicts(result.findings),
-        "findings": [asdict(finding) | {"verdict": _word(finding)} for finding in _overall(result)],
+        "findings": [
+            asdict(finding) | {"verdict": _word(finding)}
+            for finding in result.findings
+            if finding.tested and (not finding.subject or finding.verdict in _REAL)
+        ],
         "warnings": result.manifest.warnings,
         "notes": result.manifest.notes,
-    }
+    }  # fmt: skip
 
 
 def show(result: AuditResult, run: Path) -> None:
-    """Print a result for a reader at the terminal."""
-    overall = _overall(result)
-    worst = ranked(finding for finding in overall if finding.verdict == "disparity")
-    for text in [*dict.fromkeys(map(sentence, worst))][:_LISTED]:
-        say(f"- {text}")
-    if overall:
+    """Print what a reader at the terminal must know: the conclusions of each model."""
+    summary = first_screen(result, page_of(result))
+    for text in summary.warnings:
+        for line in wrap(f"warning: {text}", WIDTH):
+            say(line)
+    for statement in summary.statements:
+        _show_statement(statement)
         say()
-        rows = [
-            (
-                finding.model,
-                finding.groups,
-                _name(finding),
-                shortened(finding.subject),
-                number(finding.value),
-                interval(finding.ci_low, finding.ci_high),
-                number(finding.chance),
-                shown_verdict(finding),
-            )
-            for finding in overall
-        ]
-        columns = "model groups metric about value interval chance verdict"
-        say_table(columns.split(), rows)
-        say()
-    show_end(result, run)
+    for text in _next_commands(summary, run):
+        say(text)
+    say(f"  report {run / 'report.html'}")
 
 
-def show_end(result: AuditResult, run: Path) -> None:
-    """Print warnings, notes and verdicts of a result, and its folder."""
-    say_values({"warnings": result.manifest.warnings, "notes": result.manifest.notes})
+def _show_statement(statement: Statement) -> None:
+    badge = verdict_word(statement.badge)
+    first, *lines = wrap(statement.text, WIDTH - 4 - len(badge)) or [""]
+    say(f"  {first.ljust(WIDTH - 4 - len(badge))}  {badge}".rstrip())
+    for line in lines:
+        say(f"  {line}")
+    for line in _bars(statement.finding):
+        say(f"  {line}")
+    for line in wrap(statement.certainty, WIDTH - 2):
+        say(f"  {line}")
+    if statement.agreement:
+        say(f"  {statement.agreement}")
+    for remark in statement.others[:_MOST_OTHERS]:
+        say(f"  · {shortened(remark.text, WIDTH - 4)}")
+    if (left := len(statement.others) - _MOST_OTHERS) > 0:
+        say(f"  · and {left} more: equipoise show RUN --all")
+
+
+def verdict_word(badge: Badge | None) -> str:
+    """Return a verdict as the terminal shows it."""
+    return "" if badge is None else VERDICT_TITLES[badge.verdict].upper()
+
+
+def _bars(finding: Finding | None) -> Iterator[str]:
+    """Yield a bar for each group of a finding whose groups have shares, the worst first."""
+    if finding is None or not finding.by_group or not has_shares(finding):
+        return
+    parts = worst_first(finding)[:_MOST_BARS]
+    width = max((len(shortened(part.group)) for part in parts), default=0)
+    for part in parts:
+        whole, eighths = divmod(round(8 * _BAR * part.value), 8)
+        bar = "█" * whole + _EIGHTHS[eighths].strip()
+        name = shortened(part.group).ljust(width)
+        yield f"{name}  {percent(part.value):>7}  {bar.ljust(_BAR + 1)} n {count(part.n)}"
+
+
+def _next_commands(summary: Summary, run: Path) -> Iterator[str]:
+    """Yield the commands that look further into what was concluded."""
+    if any(statement.is_disparity for statement in summary.statements):
+        if (run / EXAMPLES).exists():
+            yield f"  next   equipoise review {run}"
+        yield f"  all    equipoise show {run} --all"
+
+
+def show_all(result: AuditResult, run: Path) -> None:
+    """Print every conclusion and every finding that is a test or about all subjects."""
+    show(result, run)
     say()
-    # Models may differ in every way.
-    for model in dict.fromkeys(finding.model for finding in result.findings):
-        model_findings = [finding for finding in result.findings if finding.model == model]
-        counted = ", ".join(f"{n} {title}" for title, n in _titles(model_findings).items())
-        say(f"verdicts of {model or 'no model'}: {counted}")
-    say(f"report: {run / 'report.html'}")
-
-
-def _overall(result: AuditResult) -> list[Finding]:
-    """Return findings over all subjects and groups; else the weightiest ones."""
-    overall = [
-        finding
-        for finding in result.findings
-        if not (finding.subject or finding.group) or finding.family == "composite"
+    rows = [
+        (
+            finding.model,
+            finding.groups,
+            _name(finding),
+            shortened(finding.subject),
+            number(finding.value),
+            interval(finding.ci_low, finding.ci_high),
+            number(finding.chance),
+            shown_verdict(finding),
+        )
+        for finding in ranked(result.findings)
+        if finding.family is not Family.FOLD
     ]
-    return overall or ranked(result.findings)[:_PARTS]
+    columns = "model groups metric about value interval chance verdict"
+    say_table(columns.split(), rows)
+    say()
+    say_values({"notes": result.manifest.notes})
 
 
 def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
     counted = (finding for finding in findings if finding.family is not Family.FOLD)
     return dict(Counter(map(_word, counted)).most_common())
-
-
-def _titles(findings: Iterable[Finding]) -> dict[str, int]:
-    """Count findings by the verdict that people read."""
-    counted = (finding for finding in findings if finding.family is not Family.FOLD)
-    titles = (verdict_title(f.verdict, comparison=is_comparison(f)) for f in counted)
-    return dict(Counter(titles).most_common())
 
 
 def _word(finding: Finding) -> str:

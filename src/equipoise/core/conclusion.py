@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from equipoise.core.finding import Aggregate, Verdict
 
@@ -83,6 +85,24 @@ class Conclusion:
     n: int
     finding: int
     restated_by: tuple[int, ...] = ()
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> Conclusion:
+        """Rebuild a conclusion from a file, where numbers that JSON lacks are text.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            When it isn't one.
+        """
+        numbers = ("size", "low", "high", "group_value", "other_value")
+        return cls(**{
+            **item,
+            **{name: float(item[name]) for name in numbers},
+            "verdict": Verdict(item["verdict"]),
+            "aggregate": Aggregate(item["aggregate"]),
+            "restated_by": tuple(item["restated_by"]),
+        })  # fmt: skip
 
     @property
     def real(self) -> bool:

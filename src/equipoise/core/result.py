@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.finding import Finding
 from equipoise.core.types import Facts, FileFacts, Strings
 
@@ -69,8 +70,11 @@ class AuditResult:
     manifest : Manifest
     tables : mapping of str to pyarrow.Table
         Counts and series behind the findings, by name (see docs/run-directory.md).
+    conclusions : tuple of Conclusion
+        What the findings come to, made once after their verdicts; by model, the leading one first.
     """
 
     findings: tuple[Finding, ...]
     manifest: Manifest
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    conclusions: tuple[Conclusion, ...] = ()

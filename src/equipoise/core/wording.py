@@ -14,9 +14,9 @@ _MOST = 60
 _ROUNDING = 1e-12
 
 
-def shortened(text: str) -> str:
-    """Return a text, cut to 60 characters with "…" as the last where it is longer."""
-    return text if len(text) <= _MOST else f"{text[: _MOST - 1].rstrip()}…"
+def shortened(text: str, most: int = _MOST) -> str:
+    """Return a text, cut to 60 characters or another number, with "…" at the end of a cut."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def number(value: float | None, digits: int = 3) -> str:

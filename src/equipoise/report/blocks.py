@@ -412,24 +412,17 @@ def _block(part: Block | str | Sequence[Chart] | None) -> Block | None:
 
 
 @dataclass(frozen=True)
-class Tally:
-    """How many findings have which verdict.
+class Remark:
+    """What else was concluded about a model, in a line.
 
     Attributes
     ----------
-    verdicts : tuple of (Badge, int)
-        Those that some finding has.
-    also : str
-        What further findings do that aren't counted.
+    badge : Badge
+    text : str
     """
 
-    verdicts: tuple[tuple[Badge, int], ...]
-    also: str = ""
-
-    @property
-    def total(self) -> int:
-        """How many findings are counted."""
-        return sum(n for _, n in self.verdicts)
+    badge: Badge
+    text: str
 
 
 @dataclass(frozen=True)
@@ -440,20 +433,23 @@ class Statement:
     ----------
     badge : Badge or None
     text : str
-        The finding that leads, in a sentence that names groups and values.
+        The conclusion that leads, in a sentence that names groups and values.
     certainty : str
         How sure that is: interval, chance level and q.
-    tally : Tally or None
-        The model's findings by verdict.
+    agreement : str
+        How many other numbers say the same.
     finding : Finding or None
-        The finding that leads; None where a model has none with a verdict.
+        The finding that states it; None where a model has none with a verdict.
+    others : tuple of Remark
+        The model's other conclusions, the weightiest first.
     """
 
     badge: Badge | None
     text: str
     certainty: str = ""
-    tally: Tally | None = None
+    agreement: str = ""
     finding: Finding | None = None
+    others: tuple[Remark, ...] = ()
 
     @property
     def is_disparity(self) -> bool:
@@ -517,8 +513,6 @@ class Page:
     steps : tuple of str
         What to do next about a disparity, with the fields {group}, the one that is worst off, and
         {subject}.
-    apart : str
-        What findings that never lead do: "repeat differences of the labels".
     summary : callable, optional
         Makes the first screen in place of `summary.summarize`.
     noun : str
@@ -539,7 +533,6 @@ class Page:
         "Find causes (“equipoise causes”). Mitigate a CLIP (“equipoise mitigate”), or compare "
         "models (“equipoise compare”).",
     )
-    apart: str = ""
     summary: Callable[[AuditResult], Summary] | None = None
     noun: str = "Audit"
     judged: bool = True

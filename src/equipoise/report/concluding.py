@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from equipoise.core import Aggregate, Family, Finding, GroupValue, Verdict
+from equipoise.core import Family, Finding, GroupValue, Verdict
 from equipoise.core.conclusion import Cause, Conclusion
-from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.selecting import Selector, measure_of, place_in
-from equipoise.report.words import contrast, has_shares, names_groups, weight
+from equipoise.report.words import contrast, names_groups, weight
 
 EXCLUSIONS = ("unanswered_rate", "refusal_rate", "rejected_share", "failure_rate")
 """Metrics of people who are left out before anything else is measured of them."""
@@ -71,7 +70,7 @@ def conclusions_of(
 
 
 def _may_lead(finding: Finding) -> bool:
-    return finding.leads or finding.family is Family.QUERY
+    return finding.leads
 
 
 def _clusters(

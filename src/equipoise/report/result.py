@@ -31,7 +31,7 @@ def first_screen(result: AuditResult, page: Page) -> Summary:
     if page.summary:
         summary = page.summary(result)
     elif result.findings:
-        summary = summarize(result, page.leads, page.caveat, page.apart, page.steps)
+        summary = summarize(result, page.leads, page.caveat, page.steps)
     else:
         summary = Summary((Statement(None, "This run has no findings."),))
     return replace(summary, warnings=result.manifest.warnings)
@@ -59,7 +59,7 @@ class Result(AuditResult):
 
     Attributes
     ----------
-    findings, manifest, tables
+    findings, manifest, tables, conclusions
         As of `AuditResult`.
     page : Page or None
         How the kind of audit presents its findings; what all kinds share unless given.

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow.csv import write_csv
 
 from equipoise.core import AuditResult, Finding, Manifest, RunError
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.files import read_json_file, read_table, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
@@ -22,13 +23,15 @@ from equipoise.evidence.run_labels import LABELS, list_labels
 if TYPE_CHECKING:
     from equipoise.report.blocks import Page
 
+CONCLUSIONS = "conclusions.json"
 _FIELDS = {f.name for f in fields(Manifest)}
 
 
 def write(result: AuditResult, directory: Path | str, page: Page | None = None) -> None:
     """Write a result into an existing, empty directory.
 
-    Writes `findings.parquet` (the truth), `findings.json` (its twin), `manifest.json`,
+    Writes `findings.parquet` (the truth), `findings.json` (its twin), `conclusions.json` (what they
+    come to, by their places), `manifest.json`,
     `tables/<name>.parquet`, `worksheet.csv` where people are to fill one in, `groups.parquet` and
     `groups.csv` (the table by group) where the page has one, and `report.html`.
     Equal findings give equal bytes. The caller passes a temporary directory and renames it when
@@ -71,6 +74,7 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     folder = Path(directory)
     write_table(findings_to_table(result.findings), folder / "findings.parquet")
     _write_text(folder / "findings.json", _lines(result.findings))
+    _write_text(folder / CONCLUSIONS, [_json(result.conclusions)])
     _write_text(folder / "manifest.json", [_json(result.manifest)])
     for name, table in result.tables.items():
         write_table(table, folder / "tables" / f"{name}.parquet")
@@ -131,7 +135,17 @@ def read(directory: Path | str) -> AuditResult:
     tables = {
         path.stem: _read_table(path) for path in sorted((folder / "tables").glob("*.parquet"))
     }
-    return AuditResult(findings_from_table(findings), _with_labels(manifest, folder), tables)
+    return AuditResult(
+        findings_from_table(findings), _with_labels(manifest, folder), tables,
+        _read_conclusions(folder / CONCLUSIONS),
+    )  # fmt: skip
+
+
+def _read_conclusions(path: Path) -> tuple[Conclusion, ...]:
+    try:
+        return tuple(Conclusion.from_json(item) for item in read_json_file(path))
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
 
 
 def _with_labels(manifest: Manifest, folder: Path) -> Manifest:

@@ -1,36 +1,34 @@
 """The first screen: a sentence for each model, one chart, and what to do next."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from operator import attrgetter
 
-from equipoise.core import Aggregate, AuditResult, Family, Finding, Verdict
+from equipoise.core import Aggregate, AuditResult, Finding, Verdict
+from equipoise.core.conclusion import Conclusion
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import (
     Badge,
     Chart,
     Page,
+    Remark,
     Statement,
     Summary,
-    Tally,
     distinct,
     has,
 )
+from equipoise.report.concluding import conclusions_of
 from equipoise.report.plots import Axis, intervals, labelled_points
-from equipoise.report.selecting import Selector, measure_of, place_in
+from equipoise.report.selecting import Selector, measure_of
 from equipoise.report.text import count, enclose, plural, title
 from equipoise.report.words import (
     certainty,
+    conclusion_sentence,
     contrast,
     figures,
     has_shares,
-    headline,
     limit_of,
     name_of,
-    names_groups,
     quoted,
-    ranked,
     worst_first,
 )
 
@@ -44,7 +42,6 @@ def summarize(
     result: AuditResult,
     leads: Sequence[Selector],
     caveat: str = "",
-    other_findings: str = "",
     steps: Sequence[str] = Page.steps,
 ) -> Summary:
     """Return the first screen of an audit.
@@ -53,23 +50,15 @@ def summarize(
     ----------
     result : AuditResult
     leads : sequence of Selector
-        Metrics that lead, most important first; among others the largest excess leads.
+        Metrics of the kind of audit, most important first, for a result without conclusions.
     caveat : str
         Shown where a statement is a disparity.
-    other_findings : str
-        What findings that don't lead do, such as "repeat differences of the labels".
     steps : sequence of str
         What to do next about a disparity.
     """
-    by_model: dict[str, list[Finding]] = {finding.model: [] for finding in result.findings}
-    for finding in ranked(result.findings):
-        by_model[finding.model].append(finding)
-    # Findings of no model, such as human judgements, lead only where there is something to say.
-    if len(by_model) > 1 and by_model.get("", result.findings)[0].verdict != Verdict.DISPARITY:
-        by_model.pop("", None)
+    by_model = conclusions_by_model(result, leads)
     statements = [
-        _statement(model, model_findings, leads, other_findings)
-        for model, model_findings in by_model.items()
+        _statement(model, conclusions, result.findings) for model, conclusions in by_model.items()
     ]
     statements.sort(key=lambda statement: not statement.is_disparity)
     shown_statements = tuple(statements[:MOST_MODELS])
@@ -81,58 +70,59 @@ def summarize(
     return replace(summary, chart=chart, steps=next_steps)
 
 
+def conclusions_by_model(
+    result: AuditResult, leads: Sequence[Selector] = ()
+) -> dict[str, list[Conclusion]]:
+    """Return a run's conclusions by model, the leading one of each model first.
+
+    Findings of no model, such as human judgements, are left out where they say nothing new.
+    """
+    conclusions = result.conclusions or conclusions_of(result.findings, leads)
+    by_model: dict[str, list[Conclusion]] = {finding.model: [] for finding in result.findings}
+    for conclusion in conclusions:
+        by_model[conclusion.model].append(conclusion)
+    unnamed = by_model.get("", [])
+    if len(by_model) > 1 and not any(map(_is_disparity, unnamed)):
+        by_model.pop("", None)
+    return by_model
+
+
+def _is_disparity(conclusion: Conclusion) -> bool:
+    return conclusion.verdict is Verdict.DISPARITY
+
+
 def _statement(
-    model: str, findings: Sequence[Finding], leads: Sequence[Selector], other_findings: str
+    model: str, conclusions: Sequence[Conclusion], findings: Sequence[Finding]
 ) -> Statement:
-    every_test = [finding for finding in findings if finding.tested]
-    tested = [finding for finding in every_test if finding.leads]
-    name = enclose("", model, ": ")
-    if not tested:
-        return Statement(None, f"{name}{plural(len(findings), 'value')}, none with a verdict.")
-    lead, verdict_counts = leading(tested, leads), Counter(map(_VERDICT, tested))
-    badge = Badge(lead.verdict, limit=limit_of(lead))
-    also = _count_others(Counter(map(_VERDICT, every_test)) - verdict_counts, other_findings)
-    tally = Tally(tuple((Badge(verdict), n) for verdict, n in verdict_counts.items()), also)
-    if lead.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
-        return Statement(badge, headline(lead), certainty(lead), tally, lead)
-    tests_text, open_ones = plural(len(tested), "finding"), verdict_counts[Verdict.INCONCLUSIVE]
-    if open_ones:
-        text = f"{name}these data can't decide {open_ones} of {tests_text}"
-        text += "." if open_ones == len(tested) else "; the others are too small to matter."
-    else:
-        text = f"{name}no difference as large as the thresholds in {tests_text}."
-    return Statement(badge, text, f"{headline(lead)} {certainty(lead)}", tally, lead)
+    """Return what is said of a model: its leading conclusion, and the others in a line each."""
+    if not conclusions:
+        n_values = sum(finding.model == model for finding in findings)
+        name = enclose("", model, ": ")
+        return Statement(None, f"{name}{plural(n_values, 'value')}, none with a verdict.")
+    first, *others = conclusions
+    finding = findings[first.finding]
+    text = conclusion_sentence(finding, first)
+    if not first.real:
+        text = f"{enclose('', model, ': ')}{text}"
+    return Statement(
+        Badge(first.verdict, limit=limit_of(finding)),
+        text,
+        certainty(finding),
+        agreement(first),
+        finding,
+        tuple(
+            Remark(Badge(other.verdict), conclusion_sentence(findings[other.finding], other))
+            for other in others
+        ),
+    )
 
 
-_VERDICT = attrgetter("verdict")
-
-
-def _count_others(verdict_counts: Counter[Verdict], other_findings: str) -> str:
-    """Say how many findings don't lead, and how many of them are disparities."""
-    if not verdict_counts:
+def agreement(conclusion: Conclusion) -> str:
+    """Say how many other findings show the same difference; "" where none does."""
+    n = len(conclusion.restated_by)
+    if not n or not conclusion.real:
         return ""
-    text = f"{count(verdict_counts.total())} more {other_findings or 'stand apart'}"
-    if n_disparities := verdict_counts[Verdict.DISPARITY]:
-        text += f": {plural(n_disparities, 'disparity', 'disparities')}"
-    return text
-
-
-def leading(tested: Sequence[Finding], leads: Sequence[Selector]) -> Finding:
-    """Return the finding that leads: by verdict, metric, and whether it names who is worse off."""
-    verdict = tested[0].verdict
-    same = [finding for finding in tested if finding.verdict == verdict]
-
-    def place(finding: Finding) -> tuple[int, bool, bool, bool]:
-        metric_place = place_in(leads, finding)
-        worse = True
-        if finding.group and (contrasted := contrast(finding)):
-            worse = contrasted[0].group == finding.group
-        part = bool(finding.subject) and finding.family is not Family.COMPOSITE
-        is_whole_part = part and not finding.group
-        named = names_groups(finding) and worse
-        return metric_place, finding.version != "default", not named, is_whole_part
-
-    return min(same, key=place)
+    return f"{plural(n, 'more number')} {'shows' if n == 1 else 'show'} the same difference."
 
 
 def _chart(leading_findings: Sequence[Finding], findings: Sequence[Finding]) -> Chart | None:

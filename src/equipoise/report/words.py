@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from equipoise.core import (
+    Aggregate,
     AuditResult,
     Finding,
     GroupValue,
@@ -18,6 +19,7 @@ from equipoise.core import (
     NullHypothesis,
     Verdict,
 )
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import distinct, panels, rows
@@ -291,6 +293,41 @@ def figures(finding: Finding) -> str:
     return " · ".join(parts)
 
 
+def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
+    """Say what was concluded: who is worse off, or how large a difference may still be.
+
+    Parameters
+    ----------
+    finding : Finding
+        The one that states it.
+    conclusion : Conclusion
+    """
+    if conclusion.real:
+        return headline(finding)
+    scaled, unit = _scale(finding)
+    by, rows = enclose(" by ", finding.groups), plural(finding.n, finding.unit)
+    small = conclusion.verdict is Verdict.BELOW_THRESHOLD
+    end = "too small to matter" if small else "too few data to tell"
+    bounded = not math.isnan(finding.ci_high) and finding.interval is not IntervalKind.SPREAD
+    if finding.aggregate is Aggregate.DIFFERENCE and bounded:
+        name, bound = _uncapitalised(spec_for(finding.metric).title), scaled(finding.ci_high)
+        place = f"No difference in {name}{by}"
+        if small:
+            return f"{place} larger than {bound}{unit} ({rows})."
+        return f"{place} was found; up to {bound}{unit} can't be excluded ({rows})."
+    value = f"{name_of(finding)}{by} is {scaled(finding.value)}{unit}"
+    if not bounded:
+        return f"{value}: {end}."
+    return f"{value} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)}, {rows}): {end}."
+
+
+def _uncapitalised(text: str) -> str:
+    """Return text with a small first letter, unless it begins with an abbreviation."""
+    if text[1:2].isupper():
+        return text
+    return text[:1].lower() + text[1:]
+
+
 def certainty(finding: Finding) -> str:
     """Say how sure a value is, in the unit that people use: interval, n, chance level and q."""
     scaled, unit = _scale(finding)
@@ -348,6 +385,7 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def weight(finding: Finding) -> float:
+    """Return the excess that is certain, in units of the threshold; see `ranked`."""
     if math.isnan(finding.excess):
         return -math.inf
     side = harmful_side(finding)

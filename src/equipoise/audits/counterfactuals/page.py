@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from equipoise.audits.engines.rankings.page import (
-    APART,
     CAVEAT,
     PREFERENCES,
     STEPS,
@@ -111,6 +110,5 @@ PAGE = Page(
     sections=(hypotheses, subjects, queries, fixed, curves),
     facts=facts,
     caveat=CAVEAT,
-    apart=APART,
     steps=STEPS,
 )

@@ -13,7 +13,6 @@ from equipoise.core import Booleans, Groups, Integers, Integers32
 from equipoise.data import Coded, PredictionData
 from equipoise.data.predictions import ModelPredictions, Predictions
 
-
 DataT = TypeVar("DataT", bound=PredictionData)
 
 

@@ -326,7 +326,6 @@ PAGE = Page(
         "true_positive_rate", "false_positive_rate", "precision",
     ),
     subjects="classes",
-    apart="repeat differences of the labels",
     sections=(planted, thresholds, class_effects, accuracy_and_effect, sweep, hidden),
     facts=facts,
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """The page of an audit of retrieval."""
 
 from equipoise.audits.engines.rankings.page import (
-    APART,
     CAVEAT,
     PREFERENCES,
     STEPS,
@@ -34,6 +33,5 @@ PAGE = Page(
     sections=(hypotheses, curves, queries, fixed),
     facts=facts,
     caveat=CAVEAT,
-    apart=APART,
     steps=STEPS,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from equipoise.audits.engines.rankings.page import APART, PREFERENCES, STEPS, hypotheses, unit_of
+from equipoise.audits.engines.rankings.page import PREFERENCES, STEPS, hypotheses, unit_of
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     NUMBER,
@@ -119,6 +119,5 @@ PAGE = Page(
         "Every trained model has small preferences, and with many images even a small one has a "
         "small p. Read the size of a gap, and whether gaps follow a declared hypothesis."
     ),
-    apart=APART,
     steps=STEPS,
 )

@@ -15,6 +15,7 @@ from equipoise.cli.terminal import (
     Steps,
     config_argument,
     json_option,
+    note,
     out_option,
     overwrite_run,
     say,
@@ -147,7 +148,7 @@ def quick_command(
     if as_json:
         say_json({**facts(result, run), "guesses": guess.notes, "config": values})
         return
-    say(text)
+    note(text)
     show(result, run)
     say(f"config: {run / 'config.yaml'}")
 
@@ -194,6 +195,24 @@ def report_command(run: Path, as_json: bool) -> None:
         say_json({"run": run, "report": page})
     else:
         say(f"report: {page}")
+
+
+@click.command("show", epilog="Example: equipoise show runs/first --all")
+@click.argument("run", type=PATH)
+@click.option("--all", "everything", is_flag=True, help="Print every finding and note.")
+@json_option
+def show_command(run: Path, everything: bool, as_json: bool) -> None:
+    """Print what a run concludes."""
+    from equipoise.audits.runs import load
+    from equipoise.cli.runs import facts, show, show_all
+
+    result = load(run)
+    if as_json:
+        say_json(facts(result, run))
+    elif everything:
+        show_all(result, run)
+    else:
+        show(result, run)
 
 
 @click.command("export", epilog="Example: equipoise export runs/first --as latex")

@@ -79,7 +79,7 @@ def demo_command(
 
 def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
     from equipoise import audits
-    from equipoise.cli.runs import facts, show_end, write
+    from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import new_run, write_predictions
 
     with new_run(run, overwrite=overwrite) as folder:
@@ -90,14 +90,12 @@ def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
     if as_json:
         say_json(facts(result, run) | {"planted": result.tables["planted"].to_pylist()})
     else:
-        say_rows(result.tables["planted"].to_pylist(), _COLUMNS.split())
-        say()
-        show_end(result, run)
+        show(result, run)
 
 
 def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
     from equipoise import audits
-    from equipoise.cli.runs import facts, show_end, write
+    from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import check_place, new_run
 
     for kind in _SCENES:
@@ -115,4 +113,4 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
     say_rows(planted)
     for kind, result in results.items():
         say(f"\n{kind}")
-        show_end(result, run / kind)
+        show(result, run / kind)

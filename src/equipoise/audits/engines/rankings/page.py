@@ -37,7 +37,6 @@ _MIN_POINTS = 3
 _UNITS = {"logit": "logits", "score": "units of the score", "share": "share of the top K"}
 _NAMED, _QUARTILES = 3, ("first_quartile", "median", "third_quartile")
 PREFERENCES = ("favourite_gap", "alignment", "systematic_preference")
-APART = "measure other preferences, most of them query by query"
 STEPS = (
     "See in the sections below which group each query prefers, and look at the images that rank "
     "first (“equipoise review”).",
