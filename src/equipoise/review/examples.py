@@ -227,10 +227,10 @@ class Examples:
         if not path.is_file():
             places = pl.int_range(self.images.height, dtype=pl.UInt32, eager=True).alias("place")
             empty = pl.lit(None, pl.String)
-            columns = {name: empty.alias(name) for name in ("subject", "label")}
             return places.to_frame().with_columns(
-                outcome=pl.lit(ALL, pl.Categorical), score=pl.lit(None, pl.Float32), **columns
-            )
+                outcome=pl.lit(ALL, pl.Categorical), score=pl.lit(None, pl.Float32),
+                subject=empty, label=empty,
+            )  # fmt: skip
         table = pl.scan_parquet(path)
         examples = table.filter(pl.col("subject") == subject).collect()
         return examples if examples.height else table.collect()
