@@ -88,9 +88,8 @@ class Axis:
 
     def channel(self, name: str, field: str, **more: Any) -> Spec:
         """Return the encoding of a field."""
-        axis: Spec = {"title": self.title or None, "tickCount": 5}
-        if isinstance(self.title, tuple):
-            axis["title"] = [*self.title] or None
+        title = self.title if isinstance(self.title, str) else [*self.title]
+        axis: Spec = {"title": title or None, "tickCount": 5}
         if self.percent:
             axis["format"] = "%"
         if self.zero and self.domain and self.domain[0] == -self.domain[1]:
