@@ -91,12 +91,13 @@ def largest_faces(pictures: Pictures, *, margin: float = 0.0) -> pl.DataFrame:
             rows.append((name, "unreadable", 0, *_NO_BOX))
             continue
         boxes = find_faces(image)
+        if not len(boxes):
+            rows.append((name, "no", 0, *_NO_BOX))
+            continue
         sides = boxes[:, 2:] - boxes[:, :2]
-        box = _NO_BOX
-        if len(boxes):
-            largest = int(sides.prod(axis=1).argmax())
-            added = np.rint(margin * sides[largest]).astype(np.int64)
-            low = np.maximum(boxes[largest, :2] - added, 0)
-            box = (*low.tolist(), *np.minimum(boxes[largest, 2:] + added, image.shape[1::-1]))
-        rows.append((name, "yes" if len(boxes) else "no", len(boxes), *box))
+        largest = int(sides.prod(axis=1).argmax())
+        added = np.rint(margin * sides[largest]).astype(np.int64)
+        low = np.maximum(boxes[largest, :2] - added, 0)
+        high = np.minimum(boxes[largest, 2:] + added, image.shape[1::-1])
+        rows.append((name, "yes", len(boxes), *low.tolist(), *high))
     return pl.DataFrame(rows, FACES, orient="row")

@@ -56,7 +56,9 @@ class Layer:
         if self.form.startswith("tokens"):
             places = output[:, self.start :][:, : math.prod(self.grid)]
             output = places.reshape(len(output), *self.grid, -1)
-        return output if self.form == "channels first" else output.permute(0, 3, 1, 2)
+        if self.form == "channels first":
+            return output
+        return output.permute(0, 3, 1, 2)
 
 
 def find_layer(
@@ -129,7 +131,9 @@ def _outputs(inside: Insides, run: Callable[[], Any]) -> tuple[dict[str, Any], A
     def keep(name: str, _module: Any, _inputs: Any, output: Any) -> None:
         again = name in outputs
         outputs.pop(name, None)
-        outputs[name] = None if again else output
+        outputs[name] = output
+        if again:
+            outputs[name] = None
 
     with ExitStack() as stack:
         for name, layer in inside.module.named_modules():
@@ -147,22 +151,25 @@ def _placed(
         return None
     if places is not None:
         rows, columns, start = places
-        last = start + rows * columns if start >= 0 else -start
+        last = start + rows * columns
+        if start < 0:
+            last = -start
         return Layer(name, module, "tokens", (rows, columns), start) if last <= shape[1] else None
     if len(shape) == 4:
-        last = shape[1] == shape[2] and shape[2] != shape[3]
-        rows, columns = grid = shape[1:3] if last else shape[2:]
-        form = "channels last" if last else "channels first"
+        grid, form = shape[2:], "channels first"
+        if shape[1] == shape[2] != shape[3]:
+            grid, form = shape[1:3], "channels last"
         # Rows and columns are in the proportion of the image, within a cell.
+        rows, columns = grid
         lies_over = min(grid) > 1 and abs(rows * size[1] / size[0] - columns) <= 1.0 + 1e-9
         return Layer(name, module, form, grid) if lies_over else None
+    tokens, form = shape[1], "tokens"
     # The layer was found on one image, so an axis of length 1 is that of images.
-    first = shape[1] == 1 < shape[0]
-    tokens = shape[0] if first else shape[1]
+    if shape[1] == 1 < shape[0]:
+        tokens, form = shape[0], "tokens first"
     for prefix in range(min(_MOST_PREFIX, tokens) + 1):
         patches = _grid(tokens - prefix, size)
         if patches is not None:
-            form = "tokens first" if first else "tokens"
             return Layer(name, module, form, patches, prefix)
     return None
 
@@ -311,7 +318,9 @@ def activation_maps(
     Selvaraju et al. 2017, "Grad-CAM"; Mandal 2024, chapters 4 and 5.
     """
     arrays = as_rgb(images)
-    image_targets = (targets,) * len(arrays) if isinstance(targets, str) else tuple(targets)
+    if isinstance(targets, str):
+        targets = (targets,) * len(arrays)
+    image_targets = tuple(targets)
     if method not in METHODS:
         raise InputError(f"there is no method {method!r}; expected one of {', '.join(METHODS)}")
     if not arrays:
@@ -334,11 +343,11 @@ def activation_maps(
             tower=scored.tower,
             places=None if scored.places is None else scored.places(inputs),
         )
-        parts = [
-            _batch(scored, target_layer, method, arrays[start : start + step],
-                   image_targets[start : start + step])
-            for start in range(0, len(arrays), step)
-        ]  # fmt: skip
+        parts = []
+        for start in range(0, len(arrays), step):
+            batched = slice(start, start + step)
+            maps = _batch(scored, target_layer, method, arrays[batched], image_targets[batched])
+            parts.append(maps)
     recipe = scored.inside.recipe
     frames = np.array([frame_of(recipe, *array.shape[:2]) for array in arrays])
     return ActivationMaps(
@@ -349,9 +358,7 @@ def activation_maps(
 @contextmanager
 def _pixels_alone(scored: Scoring) -> Iterator[None]:
     """Have gradients of pixels and of what comes of them, and none of weights."""
-    weights = [
-        parameter for parameter in scored.inside.module.parameters() if parameter.requires_grad
-    ]
+    weights = [weight for weight in scored.inside.module.parameters() if weight.requires_grad]
     for weight in weights:
         weight.requires_grad_(False)
     try:

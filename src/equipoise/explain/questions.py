@@ -46,7 +46,8 @@ def maps_and_falls(
         hidden: above 0 it rests on it. NaN without a region; None without boxes.
     """
     turns: list[tuple[list[Bytes], Floats | None]] = [([*as_rgb(images)], boxes)]
-    turns += [_mirrored(*turns[0])] if mirror else []
+    if mirror:
+        turns.append(_mirrored(*turns[0]))
     scored, *controls = [
         maps.activation_maps(model, images, targets, question=question, method=method, layer=layer)
         for images, _ in turns
@@ -56,12 +57,12 @@ def maps_and_falls(
         sums = pairs.sum(axis=(2, 3), keepdims=True)
         means = np.where((sums > 0.0).all(axis=0), pairs / np.where(sums > 0.0, sums, 1.0), 0.0)
         scored = replace(scored, maps=means.mean(axis=0).astype(np.float32))
-    falls = [
-        _falls(model, images, edges, targets, question)
-        for images, edges in turns
-        if edges is not None
-    ]
-    return scored, np.mean(falls, axis=0) if falls else None
+    falls = []
+    for turned, edges in turns:
+        if edges is None:
+            return scored, None
+        falls.append(_falls(model, turned, edges, targets, question))
+    return scored, np.mean(falls, axis=0)
 
 
 def _mirrored(images: list[Bytes], boxes: Floats | None) -> tuple[list[Bytes], Floats | None]:
@@ -82,12 +83,12 @@ def _falls(
         people = np.flatnonzero(~np.isnan(boxes[row]).any(axis=1))
         variants = [image, *(_hidden(image, box) for box in boxes[row, people])]
         step = 1 if scored.alone else len(variants)
+        scores: list[float] = []
         with torch.no_grad():
-            unhidden, *hidden = torch.cat([
-                scored.score(scored.inputs(variants[at : at + step]), [target] * step)
-                for at in range(0, len(variants), step)
-            ]).tolist()  # fmt: skip
-        falls[row, people] = unhidden - np.array(hidden)
+            for at in range(0, len(variants), step):
+                inputs = scored.inputs(variants[at : at + step])
+                scores += scored.score(inputs, [target] * step).tolist()
+        falls[row, people] = scores[0] - np.array(scores[1:])
     return falls
 
 

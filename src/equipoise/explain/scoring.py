@@ -59,9 +59,11 @@ class Scoring:
     @property
     def layer(self) -> str | None:
         """The layer that maps are made of, where the kind of model decides it."""
+        model = self.inside.model
+        if not isinstance(model, HfAnswerer) or not model.family.chat:
+            return None
         names = (name for name, _ in self.inside.module.named_modules())
-        speaks = isinstance(self.inside.model, HfAnswerer) and self.inside.model.family.chat
-        return next(filter(SPEAKING.fullmatch, names), None) if speaks else None
+        return next(filter(SPEAKING.fullmatch, names), None)
 
 
 def scoring(model: Model, targets: Sequence[str], *, question: str = "") -> Scoring:
@@ -254,14 +256,10 @@ def _continued(model: HfAnswerer, inputs: Tensors, texts: Sequence[str]) -> Any:
 def _answer_tokens(model: HfAnswerer, answers: Sequence[str]) -> Tensors:
     """Answers between the tokens that begin and end one, filled up at their ends."""
     tokenizer, text = model.processor.tokenizer, model.model.config.text_config
-    rows = [
-        [
-            text.bos_token_id,
-            *tokenizer(answer, add_special_tokens=False).input_ids,
-            text.sep_token_id,
-        ]
-        for answer in answers
-    ]
+    rows = []
+    for answer in answers:
+        ids = tokenizer(answer, add_special_tokens=False).input_ids
+        rows.append([text.bos_token_id, *ids, text.sep_token_id])
     padded = tokenizer.pad({"input_ids": rows}, padding_side="right", return_tensors="pt")
     return model.placement.put(padded)
 

@@ -7,10 +7,11 @@ scheme and print. A test validates every shape against the Vega-Lite schema.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
 
-from equipoise.report.blocks import SYMBOLS, Chart, Rows, Value, value_of
-from equipoise.report.text import VERDICT_TITLES, count, number
+from equipoise.report.blocks import SYMBOLS, Chart, Rows, Value, has, value_of
+from equipoise.report.text import VERDICT_TITLES, count, enclose, number
 from equipoise.report.text import interval as ends_of
 from equipoise.report.text import percent as share_of
 
@@ -93,7 +94,9 @@ class Axis:
             axis["format"] = "%"
         if self.zero and self.domain and self.domain[0] == -self.domain[1]:
             axis["labelExpr"] = "format(abs(datum.value), '.3~f')"
-        scale: Spec = {"domain": [*self.domain]} if self.domain else {"zero": False}
+        scale: Spec = {"zero": False}
+        if self.domain:
+            scale = {"domain": [*self.domain]}
         return {
             name: {"field": field, "type": "quantitative", "axis": axis, "scale": scale, **more}
         }
@@ -121,16 +124,20 @@ def labelled_points(
         Whether values are shares.
     """
     marks: list[dict[str, Any]] = []
+    format_value = share_of if percent else number
     for row in rows:
-        if row[value] is None or math.isnan(row[value]):
+        if not has(row[value]):
             continue
-        names = [str(value_of(row, key)) for key in (label, series)]
-        mark = {"label": names[0], "series": names[1], "value": row[value]}
-        mark |= {key: row.get(key) for key in _ENDS}
-        ends = "" if row.get("low") is None else ends_of(row["low"], row["high"])
-        text = share_of(row[value]) if percent else number(row[value])
-        size = f", n = {count(row['n'])}" if "n" in row else ""
-        marks.append({**mark, "tip": f"{', '.join(names)}: {text} {ends}".rstrip() + size})
+        mark = {
+            "label": str(value_of(row, label)), "series": str(value_of(row, series)),
+            "value": row[value], **{key: row.get(key) for key in _ENDS},
+        }  # fmt: skip
+        tip = f"{mark['label']}, {mark['series']}: {format_value(row[value])}"
+        if mark["low"] is not None:
+            tip += f" {ends_of(row['low'], row['high'])}"
+        if "n" in row:
+            tip += f", n = {count(row['n'])}"
+        marks.append({**mark, "tip": tip})
     return marks
 
 
@@ -176,12 +183,16 @@ def intervals(
     if "line" in fields:
         tick = {"type": "tick", "color": SOFT, "size": 20, "thickness": 2}
         layers.append(_layer(tick, place | _number("x", "line")))
-    layers += [_rule("x", cut) for cut in ([0.0] if axis.zero else []) + [*cuts]]
+    if axis.zero:
+        cuts = [0.0, *cuts]
+    layers += [_rule("x", cut) for cut in cuts]
     if "low" in fields:
         line = {"type": "rule", "strokeWidth": 2.3}
         layers.append(_layer(line, place | _span("") | _color(channels)))
     layers.append(_layer(_POINT, place | axis.channel("x", "value") | channels | _TIP))
-    row_height = max(14 * len(series), 26) if side_by_side else 28
+    row_height = 28
+    if side_by_side:
+        row_height = max(14 * len(series), 26)
     return _chart(layers, rows, label, title, row_height * _count(rows, "label") + 8)
 
 
@@ -244,8 +255,8 @@ def scatter(
     """
     across, up = x.channel("x", "x"), y.channel("y", "y")
     channels, fields = _channels(series), _fields(rows)
-    lines = [(name, 0.0) for name, axis in (("x", x), ("y", y)) if axis.zero]
-    layers = [_rule(name, place) for name, place in (*lines, *rules)]
+    layers = [_rule(name, 0.0) for name, axis in (("x", x), ("y", y)) if axis.zero]
+    layers += [_rule(name, place) for name, place in rules]
     for name, other in (("x", up), ("y", across)):
         if f"{name}_low" in fields:
             bar = {"type": "rule", "strokeWidth": 1.4, "opacity": 0.6}
@@ -282,7 +293,9 @@ def bars(
     place = _rows_of(series if side_by_side else ())
     x = axis.channel("x", "value", stack="zero" if stacked else None)
     fields = _fields(rows)
-    bar: Spec = {"type": "bar"} | ({"stroke": PAPER, "strokeWidth": 1} if stacked else {})
+    bar: Spec = {"type": "bar"}
+    if stacked:
+        bar |= {"stroke": PAPER, "strokeWidth": 1}
     layers: list[Spec] = []
     if "before" in fields:
         grey = {"type": "bar", "color": CHANCE}
@@ -291,7 +304,9 @@ def bars(
     if "total" in fields:
         total = _POINT | {"shape": "diamond", "color": INK, "stroke": PAPER}
         layers += [_rule("x", 0.0), _layer(total, place | _number("x", "total"))]
-    row_height = max(13 * len(series), 24) if side_by_side else 28
+    row_height = 28
+    if side_by_side:
+        row_height = max(13 * len(series), 24)
     return _chart(layers, rows, label, title, row_height * _count(rows, "label") + 8)
 
 
@@ -329,35 +344,33 @@ def heat_map(
     cells = _layer({"type": "rect", "stroke": PAPER, "strokeWidth": 2}, place | fill | _TIP)
     chart = _chart([cells], rows, label, title, 28 * _count(rows, "row") + 8)
     # The last column's label leans out farther once cells have shrunk to make room for it.
-    more: Spec = {"padding": {"left": 5, "top": 5, "bottom": 5, "right": 14}}
-    more |= {"usermeta": {"wide": True}} if wide else {}
-    return replace(chart, spec={**chart.spec, **more})
+    spec = {**chart.spec, "padding": {"left": 5, "top": 5, "bottom": 5, "right": 14}}
+    if wide:
+        spec["usermeta"] = {"wide": True}
+    return replace(chart, spec=spec)
 
 
 def _rows_of(series: Sequence[str], field: str = "label") -> Spec:
     """Return the encoding of a row for each label, with the marks of some series side by side."""
     axis = {**_LABELS, "labelPadding": 8}
     place: Spec = {"y": {"field": field, "type": "nominal", "sort": None, "axis": axis}}
-    offset: Spec = {"yOffset": {"field": "series", "sort": [*series]}}
-    return place | (offset if series else {})
+    if series:
+        place["yOffset"] = {"field": "series", "sort": [*series]}
+    return place
 
 
 def _channels(names: Sequence[str], palette: Palette | None = None) -> Spec:
     """Return colour and shape by name; past eight names both repeat, and the labels tell."""
     if not names:
         return {"color": {"value": COLORS[0]}}
-    styles = palette or {
-        name: (COLORS[place % len(COLORS)], SHAPES[place % len(SHAPES)])
-        for place, name in enumerate(names)
-    }
+    styles = palette or dict(zip(names, cycle(zip(COLORS, SHAPES, strict=True)), strict=False))
+    colors, shapes = zip(*styles.values(), strict=True)
+    series: Spec = {"field": "series", "type": "nominal", "legend": None}
+    if len(names) > 1:
+        series["legend"] = {"title": None, "values": [*names]}
     return {
-        channel: {
-            "field": "series",
-            "type": "nominal",
-            "legend": {"title": None, "values": [*names]} if len(names) > 1 else None,
-            "scale": {"domain": [*styles], "range": [style[place] for style in styles.values()]},
-        }
-        for place, channel in enumerate(("color", "shape"))
+        "color": {**series, "scale": {"domain": [*styles], "range": [*colors]}},
+        "shape": {**series, "scale": {"domain": [*styles], "range": [*shapes]}},
     }
 
 
@@ -368,7 +381,7 @@ def _color(channels: Spec) -> Spec:
 
 def _chart(layers: Sequence[Spec], rows: Rows, label: str, title: str, height: float) -> Chart:
     finite_rows = [
-        row for row in rows if all(_finite(row.get(name, 0.0)) for name in ("value", "y"))
+        row for row in rows if _finite(row.get("value", 0.0)) and _finite(row.get("y", 0.0))
     ]
     spec = {
         "data": {"name": "rows"},
@@ -395,28 +408,29 @@ def _number(channel: str, field: str, **more: Any) -> Spec:
 
 def _span(name: str, axis: str = "x") -> Spec:
     """Return the encoding from the field low to the field high, or name_low to name_high."""
-    start = f"{name}_" if name else ""
+    start = enclose("", name, "_")
     return _number(axis, f"{start}low") | {f"{axis}2": {"field": f"{start}high"}}
 
 
 def _rule(axis: str, place: float) -> Spec:
     """Return a dashed line at a place of an axis, or of equal numbers up to there ("xy")."""
-    ends: Spec = {axis: {"datum": place}}
+    start, end = {"datum": 0}, {"datum": place}
+    ends: Spec = {axis: end}
     if axis == "xy":
-        ends = {"x": {"datum": 0}, "y": {"datum": 0}} | {
-            end: {"datum": place} for end in ("x2", "y2")
-        }
+        ends = {"x": start, "y": start, "x2": end, "y2": end}
     return _layer({"type": "rule", "color": SOFT, "strokeDash": _DASHED}, ends)
 
 
 def _fields(rows: Rows) -> set[str]:
     """Return the fields that have a value in some row."""
-    return {
-        key
-        for row in rows
-        for key, value in row.items()
-        if value is not None and not (isinstance(value, float) and not _finite(value))
-    }
+    fields = set[str]()
+    for row in rows:
+        fields.update(key for key, value in row.items() if _is_shown(value))
+    return fields
+
+
+def _is_shown(value: Any) -> bool:
+    return _finite(value) if isinstance(value, float) else value is not None
 
 
 def _count(rows: Rows, field: str) -> int:

@@ -71,12 +71,12 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     page = page or shared_page(result)
     summary = first_screen(result, page)
     front, back = _sections(result, page, summary.chart)
-    style, library, program = (
-        asset("equipoise.report", name)
-        for name in ("report.css", "vega-bundle.min.js", "report.js")
-    )
-    blocks = [block for section in (*front, *back) for block in section.blocks]
-    charts = [*([summary.chart] if summary.chart else []), *_charts(blocks)]
+    style = asset("equipoise.report", "report.css")
+    library = asset("equipoise.report", "vega-bundle.min.js")
+    program = asset("equipoise.report", "report.js")
+    charts = [*filter(None, [summary.chart])]
+    for section in (*front, *back):
+        charts += _charts(section.blocks)
     places = {id(chart): place for place, chart in enumerate(charts)}
     downloads = _downloads(result, page)
     template = templates("equipoise.report", _shown).get_template("report.html.j2")
@@ -119,7 +119,7 @@ def _sections(
         appendix.settings(result),
         appendix.provenance(result),
     ]
-    return [section for section in front if section], [section for section in back if section]
+    return [*filter(None, front)], [*filter(None, back)]
 
 
 def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:
@@ -137,21 +137,21 @@ def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:
 def _downloads(result: AuditResult, page: Page) -> dict[str, str]:
     """Return files that the page itself holds, by name, where they are small enough."""
     table = group_file(result, page.by_group)
-    text = "" if table is None else as_csv(table)
-    return {f"{FILE}.csv": text} if 0 < len(text) <= MOST_DOWNLOADED else {}
+    if table is None:
+        return {}
+    text = as_csv(table)
+    return {f"{FILE}.csv": text} if len(text) <= MOST_DOWNLOADED else {}
 
 
 def _chart_data(charts: Iterable[Chart], downloads: Mapping[str, str]) -> str:
     """Return rows and specifications of charts as one JSON text, each distinct one once."""
     specs: dict[str, int] = {}
     data: dict[str, int] = {}
-    places = [
-        {
-            "spec": specs.setdefault(_json(chart.spec), len(specs)),
-            "data": {"rows": data.setdefault(_json(_columns(chart.rows)), len(data))},
-        }
-        for chart in charts
-    ]
+    places = []
+    for chart in charts:
+        spec = specs.setdefault(_json(chart.spec), len(specs))
+        rows = data.setdefault(_json(_columns(chart.rows)), len(data))
+        places.append({"spec": spec, "data": {"rows": rows}})
     return (
         f'{{"config":{_json(CONFIG)},"specs":[{",".join(specs)}],"data":[{",".join(data)}],'
         f'"charts":{_json(places)},"files":{json.dumps(dict(downloads))}}}'
@@ -159,7 +159,9 @@ def _chart_data(charts: Iterable[Chart], downloads: Mapping[str, str]) -> str:
 
 
 def _columns(rows: Rows) -> dict[str, Any]:
-    fields = list(rows[0]) if rows else []
+    if not rows:
+        return {"fields": [], "rows": []}
+    fields = [*rows[0]]
     return {"fields": fields, "rows": [[row[field] for field in fields] for row in rows]}
 
 
@@ -175,7 +177,9 @@ def _plain(value: Any) -> Any:
         return visible(value)
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [*map(_plain, value)]
+    return value
 
 
 def script_json(text: str) -> str:
@@ -187,7 +191,7 @@ def script_json(text: str) -> str:
 
 def content_policy(style: str, *scripts: str) -> str:
     """Return a content security policy that allows a style, scripts and pictures as data alone."""
-    allowed = " ".join(_hash(script) for script in scripts)
+    allowed = " ".join(map(_hash, scripts))
     return (
         f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -211,8 +215,9 @@ def templates(package: str, display: Callable[[str], str]) -> "Environment":
     from jinja2 import Environment, PackageLoader
 
     def finalize(value: Any) -> Any:
-        plain = isinstance(value, str) and not hasattr(value, "__html__")
-        return display(value) if plain else value
+        if not isinstance(value, str) or hasattr(value, "__html__"):
+            return value
+        return display(value)
 
     loader = PackageLoader(package, "assets")
     environment = Environment(

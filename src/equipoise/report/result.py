@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from equipoise.core import AuditResult, Family
 from equipoise.core.finding import findings_to_table
 from equipoise.core.views import Mark, Plot, TextTable
-from equipoise.report.blocks import Page, Statement, Summary, Table, Words
+from equipoise.report.blocks import Page, Row, Statement, Summary, Table, Words
 from equipoise.report.by_group import group_table
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.overview import all_findings
 from equipoise.report.summary import summarize
-from equipoise.report.text import count, listed, plural, verdict_title, visible
+from equipoise.report.text import count, enclose, listed, plural, verdict_title, visible
 from equipoise.report.words import compares, has_shares, is_comparison, models_of
 
 if TYPE_CHECKING:
@@ -43,9 +43,10 @@ def page_title(result: AuditResult, page: Page) -> str:
     if page.noun == "Audit" and isinstance(chosen, Mapping) and chosen.get("title"):
         return str(chosen["title"])
     names = models_of(result)
-    if not names:
-        return page.noun
-    return f"{page.noun} of {listed(names) if len(names) <= 3 else f'{len(names)} models'}"
+    models = listed(names)
+    if len(names) > 3:
+        models = f"{len(names)} models"
+    return page.noun + enclose(" of ", models)
 
 
 def shared_page(result: AuditResult) -> Page:
@@ -90,30 +91,19 @@ class Result(AuditResult):
     def table(self) -> TextTable:
         """Return the results by group; all findings where no metric has values by group."""
         section = group_table(self, self.shown_page.by_group) or all_findings(self.findings)
-        blocks = section.blocks if section else ()
-        tables = [block for block in blocks if isinstance(block, Table)]
-        if not tables:
+        if section is None:
             return TextTable("No findings", (), ())
-        notes = [" ".join(block.items) for block in blocks if isinstance(block, Words)]
-        table = text_table(tables[0])
-        return replace(table, caption=". ".join([table.caption, *notes[:1]]))
+        table = text_table(next(block for block in section.blocks if isinstance(block, Table)))
+        notes = [" ".join(block.items) for block in section.blocks if isinstance(block, Words)]
+        return replace(table, caption=". ".join([table.caption, *notes]))
 
     def plot(self) -> Plot:
         """Return the chart of the first screen, which notebooks show."""
         summary = first_screen(self, self.shown_page)
-        rows = summary.chart.rows if summary.chart else ()
-        marks = (
-            Mark(str(row["label"]), series=str(row.get("series", "")), **{
-                name: math.nan if row.get(name) is None else row[name]
-                for name in ("value", "low", "high")
-            })
-            for row in rows if "label" in row
-        )  # fmt: skip
-        leading_findings = [
-            statement.finding for statement in summary.statements if statement.finding is not None
-        ]
-        shares = bool(leading_findings) and all(map(has_shares, leading_findings))
-        return Plot(summary.chart.title if summary.chart else "", tuple(marks), shares)
+        if summary.chart is None:
+            return Plot("", (), _are_shares(summary))
+        marks = tuple(_mark(row) for row in summary.chart.rows if "label" in row)
+        return Plot(summary.chart.title, marks, _are_shares(summary))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the findings, one a row, as a pandas data frame."""
@@ -132,30 +122,42 @@ class Result(AuditResult):
             if finding.family is not Family.FOLD
         )
         counts = ", ".join(f"{n} {word}" for word, n in verdicts.most_common())
-        lines = [f"{page_title(self, self.shown_page)}: {plural(len(self.findings), 'finding')}"]
-        lines[0] += f" ({counts})" if counts else ""
-        lines += [
-            f"- {statement.text}" for statement in first_screen(self, self.shown_page).statements
-        ]
+        n_text = plural(len(self.findings), "finding") + enclose(" (", counts, ")")
+        lines = [f"{page_title(self, self.shown_page)}: {n_text}"]
+        for statement in first_screen(self, self.shown_page).statements:
+            lines.append(f"- {statement.text}")
         return "\n".join(map(visible, lines))
 
     def _repr_html_(self) -> str:
         summary, plot = first_screen(self, self.shown_page), self.plot()
-        paragraphs = "".join(_paragraph(statement) for statement in summary.statements)
+        parts = [f"<h3>{_html(page_title(self, self.shown_page))}</h3>"]
+        parts += [f"<p><b>Warning:</b> {_html(text)}</p>" for text in summary.warnings]
+        parts += map(_paragraph, summary.statements)
+        if plot.marks:
+            parts.append(plot.to_svg())
         steps = "".join(f"<li>{_html(step)}</li>" for step in summary.steps)
-        return (
-            f"<h3>{_html(page_title(self, self.shown_page))}</h3>"
-            + "".join(f"<p><b>Warning:</b> {_html(text)}</p>" for text in summary.warnings)
-            + paragraphs
-            + (plot.to_svg() if plot.marks else "")
-            + (f"<p>What to do next</p><ul>{steps}</ul>" if steps else "")
-            + self.table()._repr_html_()
-        )
+        parts.append(enclose("<p>What to do next</p><ul>", steps, "</ul>"))
+        parts.append(self.table()._repr_html_())
+        return "".join(parts)
+
+
+def _are_shares(summary: Summary) -> bool:
+    """Whether the findings that lead have groups whose values are shares."""
+    findings = summary.leading_findings
+    return bool(findings) and all(map(has_shares, findings))
+
+
+def _mark(row: Row) -> Mark:
+    """Return a row of a chart as a mark."""
+    value, low, high = (
+        math.nan if row.get(name) is None else row[name] for name in ("value", "low", "high")
+    )
+    return Mark(str(row["label"]), value, low, high, series=str(row.get("series", "")))
 
 
 def _paragraph(statement: Statement) -> str:
-    badge = f"<b>{_html(str(statement.badge))}.</b> " if statement.badge else ""
-    small = f"<br><small>{_html(statement.certainty)}</small>" if statement.certainty else ""
+    badge = enclose("<b>", _html(str(statement.badge or "")), ".</b> ")
+    small = enclose("<br><small>", _html(statement.certainty), "</small>")
     return f"<p>{badge}{_html(statement.text)}{small}</p>"
 
 

@@ -81,8 +81,7 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     if WORKSHEET in result.tables:
         with writer(folder / f"{WORKSHEET}.csv") as file:
             write_csv(result.tables[WORKSHEET], file)
-    by_group = group_file(result, page.by_group) if page else None
-    if by_group is not None:
+    if page and (by_group := group_file(result, page.by_group)) is not None:
         write_table(by_group, folder / f"{FILE}.parquet")
         _write_text(folder / f"{FILE}.csv", [as_csv(by_group)])
     _write_text(folder / "report.html", [render(result, page)])
@@ -172,7 +171,8 @@ def _read_manifest(folder: Path) -> Manifest:
             f"{path}: not a manifest of schema version {SCHEMA_VERSION}. "
             "To do: run the audit again, or use the equipoise that wrote it."
         )
-    return Manifest(**content | {key: tuple(content[key]) for key in ("warnings", "notes")})
+    warnings, notes = tuple(content.pop("warnings")), tuple(content.pop("notes"))
+    return Manifest(**content, warnings=warnings, notes=notes)
 
 
 def _read_table(path: Path) -> pa.Table:
@@ -200,6 +200,7 @@ def _lines(findings: Iterable[Finding]) -> Iterator[str]:
     yield "\n]\n" if before == ",\n" else "[\n\n]\n"
 
 
+_NON_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
@@ -209,11 +210,13 @@ def plain(value: Any) -> Any:
     if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
         return value
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return _NON_FINITE.get(value, "NaN")
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [*map(plain, value)]
     if is_dataclass(value):
         return plain(vars(value))
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    return value if isinstance(value, str | int | float) else str(value)
+    if isinstance(value, str | int | float):
+        return value
+    return str(value)

@@ -181,7 +181,10 @@ def contrast(finding: Finding) -> tuple[GroupValue, GroupValue, GroupValue] | No
 
 
 def worst_first(finding: Finding) -> list[GroupValue]:
-    """Return the groups that have a value, without those with a note unless all have one."""
+    """Return the groups that have a value, the worst first.
+
+    Groups with a note take no part unless all have one; equal values keep the order given.
+    """
     valued = [part for part in finding.by_group if not math.isnan(part.value)]
     groups = [part for part in valued if not part.note] or valued
     sign = 1 if worse_side(finding) == "lower" else -1

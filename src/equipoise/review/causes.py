@@ -205,8 +205,9 @@ def _remove_empty(
 ) -> None:
     """Remove causes without values; raise where the user named the cause."""
     compared = pl.Series(np.logical_or(*disparity.sides.values()))
-    empty = [name for name, cells in values.items() if not cells.filter(compared).count()]
-    for name in empty:
+    for name, cells in [*values.items()]:
+        if cells.filter(compared).count():
+            continue
         if name in named_causes:
             raise ConfigError(
                 f"--cause {name}: no image of the finding has a value. To do: check the ids of the "

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from http import HTTPStatus
-from itertools import chain
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
@@ -19,6 +18,7 @@ from equipoise.metrics.counts.causes import Cell
 from equipoise.review.causes import read_definitions, read_rankings
 from equipoise.review.coding import (
     CODES,
+    NONE,
     OWN_REMEDY,
     CodeCount,
     answer_of,
@@ -84,14 +84,14 @@ class CausesPages:
         """Show code counts over all classes and concepts, and ranked causes."""
         labels = read_labels(self.examples.run)
         rankings = read_rankings(self.examples.run)
-        counts = [
-            (finding.subject, [*self._count_codes(labels, finding)]) for finding in self.subjects
-        ]
-        totals = total_counts(chain.from_iterable(code_counts for _, code_counts in counts))
-        coded = {name: _count_coded(code_counts) for name, code_counts in counts}
+        counts, coded = list[CodeCount](), dict[str, int]()
+        for finding in self.subjects:
+            subject_counts = self._count_codes(labels, finding)
+            counts += subject_counts
+            coded[finding.subject] = _count_coded(subject_counts)
         overall = next((finding for finding in self.findings if not finding.subject), None)
         return self.render(
-            "causes", subjects=[name for name, _ in counts], coded=coded, totals=totals,
+            "causes", subjects=[*coded], coded=coded, totals=total_counts(counts),
             rankings=self._group_rankings(rankings),
             examples=overall and self._find_examples(overall), **_read_hidden(request),
         )  # fmt: skip
@@ -105,7 +105,7 @@ class CausesPages:
         rankings = read_rankings(self.examples.run)
         if rankings.height:
             rankings = rankings.filter(subject=finding.subject)
-        counts = [*self._count_codes(read_labels(self.examples.run), finding)]
+        counts = self._count_codes(read_labels(self.examples.run), finding)
         return self.render(
             "cause", subject=finding.subject, place=place, counts=counts,
             rankings=self._group_rankings(rankings), examples=self._find_examples(finding),
@@ -125,24 +125,23 @@ class CausesPages:
         places, labels = self._find_places(finding), read_labels(self.examples.run)
         coder_labels = labels.filter(question=question_of(finding.subject), labeller=coder)
         answers = dict(coder_labels.select("image_id", "answer").iter_rows())
-        ids = self.examples.image_ids[places].to_list()
-        uncoded = [
-            image_place
-            for image_place, name in zip(places, ids, strict=True)
-            if name not in answers
-        ]
-        chosen_image = query.get("image", "")
-        if chosen_image and chosen_image not in map(str, places):
-            return self.refuse()
-        image = int(chosen_image) if chosen_image else next(iter(uncoded), None)
-        name = None if image is None else self.examples.image_ids[image]
-        position = 0 if image is None else places.index(image)
+        names = dict(zip(places, self.examples.image_ids[places], strict=True))
+        uncoded = [image for image in places if names[image] not in answers]
+        image = next(iter(uncoded), None)
+        if chosen_image := query.get("image", ""):
+            if chosen_image not in map(str, places):
+                return self.refuse()
+            image = int(chosen_image)
+        given_codes, before = list[str](), None
+        if image is not None:
+            given_codes = codes_in(answers.get(names[image], NONE))
+            if position := places.index(image):
+                before = places[position - 1]
         return self.render(
             "code", subject=finding.subject, place=place, coder=coder, image=image,
-            codes=self.all_codes, given_codes=codes_in(answers[name]) if name in answers else [],
+            codes=self.all_codes, given_codes=given_codes,
             media=[medium for medium in QUESTIONS[MEDIUM].answers if medium != UNSURE],
-            coded=len(ids) - len(uncoded), n_images=len(ids), unsure=UNSURE,
-            before=places[position - 1] if position else None,
+            coded=len(places) - len(uncoded), n_images=len(places), unsure=UNSURE, before=before,
         )  # fmt: skip
 
     async def save(self, request: Request) -> Response:
@@ -231,10 +230,10 @@ class CausesPages:
             names = ("model", "metric", "subject", "groups", "shows", "group")
             row["details"] = json.loads(row.get("details") or "[]")
             by_finding.setdefault(tuple(str(row[name]) for name in names), []).append(row)
-        places: dict[tuple[str, ...], int] = {
-            (finding.model, finding.metric, finding.subject, finding.groups): place
-            for place, finding in reversed([*enumerate(self.findings)])
-        }
+        places: dict[tuple[str, ...], int] = {}
+        for place, finding in enumerate(self.findings):
+            facts = finding.model, finding.metric, finding.subject, finding.groups
+            places.setdefault(facts, place)
         return [
             (f"{key[0]}: {key[4]}, {key[5]} minus the others", rows, places.get(key[:4]))
             for key, rows in by_finding.items()

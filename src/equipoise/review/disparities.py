@@ -113,7 +113,8 @@ def _compute_outcome(images: RunImages, metric: str, subject: str) -> tuple[Floa
     if not subject:
         right = (images.table["right"] == "right").to_numpy()
         return np.where(images.table["target"].is_null(), np.nan, right), "accuracy"
-    predicted, actual = (_match_class(images, name, subject) for name in ("prediction", "target"))
+    predicted = _match_class(images, "prediction", subject)
+    actual = _match_class(images, "target", subject)
     outcome, about, shows = {
         "right": (predicted == actual, None, f"accuracy of “{subject}” against all other classes"),
         "hit": (predicted, actual, f"share of “{subject}” that the model recognises"),
@@ -166,9 +167,7 @@ def find_disparity(
             f"{run}: a run of {kind}; expected one of predictions or concepts, whose images have "
             "outcomes"
         )
-    explainable = [
-        finding for finding in ranked(result.findings) if _is_explainable(finding, str(kind))
-    ]
+    explainable = ranked(f for f in result.findings if _is_explainable(f, str(kind)))
     options = {"metric": metric, "subject": subject, "model": model, "groups": groups}
     finding = next((finding for finding in explainable if _matches(finding, options)), None)
     if finding is None:

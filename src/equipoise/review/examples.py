@@ -227,10 +227,10 @@ class Examples:
         if not path.is_file():
             places = pl.int_range(self.images.height, dtype=pl.UInt32, eager=True).alias("place")
             empty = pl.lit(None, pl.String)
-            columns = {name: empty.alias(name) for name in ("subject", "label")}
             return places.to_frame().with_columns(
-                outcome=pl.lit(ALL, pl.Categorical), score=pl.lit(None, pl.Float32), **columns
-            )
+                outcome=pl.lit(ALL, pl.Categorical), score=pl.lit(None, pl.Float32),
+                subject=empty, label=empty,
+            )  # fmt: skip
         table = pl.scan_parquet(path)
         examples = table.filter(pl.col("subject") == subject).collect()
         return examples if examples.height else table.collect()
@@ -238,12 +238,13 @@ class Examples:
     def outcomes(self, finding: Finding) -> dict[str, int]:
         """Return the number of images by outcome, the outcomes most at issue first."""
         counts = self.rows(finding.model, finding.subject)["outcome"].value_counts()
-        alarms = finding.metric in _OF_FALSE_ALARMS
         guided = self._guidance.get((finding.model, finding.version), [])
-        ordered = [*guided, *(WRONG if alarms else WRONG[::-1]), "rejected"]
+        mistakes = WRONG[::-1]
+        if finding.metric in _OF_FALSE_ALARMS:
+            mistakes = WRONG
         totals = {str(name): int(total) for name, total in counts.iter_rows()}
-        order = {name: place for place, name in enumerate([*ordered, *sorted(totals)][::-1])}
-        return dict(sorted(totals.items(), key=lambda entry: -order[entry[0]]))
+        ordered = dict.fromkeys((*guided, *mistakes, "rejected", *sorted(totals)))
+        return {name: totals[name] for name in ordered if name in totals}
 
     @cached_property
     def _guidance(self) -> dict[tuple[str, str], list[str]]:

@@ -46,7 +46,8 @@ def label_page(
         "images": [*zip(keys, pictures, captions, strict=True)],
         "settled": SETTLED,
     }
-    style, program = (asset("equipoise.review", name) for name in ("label.css", "label.js"))
+    style = asset("equipoise.review", "label.css")
+    program = asset("equipoise.review", "label.js")
     template = templates("equipoise.review", visible).get_template("label.html.j2")
     return template.render(
         question=question.text,

@@ -243,10 +243,9 @@ class Probe:
         level: list[str | None] = [""] * len(media)
         if draws:
             level = drawn_strata(self.run, disparity.images, draws)
-        strata = list[str | None]()
-        for medium, stratum, about in zip(media, level, disparity.about, strict=True):
-            missing = medium is None or stratum is None or not about
-            strata.append(None if missing else f"{medium} / {stratum}")
+        table = pl.DataFrame({"medium": media, "level": level, "about": disparity.about})
+        cell = pl.concat_str("medium", "level", separator=" / ")
+        strata = table.select(pl.when("about").then(cell)).to_series().to_list()
         rows = list[Row]()
         for name in MEDIA:
             if name in labelled_media.to_list():

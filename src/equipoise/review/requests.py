@@ -1,5 +1,7 @@
 """Numbers in requests to the local page, read without errors."""
 
+import math
+
 _DIGITS = 9
 PLACE = f"[0-9]{{1,{_DIGITS}}}"
 """Pattern of a number in an address: of a finding, an image, a class."""
@@ -19,4 +21,6 @@ def parse_number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return None if number != number else number  # noqa: PLR0124 - NaN alone differs from itself
+    if math.isnan(number):
+        return None
+    return number

@@ -1,6 +1,6 @@
 """Results of labels: agreement, shares by group, thresholds of filters."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.core import Booleans, ConfigError, Estimate, Floats, InputError, Integers
+from equipoise.core import Booleans, ConfigError, Estimate, Floats, InputError
 from equipoise.counterfactuals.filters import learned_threshold
 from equipoise.data.problems import check_ids
 from equipoise.data.tables import open_table, read_table
@@ -125,8 +125,8 @@ def _write_notes(
 
 def _measure_agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
     answers = labels.filter(pl.col("labeller") != SETTLED)
-    columns = (answers[name].to_list() for name in ("answer", "image_id", "labeller"))
-    alpha = krippendorff_alpha(*columns, rng=seed)
+    columns = answers.select("answer", "image_id", "labeller").to_dict(as_series=False)
+    alpha = krippendorff_alpha(*columns.values(), rng=seed)
     interval = alpha.interval()
     yield {
         "measure": "Krippendorff's alpha", "answer": "", "value": alpha.value,
@@ -168,11 +168,11 @@ def _estimate_metrics(
     truth = _choose_truth(images, agreed, question)
     if truth is None:
         return
-    predictions = images.table["prediction"].to_list()
-    pairs = [*zip(truth, predictions, strict=True)]
+    predicted = images.table["prediction"]
 
-    def as_floats(values: Iterable[bool | None]) -> Floats:
-        return np.array([np.nan if value is None else float(value) for value in values])
+    def match(labels: pl.Series, expected: pl.Series | str) -> Floats:
+        """Return whether labels are as expected; NaN of images without ground truth."""
+        return np.where(truth.is_null(), np.nan, labels.eq_missing(expected))
 
     def estimate_shares(
         name: str, outcome: Floats, condition: Floats | None = None
@@ -180,40 +180,30 @@ def _estimate_metrics(
         gap = labelled_share_gap(outcome, strata, images.groups, condition=condition, rng=seed)
         return tabulate_shares(name, gap)
 
-    correct = as_floats(None if actual is None else actual == label for actual, label in pairs)
-    yield from estimate_shares(f"accuracy of {images.model}", correct)
+    yield from estimate_shares(f"accuracy of {images.model}", match(predicted, truth))
     labelled_classes = {*truth}
     classes = [name for name in images.classes if name in labelled_classes]
     if len(images.classes) == 2:
         # The other class states the same facts.
-        positive = getattr(getattr(images.config, "data", None), "positive", None)
-        classes = [positive or images.classes[-1]]
+        positive_class = getattr(getattr(images.config, "data", None), "positive", None)
+        classes = [positive_class or images.classes[-1]]
     for name in classes:
-        base = as_floats(None if actual is None else actual == name for actual in truth)
-        predicted = as_floats(None if actual is None else label == name for actual, label in pairs)
+        base, positive = match(truth, name), match(predicted, name)
         yield from estimate_shares(f"base rate of {name!r}", base)
-        yield from estimate_shares(f"true positive rate of {name!r}", predicted, base)
-        yield from estimate_shares(f"false positive rate of {name!r}", predicted, 1.0 - base)
+        yield from estimate_shares(f"true positive rate of {name!r}", positive, base)
+        yield from estimate_shares(f"false positive rate of {name!r}", positive, 1.0 - base)
 
 
-def _choose_truth(
-    images: RunImages, agreed: pl.DataFrame, question: Question
-) -> list[str | None] | None:
+def _choose_truth(images: RunImages, agreed: pl.DataFrame, question: Question) -> pl.Series | None:
     """Return the labelled class of each image, or None if answers name no class."""
-    answers: list[str | None] = look_up_values(
-        images.ids.tolist(), agreed["image_id"], agreed["answer"]
-    ).to_list()
+    answers = look_up_values(images.ids.tolist(), agreed["image_id"], agreed["answer"])
     if {*question.answers} - {UNSURE} <= {*images.classes}:
         return answers
     if question.names_label and len(images.classes) == 2:
-        other_class = dict(zip(images.classes, images.classes[::-1], strict=True))
-        truth = list[str | None]()
-        for answer, label in zip(answers, images.table["target"].to_list(), strict=True):
-            if answer is None or label is None:
-                truth.append(None)
-            else:
-                truth.append(label if answer == "yes" else other_class[label])
-        return truth
+        label, classes = images.table["target"], [*images.classes]
+        other_class = label.replace_strict(classes, classes[::-1], default=None)
+        right, wrong = pl.lit(answers == "yes"), pl.lit(answers != "yes")
+        return pl.select(pl.when(right).then(label).when(wrong).then(other_class)).to_series()
     return None
 
 
@@ -240,7 +230,8 @@ def _learn_thresholds(
         good, values = bad[usable] == 0, score[usable]
         # Where good images score lower, the filter keeps low scores.
         low = bool(good.any() and not good.all() and values[good].mean() < values[~good].mean())
-        signed = -score if low else score
+        keep, sign = ("at most", -1.0) if low else ("at least", 1.0)
+        signed = sign * score
         levels, rank = np.unique(signed[usable], return_inverse=True)
         clusters = images.ids[usable].tolist()
         try:
@@ -251,8 +242,7 @@ def _learn_thresholds(
         threshold = float(levels[learned.threshold - 1])
         passes = signed >= threshold
         yield {
-            "score": name, "keep": "at most" if low else "at least",
-            "threshold": -threshold if low else threshold, "labels": learned.labels,
+            "score": name, "keep": keep, "threshold": sign * threshold, "labels": learned.labels,
             "accuracy": learned.accuracy, "low": learned.low, "high": learned.high,
             "majority": learned.majority, "kept": _count_kept(images, passes, ~np.isnan(score)),
             "reason": "",
@@ -261,9 +251,9 @@ def _learn_thresholds(
 
 def _count_kept(images: RunImages, passes: Booleans, scored: Booleans) -> dict[str, float]:
     """Return the share of all images of each group that a threshold keeps."""
-    codes: Integers = images.groups.codes.astype(np.int64)
-    return {
-        group: float(passes[scored & (codes == code)].mean())
-        for code, group in enumerate(images.groups.names)
-        if (scored & (codes == code)).any()
-    }
+    shares = {}
+    for code, group in enumerate(images.groups.names):
+        scored_passes = passes[scored & (images.groups.codes == code)]
+        if len(scored_passes):
+            shares[group] = float(scored_passes.mean())
+    return shares

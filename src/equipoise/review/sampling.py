@@ -201,10 +201,8 @@ def _load_predictions(run: Path, config: AuditConfig, model: str, groups: str) -
     model, groups = _choose(run, [*data.models], [*choices], model, groups)
     attributes = {name: data.coded_attributes[name] for name in choices[groups]}
     version = next(iter(data.models[model].versions.values()))
-    target, prediction = (
-        pl.Series(name, coded.values.tolist(), pl.String)
-        for name, coded in (("target", data.coded_target), ("prediction", version.coded))
-    )
+    target = pl.Series("target", data.coded_target.values.tolist(), pl.String)
+    prediction = pl.Series("prediction", version.coded.values.tolist(), pl.String)
     right = pl.when(target.eq_missing(prediction)).then(pl.lit("right")).otherwise(pl.lit("wrong"))
     scores = {}
     if version.probabilities is not None:
@@ -221,12 +219,14 @@ def _read_rows(examples: Examples, model: str, subject: str, outcome: str) -> pl
     """Return the examples of a subject and an outcome."""
     rows = examples.rows(model, subject).with_columns(TEXTS)
     for column, name in (("subject", subject), ("outcome", outcome)):
+        if not name:
+            continue
         values = rows[column].drop_nulls().unique().sort().to_list()
-        if name and name not in values:
+        if name not in values:
             raise ConfigError(
                 f"--{column} {name}: not in {examples.run}; expected one of {listed(values)}"
             )
-        rows = rows.filter(pl.col(column) == name) if name else rows
+        rows = rows.filter(pl.col(column) == name)
     return rows
 
 
@@ -249,7 +249,10 @@ def _describe_images(
     table = images.join(described, on="place", how="left", maintain_order="left")
     score = table["score"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     classes = table["prediction"].drop_nulls().unique().sort().to_list()
-    return table, {} if np.isnan(score).all() else {f"score of {model}": score}, tuple(classes)
+    scores = {}
+    if not np.isnan(score).all():
+        scores[f"score of {model}"] = score
+    return table, scores, tuple(classes)
 
 
 def shown_labels(images: RunImages, rows: Sequence[int]) -> list[str]:
@@ -260,13 +263,12 @@ def shown_labels(images: RunImages, rows: Sequence[int]) -> list[str]:
     ConfigError
         If the run has none, or several for each image.
     """
-    labels = images.table["target"] if "target" in images.table.columns else pl.Series([None])
-    if labels.is_null().all():
+    if "target" not in images.table.columns or images.table["target"].is_null().all():
         raise ConfigError(
             "the images have no label of their own to judge. To do: choose a class, concept, query "
             "or answer with --subject, or ask another question"
         )
-    return [labels[row] or "" for row in rows]
+    return images.table["target"].gather([*rows]).fill_null("").to_list()
 
 
 def read_draws(run: Path, question: str) -> list[Draw]:
@@ -318,22 +320,18 @@ def drawn_strata(run: Path, images: RunImages, draws: Sequence[Draw]) -> list[st
     draws : sequence of Draw
         Not empty: the first decides.
     """
-    first_draw = draws[0]
-    estimated_from = images.model, images.groups.name, "", ""
-    if estimated_from == (
-        first_draw.model,
-        first_draw.groups,
-        first_draw.subject,
-        first_draw.outcome,
-    ):
-        return images.strata(first_draw.level)
-    drawn_from = load_images(run, model=first_draw.model, groups=first_draw.groups,
-                             subject=first_draw.subject,
-                             outcome=first_draw.outcome)  # fmt: skip
+    draw = draws[0]
+    drawn_by = draw.model, draw.groups, draw.subject, draw.outcome
+    if drawn_by == (images.model, images.groups.name, "", ""):
+        return images.strata(draw.level)
+    drawn_from = load_images(
+        run, model=draw.model, groups=draw.groups, subject=draw.subject, outcome=draw.outcome
+    )
     groups = drawn_from.groups
     group = np.array([*groups.names, None], dtype=object)[groups.codes].tolist()
-    pairs = zip(group, drawn_from.strata(first_draw.level), strict=True)
-    return [None if None in pair else " / ".join(map(str, pair)) for pair in pairs]
+    columns = {"group": group, "stratum": drawn_from.strata(draw.level)}
+    table = pl.DataFrame(columns, dict.fromkeys(columns, pl.String))
+    return table.select(pl.concat_str(pl.all(), separator=" / ")).to_series().to_list()
 
 
 def draw_sample(

@@ -27,6 +27,7 @@ from equipoise.core import (
 )
 from equipoise.core.writing import FULL
 from equipoise.evidence import ImageError, Pictures, decode, read_pictures, tidy
+from equipoise.report.blocks import distinct
 from equipoise.report.rendering import templates
 from equipoise.report.text import visible
 from equipoise.report.words import heading, ranked, sentence, shown_verdict
@@ -49,12 +50,12 @@ _POLICY = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
-    "content-security-policy": _POLICY,
-    "x-content-type-options": "nosniff",
+    b"content-security-policy": _POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
     # Without a referrer browsers hide the origin of forms, too.
-    "referrer-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
+    b"referrer-policy": b"same-origin",
+    b"cross-origin-resource-policy": b"same-origin",
+    b"cache-control": b"no-store",
 }
 _ASSETS = {"review.css": "text/css", "review.js": "text/javascript"}
 # Pixels of the longer side of a thumbnail and of a large picture; bytes of thumbnails that are
@@ -113,9 +114,7 @@ class Guard:
 
         async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] += [
-                    (name.encode(), text.encode()) for name, text in _HEADERS.items()
-                ]
+                message["headers"] += _HEADERS.items()
             await send(message)
 
         try:
@@ -236,29 +235,31 @@ class ReviewPage:
 
     def index(self, request: Request) -> Response:
         """List the findings."""
-        filters = {name: request.query_params.get(name, "") for name in ("model", "verdict")}
-        rows = [
-            {
+        query, rows = request.query_params, self._list_findings()
+        model, verdict = query.get("model", ""), query.get("verdict", "")
+        matching = [
+            row for row in rows if model in ("", row["model"]) and verdict in ("", row["verdict"])
+        ]
+        return self.render(
+            "index", findings=matching[:_MOST_FINDINGS], n_findings=len(matching),
+            choices={"model": distinct(rows, "model"), "verdict": distinct(rows, "verdict")},
+            filters={"model": model, "verdict": verdict}, images=len(self.examples),
+        )  # fmt: skip
+
+    def _list_findings(self) -> list[Fields]:
+        """Return a row for each number: of several tests the first, in the place of the last."""
+        rows: dict[tuple[str, str], Fields] = {}
+        for place, finding in enumerate(self.findings):
+            row: Fields = {
                 "place": place,
                 "sentence": sentence(finding),
                 "heading": heading(finding),
                 "verdict": shown_verdict(finding),
                 "model": finding.model,
             }
-            for place, finding in enumerate(self.findings)
-        ]
-        # One number may be tested in several ways.
-        rows = [*{(row["heading"], row["sentence"]): row for row in rows[::-1]}.values()][::-1]
-        choices = {name: list(dict.fromkeys(str(row[name]) for row in rows)) for name in filters}
-        matching = [
-            row
-            for row in rows
-            if all(chosen in ("", row[name]) for name, chosen in filters.items())
-        ]
-        return self.render(
-            "index", findings=matching[:_MOST_FINDINGS], n_findings=len(matching),
-            choices=choices, filters=filters, images=len(self.examples),
-        )  # fmt: skip
+            key = row["heading"], row["sentence"]
+            rows[key] = rows.pop(key, row)
+        return [*rows.values()]
 
     def show_finding(self, request: Request) -> Response:
         """Show the images behind a finding, side by side by group."""
@@ -314,7 +315,7 @@ class ReviewPage:
         texts: Fields = {name: settings[name] for name in choices if settings.get(name)}
         if any(text not in choices[name] for name, text in texts.items()):
             return None
-        low, high = (parse_number(query.get(end, "")) for end in ("low", "high"))
+        low, high = parse_number(query.get("low", "")), parse_number(query.get("high", ""))
         page = parse_whole_number(query.get("page", "0"))
         invalid = (query.get("low") and low is None) or (query.get("high") and high is None)
         if page is None or invalid:
@@ -378,10 +379,8 @@ def _build_query(chosen: Selection, **changes: str | float | None) -> str:
 
 def _build_picture_address(chosen: Selection, size: str, image: int, place: int) -> str:
     """Return the address of a picture of a finding."""
-    query = {"hide": chosen.hide, "view": chosen.view, "finding": str(place)}
-    return f"/image/{size}/{image}?" + urlencode(
-        {name: value for name, value in query.items() if value}
-    )
+    query = [("hide", chosen.hide), ("view", chosen.view), ("finding", str(place))]
+    return f"/image/{size}/{image}?" + urlencode([(name, text) for name, text in query if text])
 
 
 def _refuse() -> Response:

@@ -39,17 +39,16 @@ def read_senses(folder: Path, subjects: Iterable[str]) -> pl.DataFrame:
         If a file isn't there or has another layout.
     """
     try:
-        index, data = (read_regular(folder / f"{name}.noun") for name in ("index", "data"))
+        index, data = read_regular(folder / "index.noun"), read_regular(folder / "data.noun")
         offsets = dict[str, list[bytes]]()
         for line in index.splitlines():
             if not line.startswith(b" "):
                 lemma, *fields = line.split()
                 offsets[lemma.decode()] = fields[-int(fields[1]) :]
-        rows = [
-            (subject, place, *_read_synset(data, int(offset)))
-            for subject in subjects
-            for place, offset in enumerate(_find_offsets(subject, offsets), start=1)
-        ]
+        rows = []
+        for subject in subjects:
+            for place, offset in enumerate(_find_offsets(subject, offsets), start=1):
+                rows.append((subject, place, *_read_synset(data, int(offset))))
     except (OSError, ValueError, IndexError) as error:
         raise DataError(
             f"WordNet's files cannot be read: {error}", file=str(folder),
