@@ -57,7 +57,7 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
     (tmp_path / "t.csv").write_bytes(SHAPES[shape])
     groups = "sex,age" if shape == "ages" else "sex"
     options = GIVEN.get(shape, ())
-    code, out, _ = command("quick", "t.csv", "--target", "label", "--groups", groups, *options)
+    code, _, err = command("quick", "t.csv", "--target", "label", "--groups", groups, *options)
     assert code == 0
     result = equipoise.load("runs/t")
     rows = [
@@ -71,7 +71,7 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
     gap = worst["accuracy", "difference", "overall"]
     assert gap.family == worst["accuracy", "worst_group", ""].family == "fold"
     text = (tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8")
-    assert text in out
+    assert text in err
     if shape in AGAIN:
         # The config that the run holds gives the same.
         assert command("audit", "runs/t/config.yaml", "--out", "again")[0] == 0
@@ -140,10 +140,10 @@ def test_a_model_runs_on_a_folder_and_its_config_runs_again(command, tmp_path, m
     worlds.make(tmp_path / "world")
     table, model = "world/images.csv", "hf:world/clip"
     options = ("--target", "subject", "--groups", "frame", "--model", model)
-    code, out, err = command("quick", table, *options, "--images", "world/pictures")
+    code, _, err = command("quick", table, *options, "--images", "world/pictures")
     assert code == 0, err
-    assert f"{model}: chooses between " in out
-    assert "images: world/pictures, named by file" in out
+    assert f"{model}: chooses between " in err
+    assert "images: world/pictures, named by file" in err
     result = equipoise.load("runs/images")
     assert {finding.model for finding in result.findings} == {model}
     assert command("audit", "runs/images/config.yaml", "--out", "again")[0] == 0

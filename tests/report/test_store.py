@@ -39,7 +39,7 @@ def test_json_writes_nan_and_infinity_as_words_with_the_reason(tmp_path):
     undefined = finding(
         value=NAN, ci_low=float("-inf"), ci_high=float("inf"), reason="too few rows"
     )
-    write(replace(faces(), findings=(undefined,)), tmp_path)
+    write(replace(faces(), findings=(undefined,), conclusions=()), tmp_path)
     row = json.loads((tmp_path / "findings.json").read_text(encoding="utf-8"))[0]
     assert (row["value"], row["ci_low"], row["ci_high"]) == ("NaN", "-Infinity", "Infinity")
     assert row["reason"] == "too few rows"

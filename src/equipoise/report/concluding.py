@@ -64,7 +64,7 @@ def conclusions_of(
         own_causes = [cause for cause in causes if cause.model == model]
         clusters = _clusters(findings, model_places, leads, own_causes)
         conclusions += [_conclusion(findings, cluster) for cluster in clusters]
-        named = {findings[cluster.lead].groups for cluster in clusters}
+        named = {findings[place].groups for cluster in clusters for place in cluster.members}
         conclusions += _undisturbed(findings, model_places, leads, named)
     return tuple(conclusions)
 
@@ -251,12 +251,8 @@ def _undisturbed(
     by_groups: dict[str, list[int]] = defaultdict(list)
     for place in places:
         finding = findings[place]
-        if finding.verdict in _STRONG:
-            named.add(finding.groups)
-        if finding.tested and finding.leads:
+        if finding.tested and finding.leads and finding.groups not in named:
             by_groups[finding.groups].append(place)
-    for groups in named:
-        by_groups.pop(groups, None)
     conclusions = []
     for members in by_groups.values():
         main = min(members, key=lambda place: _main_comparison(findings[place], leads))
