@@ -81,7 +81,7 @@ def only_tables(folder):
     quick = "quick rows.csv --target kind --pred ours --groups place --out quick"
     yield from (line.split() for line in (
         "new mine.yaml", "metrics", quick, "plan audit.yaml", "audit audit.yaml --out run",
-        "report run", "export run", "compare run --out both", "check run",
+        "report run", "show run", "export run", "compare run --out both", "check run",
         "counterfactuals new sets.yaml",
     ))  # fmt: skip
 

@@ -84,10 +84,8 @@ def _clusters(
     clusters, rest = list[Cluster](), dict.fromkeys(strong)
     for cause in causes:
         members = [place for place in cause.findings if place in rest]
-        stated = [place for place in members if _states(findings[place], cause)]
-        tested = [place for place in stated if findings[place].tested]
-        if candidates := tested or stated:
-            lead = min(candidates, key=lambda place: _place_in_cause(findings[place], leads, cause))
+        if stated := [place for place in members if _states(findings[place], cause)]:
+            lead = min(stated, key=lambda place: _place_in_cause(findings[place], leads, cause))
             clusters.append(Cluster(lead, tuple(members), cause))
             for place in members:
                 del rest[place]
@@ -115,7 +113,8 @@ def _place_in_cause(
 ) -> tuple[object, ...]:
     """Return how well a finding states a cause, the best first."""
     return (
-        finding.subject != cause.subject, not names_groups(finding), *_place_of(finding, leads)
+        finding.subject != cause.subject, not finding.tested, not names_groups(finding),
+        *_place_of(finding, leads),
     )  # fmt: skip
 
 
