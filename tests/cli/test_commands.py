@@ -53,9 +53,7 @@ def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
     monkeypatch.setattr("equipoise.report.write", _write_little)
     code, out, _ = command("demo")
     assert code == 0
-    row = next(line for line in out.splitlines() if line.startswith("biased"))
-    assert row.split()[:5] == ["biased", "–", "green", "heart", "0.810"]
-    assert "report: runs/demo/report.html" in out
+    assert "report runs/demo/report.html" in out
     assert command("demo")[2].startswith("error: runs/demo: holds another run.")
     assert json.loads(command("demo", "--overwrite", "--json")[1])["run"] == "runs/demo"
 

@@ -160,7 +160,8 @@ def changes(result: AuditResult) -> Section | None:
             Column(second, "value_b", NUMBER),
             Column(f"Verdict of {second}", lambda row: Badge(Verdict(row["verdict_b"]))),
         ]
-        shown_rows = sorted(pair, key=lambda row: _CHANGES.index(row["change"]))
+        changed_rows = [row for row in pair if row["change"] in _CHANGES]
+        shown_rows = sorted(changed_rows, key=lambda row: _CHANGES.index(row["change"]))
         caption = f"Disparities of {first} or {second}"
         blocks.append(Table.of(caption, columns, shown_rows, source="changes", limit=60))
     return Section.of("changes", "Disparities that went, stayed and came", *blocks, note)

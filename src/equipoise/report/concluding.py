@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from equipoise.core import Family, Finding, GroupValue, Verdict
+from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
 from equipoise.core.conclusion import Cause, Conclusion
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.selecting import Selector, measure_of, place_in
-from equipoise.report.words import contrast, names_groups, weight
+from equipoise.report.words import contrast, names_groups, ranked, weight
 
-EXCLUSIONS = ("unanswered_rate", "refusal_rate", "rejected_share", "failure_rate")
-"""Metrics of people who are left out before anything else is measured of them."""
 _ALPHA = 0.05
 _STRONG = (Verdict.DISPARITY, Verdict.DETECTED)
 
@@ -67,6 +66,13 @@ def conclusions_of(
         named = {findings[place].groups for cluster in clusters for place in cluster.members}
         conclusions += _undisturbed(findings, model_places, leads, named)
     return tuple(conclusions)
+
+
+def in_order(result: AuditResult) -> list[Finding]:
+    """Return a run's findings: those that state its conclusions, then the others by `ranked`."""
+    stated = [conclusion.finding for conclusion in result.conclusions if conclusion.real]
+    first = dict.fromkeys(result.findings[place] for place in stated)
+    return [*dict.fromkeys((*first, *ranked(result.findings)))]
 
 
 def _may_lead(finding: Finding) -> bool:
@@ -233,7 +239,7 @@ def _rank(finding: Finding) -> tuple[float, ...]:
     """Return where a real difference stands among those of a model, the leading one first."""
     return (
         -_STRENGTH[finding.verdict],
-        finding.metric not in EXCLUSIONS,
+        not spec_of_finding(finding).of_exclusion,
         not finding.subject and finding.family is Family.COMPOSITE and not finding.group,
         finding.groups.count("×"),
         -weight(finding),

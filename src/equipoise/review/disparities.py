@@ -21,7 +21,7 @@ from equipoise.data.problems import listed
 from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
-from equipoise.report.words import ranked
+from equipoise.report.concluding import in_order
 from equipoise.review.labels import look_up_values
 from equipoise.review.sampling import RunImages, load_images
 
@@ -167,7 +167,7 @@ def find_disparity(
             f"{run}: a run of {kind}; expected one of predictions or concepts, whose images have "
             "outcomes"
         )
-    explainable = ranked(f for f in result.findings if _is_explainable(f, str(kind)))
+    explainable = [f for f in in_order(result) if _is_explainable(f, str(kind))]
     options = {"metric": metric, "subject": subject, "model": model, "groups": groups}
     finding = next((finding for finding in explainable if _matches(finding, options)), None)
     if finding is None:

@@ -28,9 +28,10 @@ from equipoise.core import (
 from equipoise.core.writing import FULL
 from equipoise.evidence import ImageError, Pictures, decode, read_pictures, tidy
 from equipoise.report.blocks import distinct
+from equipoise.report.concluding import in_order
 from equipoise.report.rendering import templates
 from equipoise.report.text import visible
-from equipoise.report.words import heading, ranked, sentence, shown_verdict
+from equipoise.report.words import heading, sentence, shown_verdict
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
 from equipoise.review.examples import HIDE, ORDERS, Examples, Selection, ShownImage
@@ -231,7 +232,7 @@ class ReviewPage:
     @cached_property
     def findings(self) -> list[Finding]:
         """Findings that compare groups, the most serious first."""
-        return ranked(finding for finding in self.examples.result.findings if finding.by_group)
+        return [finding for finding in in_order(self.examples.result) if finding.by_group]
 
     def index(self, request: Request) -> Response:
         """List the findings."""

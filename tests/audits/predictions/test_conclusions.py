@@ -52,9 +52,7 @@ def audit(table):
 
 def cell_of(conclusion):
     """Return the planted cell that a conclusion names."""
-    levels = dict(
-        zip(conclusion.groups.split(" × "), conclusion.group.split(", "), strict=True)
-    )
+    levels = dict(zip(conclusion.groups.split(" × "), conclusion.group.split(", "), strict=True))
     return {**levels, "label": conclusion.subject} if conclusion.subject else levels
 
 

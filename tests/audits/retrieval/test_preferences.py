@@ -44,7 +44,7 @@ def audit(liked, *, kind="retrieval", declared=None, unit=None, ids="i{}{}", job
 
 def statement(result):
     page = page_of(result)
-    (first,) = summarize(result, page.leads, page.caveat, page.apart).statements
+    (first,) = summarize(result, page.leads, page.caveat).statements
     return first.finding
 
 

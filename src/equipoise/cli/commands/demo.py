@@ -12,11 +12,9 @@ from equipoise.cli.terminal import (
     overwrite_run,
     say,
     say_json,
-    say_rows,
 )
 
 _SCENES = ("retrieval", "associations", "similarity")
-_COLUMNS = "model class removed found_effect_size low high paper_effect_size"
 
 
 @click.command("demo", epilog="Example: equipoise demo --world scenes")
@@ -53,7 +51,7 @@ def demo_command(
 ) -> None:
     """Audit small models with a planted bias.
 
-    Shows what each metric found beside what was planted. Needs no data and no network.
+    The page shows what each metric found beside what was planted. Needs no data and no network.
     """
     if world != "mitigation" and not (models is None and seed is None):
         option = "--seed" if models is None else "--models"
@@ -110,7 +108,6 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
         summaries = {kind: facts(result, run / kind) for kind, result in results.items()}
         say_json(summaries | {"planted": planted})
         return
-    say_rows(planted)
     for kind, result in results.items():
         say(f"\n{kind}")
         show(result, run / kind)

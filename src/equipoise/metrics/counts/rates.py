@@ -992,6 +992,7 @@ _unanswered = partial(
 register(
     _unanswered(
         name="unanswered_rate",
+        of_exclusion=True,
         rest_metric="unanswered_rate",
         kinds=("predictions", "answers"),
         group_label="share without an answer",

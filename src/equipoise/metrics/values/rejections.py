@@ -477,6 +477,7 @@ register(
     ),
     _rejected(
         name="rejected_share",
+        of_exclusion=True,
         aggregate=Aggregate.DIFFERENCE,
         title="Rejection gap",
         rest_metric="rejected_share",
