@@ -256,9 +256,11 @@ class Dataset(Audit[Config, DatasetData, Design]):
             drafts += represented
             rows["representation"] = _representation_rows(represented)
         if metrics.label_gap is not None:
-            labelled = [*_measure_labels(design, config, place, resampling)]
-            rows["label_shares"] = [row for _, label_rows in labelled for row in label_rows]
-            drafts += [draft for findings, _ in labelled for draft in findings]
+            label_shares = list[Row]()
+            for findings, label_rows in _measure_labels(design, config, place, resampling):
+                drafts += findings
+                label_shares += label_rows
+            rows["label_shares"] = label_shares
         drafts += _measure_rates(design, config, place, resampling)
         if data.sizes is not None:
             rows["image_facts"] = _size_rows(design, data.sizes)
