@@ -279,13 +279,12 @@ many failed of how many."""
 
 def ids_by_group(ids: Objects, groups: Iterable[Groups]) -> Members:
     """Return the ids of the images of every group; an id may repeat."""
-    return {
-        grouping.name: {
-            name: frozenset(ids[grouping.codes == code].tolist())
-            for code, name in enumerate(grouping.names)
-        }
-        for grouping in groups
-    }
+    members: dict[str, dict[str, frozenset[str]]] = {}
+    for grouping in groups:
+        by_group = members[grouping.name] = {}
+        for code, name in enumerate(grouping.names):
+            by_group[name] = frozenset(ids[grouping.codes == code].tolist())
+    return members
 
 
 def members_of(

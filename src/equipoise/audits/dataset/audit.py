@@ -431,9 +431,8 @@ def _measure_representation(
         # Both groups and their difference state one fact: that of the rarer than expected.
         rarer = min(estimable, key=lambda draft: draft.finding.value)
         fold = fact_of(rarer.finding)
-        gap, *leaves = (
-            draft if draft is rarer else replace(draft, fold=fold) for draft in (gap, *leaves)
-        )
+        gap = replace(gap, fold=fold)
+        leaves = [draft if draft is rarer else replace(draft, fold=fold) for draft in leaves]
     return [gap, *leaves]
 
 
