@@ -98,7 +98,8 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
     drafts: list[UncorrectedFinding] = []
     changes: list[Row] = []
     for pair in combinations(models, 2):
-        first_measures, second_measures = (_group_by_measure(models[model]) for model in pair)
+        first_measures = _group_by_measure(models[pair[0]])
+        second_measures = _group_by_measure(models[pair[1]])
         shared_measures = [
             _pair_findings(first_measures[measure], second_measures[measure])
             for measure in first_measures
@@ -111,14 +112,9 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
                 expected="runs with the same metrics, groups and subjects",
                 fix="audit both models with one configuration",
             )
-        drafts += [
-            _compare_parts(pair, parts, n_lost, groups, config) for parts, n_lost in compared
-        ]
-        changes += [
-            _describe_change(pair, *pair_of_findings)
-            for parts, _ in compared
-            for pair_of_findings in parts
-        ]
+        for parts, n_lost in compared:
+            drafts.append(_compare_parts(pair, parts, n_lost, groups, config))
+            changes += [_describe_change(pair, before, after) for before, after in parts]
     manifest = replace(
         first.manifest,
         inputs=prefixed({run: result.manifest.inputs for run, result in runs.items()}),
@@ -339,19 +335,21 @@ def together(results: Sequence[AuditResult]) -> AuditResult:
     first, *further_results = results
     if not further_results:
         return first
-    manifests = [result.manifest for result in results]
     note = "Runs of several kinds: q-values are corrected within each kind."
-    merged: dict[str, Any] = {
-        field: {
-            key: value for manifest in manifests for key, value in getattr(manifest, field).items()
-        }
-        for field in ("inputs", "counts", "models")
-    }
+    inputs, counts, models = dict[str, Any](), dict[str, Any](), dict[str, Any]()
+    notes, findings = dict[str, None](), list[Finding]()
+    for result in results:
+        inputs |= result.manifest.inputs
+        counts |= result.manifest.counts
+        models |= result.manifest.models
+        notes |= dict.fromkeys(result.manifest.notes)
+        findings += result.findings
     manifest = replace(
         first.manifest,
-        **merged,
-        seconds=round(sum(manifest.seconds for manifest in manifests), 3),
-        notes=(*dict.fromkeys(text for manifest in manifests for text in manifest.notes), note),
+        inputs=inputs,
+        counts=counts,
+        models=models,
+        seconds=round(sum(result.manifest.seconds for result in results), 3),
+        notes=(*notes, note),
     )
-    joined = stacked([result.tables for result in results])
-    return Result(tuple(f for result in results for f in result.findings), manifest, joined)
+    return Result(tuple(findings), manifest, stacked([result.tables for result in results]))

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -210,6 +210,26 @@ def without_verdict(draft: UncorrectedFinding, default_reason: str) -> Uncorrect
     return draft.changed(family=Family.DESCRIPTIVE, p_value=math.nan, reason=reason)
 
 
+class _Valued(Protocol):
+    """An estimate, with the value NaN where there is none."""
+
+    @property
+    def value(self) -> float: ...
+
+
+_Estimated = TypeVar("_Estimated", bound=_Valued)
+
+
+def estimable(estimates: Iterable[_Estimated]) -> list[_Estimated]:
+    """Return the estimates that have a value."""
+    return [estimate for estimate in estimates if not math.isnan(estimate.value)]
+
+
+def comparable(by_group: Iterable[GroupValue]) -> list[GroupValue]:
+    """Return the groups that have a value and no note against it."""
+    return [group_value for group_value in estimable(by_group) if not group_value.note]
+
+
 def direction(
     metric: str,
     subject: str,
@@ -217,15 +237,11 @@ def direction(
     aggregate: Aggregate = Aggregate.VALUE,
 ) -> str:
     """Say in words which group has the lowest and which the highest value, and these."""
-    estimable = [
-        group_value
-        for group_value in by_group
-        if not math.isnan(group_value.value) and not group_value.note
-    ]
-    if len(estimable) < 2:
+    groups = comparable(by_group)
+    if len(groups) < 2:
         return ""
-    low = min(estimable, key=lambda group_value: group_value.value)
-    high = max(estimable, key=lambda group_value: group_value.value)
+    low = min(groups, key=lambda group_value: group_value.value)
+    high = max(groups, key=lambda group_value: group_value.value)
     label = spec_for(metric, aggregate).group_label
     quantity = label or metric.replace("_", " ")
     shares = bool(label) or "share" in quantity.split() or quantity.endswith(" rate")
@@ -235,7 +251,7 @@ def direction(
 
 def more_alike(groups: Sequence[GroupValue]) -> str:
     """Say which of two sets of images is less diverse; "" where that isn't known."""
-    if len(groups) != 2 or any(math.isnan(group_value.value) for group_value in groups):
+    if len(groups) != 2 or len(estimable(groups)) < 2:
         return ""
     low, high = sorted(groups, key=lambda group_value: group_value.value)
     return (
@@ -270,20 +286,13 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
         finding = draft.finding
         if finding.family in TESTED:
             families.setdefault((corrected_with(finding), finding.family), []).append(index)
-    p_values = {
-        key: [folded_drafts[position].finding.p_value for position in families[key]]
-        for key in families
-    }
-    sharing = Counter(
-        key[0]
-        for key, p in p_values.items()
-        if key[1] is not Family.QUERY and not np.isnan(p).all()
-    )
-    # Those that are tested are judged below.
-    findings = [
-        finding if finding.family in TESTED else _describe(finding)
-        for finding in (draft.finding for draft in folded_drafts)
-    ]
+    p_values, sharing = dict[tuple[str | None, Family], list[float]](), Counter[str | None]()
+    for (corrected, family), positions in families.items():
+        p = [folded_drafts[position].finding.p_value for position in positions]
+        p_values[corrected, family] = p
+        sharing[corrected] += family is not Family.QUERY and not np.isnan(p).all()
+    # Tested findings are judged below.
+    findings = [_describe(draft.finding) for draft in folded_drafts]
     correct = holm if testing.correction == "holm" else benjamini_hochberg
     for key, members in families.items():
         p, share = p_values[key], 1 if key[1] is Family.QUERY else max(sharing[key[0]], 1)
@@ -335,14 +344,13 @@ def _fold_key(draft: UncorrectedFinding) -> Key | None:
 def _mark_folds(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding]:
     """Take drafts out of their families that fold into another that is there."""
     facts = {_own_key(draft.finding) for draft in drafts}
-    return [
-        replace(draft, finding=replace(draft.finding, family=Family.FOLD))
-        if draft.finding.family is not Family.DESCRIPTIVE and _fold_key(draft) in facts
-        else replace(draft, fold=None)
-        if draft.fold
-        else draft
-        for draft in drafts
-    ]
+    marked = []
+    for draft in drafts:
+        if draft.finding.family is not Family.DESCRIPTIVE and _fold_key(draft) in facts:
+            marked.append(replace(draft, finding=replace(draft.finding, family=Family.FOLD)))
+        else:
+            marked.append(replace(draft, fold=None))
+    return marked
 
 
 def _share_verdicts(findings: Sequence[Finding], folds: Sequence[Key | None]) -> Iterator[Finding]:
@@ -377,7 +385,7 @@ def _full_name(finding: Finding) -> str:
 
 def _find_cutoff(p: Sequence[float], q_values: Floats, testing: TestingConfig) -> float:
     """Return the p-value from which on findings of a family count, as the family stands."""
-    tests = sum(not math.isnan(p_value) for p_value in p)
+    tests = int((~np.isnan(p)).sum())
     rejected = int((q_values <= testing.alpha).sum())
     if testing.correction == "holm":
         return testing.alpha / max(tests - rejected, 1)
@@ -467,21 +475,21 @@ def images_wanted(finding: Finding, threshold: float, cutoff: float) -> WantedIm
     WantedImages
         NaN and no group where more than a hundred times today's images are needed.
     """
-    estimable = [
+    groups = [
         group_value
         for group_value in finding.by_group
         if group_value.n > 1
         and not group_value.note
         and not math.isnan(group_value.high - group_value.low)
     ]
-    if len(estimable) < 2 or not threshold > 0.0 or not cutoff > 0.0:
+    if len(groups) < 2 or not threshold > 0.0 or not cutoff > 0.0:
         return WantedImages(math.nan, "", "")
     if finding.unit == "subject":
         text = "more subjects would decide, rather than more images of each"
         return WantedImages(math.nan, "", text)
     ends = (
-        min(estimable, key=lambda group_value: group_value.value),
-        max(estimable, key=lambda group_value: group_value.value),
+        min(groups, key=lambda group_value: group_value.value),
+        max(groups, key=lambda group_value: group_value.value),
     )
     normal = NormalDist()
     width = 2.0 * normal.inv_cdf(0.5 + finding.level / 2.0)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -103,12 +103,19 @@ def planned(groups: Groups, of: str, left_out: Mapping[str, int]) -> list[Row]:
     left_out : mapping of str to int
         Rows that are in no group, by reason; see `lacking`.
     """
-    rows = [(row["group"], row["n"], row["usable"], row["note"]) for row in sizes_of(groups)]
-    listed_rows = [row for row in rows if row[0]] + [
-        ("", n, False, reason) for reason, n in left_out.items() if n
-    ]
-    names = ("group", of, "compared", "note")
-    return [{"groups": groups.name, **dict(zip(names, row, strict=True))} for row in listed_rows]
+    rows = list[Row]()
+    for row in sizes_of(groups):
+        if row["group"]:
+            rows.append({
+                "groups": groups.name, "group": row["group"], of: row["n"],
+                "compared": row["usable"], "note": row["note"],
+            })  # fmt: skip
+    for reason, n in left_out.items():
+        if n:
+            rows.append({
+                "groups": groups.name, "group": "", of: n, "compared": False, "note": reason,
+            })  # fmt: skip
+    return rows
 
 
 def notes(groups: Groups, of: str) -> Iterator[str]:
@@ -133,10 +140,11 @@ def notes(groups: Groups, of: str) -> Iterator[str]:
 
 def looking_missing(groups: Groups) -> Iterator[str]:
     """Yield a note on groups with names that look like missing values."""
-    odd = {level: None for levels in groups.levels for level in levels if looks_missing(level)}
-    if odd:
+    levels = dict.fromkeys(chain.from_iterable(groups.levels))
+    suspects = [*map(repr, filter(looks_missing, levels))]
+    if suspects:
         yield (
-            f"{groups.name}: {', '.join(map(repr, odd))} is taken for a group. If it is a missing "
+            f"{groups.name}: {', '.join(suspects)} is taken for a group. If it is a missing "
             "value, list it under `missing:`, or leave it out with a rule `value_groups`."
         )
 
@@ -156,16 +164,11 @@ def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:
     """
     missing = np.stack([attribute_codes < 0 for attribute_codes in codes.values()], axis=1)
     kinds, counts = np.unique(missing[missing.any(axis=1)], axis=0, return_counts=True)
-    named_counts = [
-        (tuple(compress(codes, kind)), n)
-        for kind, n in zip(kinds.tolist(), counts.tolist(), strict=True)
-    ]
-    return {
-        f"{' and '.join(names)} missing": n
-        for names, n in sorted(
-            named_counts, key=lambda named_count: (len(named_count[0]), named_count[0])
-        )
-    }
+    rows_by_names = dict[tuple[str, ...], int]()
+    for kind, n in zip(kinds.tolist(), counts.tolist(), strict=True):
+        rows_by_names[tuple(compress(codes, kind))] = n
+    by_number = sorted(rows_by_names, key=lambda names: (len(names), names))
+    return {f"{' and '.join(names)} missing": rows_by_names[names] for names in by_number}
 
 
 def check_two(
@@ -276,13 +279,12 @@ many failed of how many."""
 
 def ids_by_group(ids: Objects, groups: Iterable[Groups]) -> Members:
     """Return the ids of the images of every group; an id may repeat."""
-    return {
-        grouping.name: {
-            name: frozenset(ids[grouping.codes == code].tolist())
-            for code, name in enumerate(grouping.names)
-        }
-        for grouping in groups
-    }
+    members: dict[str, dict[str, frozenset[str]]] = {}
+    for grouping in groups:
+        by_group = members[grouping.name] = {}
+        for code, name in enumerate(grouping.names):
+            by_group[name] = frozenset(ids[grouping.codes == code].tolist())
+    return members
 
 
 def members_of(
@@ -322,11 +324,10 @@ def count_failures(
     members : Members
     """
     requested = {*requested_ids}
-    by_group = [("", "", requested)] + [
-        (name, group, requested.intersection(ids))
-        for name, groups in members.items()
-        for group, ids in groups.items()
-    ]
+    by_group = [("", "", requested)]
+    for name, groups in members.items():
+        for group, ids in groups.items():
+            by_group.append((name, group, requested.intersection(ids)))
     return [
         {
             "model": model, "on": on, "groups": name, "group": group, "stage": stage,

@@ -115,8 +115,13 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     tests = _count_tests(audit, config, data, dry)
     draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
     seconds = sum(design.seconds(draws) for design in designs)
-    by_groups = {design.groups.name: design for design in reversed(designs)}
-    choices = [by_groups[name] for name in dict.fromkeys(design.groups.name for design in designs)]
+    by_groups = dict[str, Design]()
+    for design in designs:
+        by_groups.setdefault(design.groups.name, design)
+    groups, group_notes = list[Row](), list[str]()
+    for design in by_groups.values():
+        groups += group_sizes.planned(design.groups, audit.items, design.lacking)
+        group_notes += group_sizes.looking_missing(design.groups)
     runs = tuple(
         {"model": outputs.model, "on": outputs.on, **(outputs.pending or {})}
         for outputs in dry.outputs
@@ -126,16 +131,12 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
         *_counted_on_stand_ins(runs),
         *left_out,
         *audit.notes(config, data, designs),
-        *(note for design in choices for note in group_sizes.looking_missing(design.groups)),
+        *group_notes,
     )
     return Plan(
         runs=runs,
         details=audit.details(config, data, designs, _corrected_for(tests, designs)),
-        groups=[
-            row
-            for design in choices
-            for row in group_sizes.planned(design.groups, audit.items, design.lacking)
-        ],
+        groups=groups,
         tests_by_model=tests,
         seconds=ceil(10 * (_START + seconds)) / 10,
         notes=once(notes),

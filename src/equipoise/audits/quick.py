@@ -431,7 +431,9 @@ def _read_columns(
     likely = (name for name in opened.names if any(form.fullmatch(name) for form in forms))
     columns = dict.fromkeys([*named, *(name for name in likely if name not in opened.lists)])
     texts = read_table(table, texts=columns, role="data", encoding=encoding).texts
-    cells = {text for column in texts.values() for text in column.unique().drop_nulls()}
+    cells = set[str]()
+    for column in texts.values():
+        cells.update(column.unique().drop_nulls())
     missing = sorted(filter(looks_missing, cells))
     none = ["", *missing]
     return (
@@ -499,11 +501,13 @@ def _map_labels(predicted: pl.Series, target: pl.Series, positive: str | None) -
     if positive is not None and len(classes) == 2:
         negative = classes[classes[0] == positive]
         class_by_word = dict.fromkeys(_YES, positive) | dict.fromkeys(_NO, negative) | class_by_word
-    class_by_label = {label: class_by_word.get(label.strip().casefold()) for label in foreign}
-    resolved = {
-        label: class_name for label, class_name in class_by_label.items() if class_name is not None
-    }
-    return resolved if len(resolved) == len(foreign) else {}
+    resolved = dict[str, str]()
+    for label in foreign:
+        class_name = class_by_word.get(label.strip().casefold())
+        if class_name is None:
+            return {}
+        resolved[label] = class_name
+    return resolved
 
 
 def _guess_positive(target: pl.Series) -> str | None:

@@ -77,7 +77,8 @@ class Activations(Audit["Config", ActivationData, Design]):
         data = config.data
         pictured, images = models.read_items(data.images, data.columns)
         boxes = {name: boxes_of(images, region) for name, region in data.regions.items()}
-        inputs, mapped, mapped_by_prompt = dict(images.inputs), {}, {}
+        inputs, mapped = dict(images.inputs), dict[str, Mapped]()
+        mapped_by_prompt: dict[str, dict[str, Mapped]] = {}
         counts: Fields = {"images": images.counts, "models": {}}
 
         def read(name: str, section: ModelConfig) -> Mapped:
@@ -98,10 +99,10 @@ class Activations(Audit["Config", ActivationData, Design]):
                 continue
             # A model that has its answer is asked each prompt as a question.
             key = "target" if section.target is None else "question"
-            mapped_by_prompt[name] = {
-                prompt: read(name, section.model_copy(update={key: prompt}))
-                for prompt in config.questions.all_prompts
-            }
+            mapped_by_prompt[name] = {}
+            for prompt in config.questions.all_prompts:
+                question = section.model_copy(update={key: prompt})
+                mapped_by_prompt[name][prompt] = read(name, question)
             mapped[name] = next(iter(mapped_by_prompt[name].values()))
         return ActivationData(images, inputs, counts, mapped, mapped_by_prompt)
 
@@ -151,9 +152,8 @@ class Activations(Audit["Config", ActivationData, Design]):
             "resampling": resampling, "rng": config.resampling.seed,
         }  # fmt: skip
         share = activation_share(maps, boxes, **options)
-        gap, beyond = (
-            activation_share_gap(maps, boxes, beyond_area=area, **options) for area in (False, True)
-        )
+        gap = activation_share_gap(maps, boxes, beyond_area=False, **options)
+        beyond = activation_share_gap(maps, boxes, beyond_area=True, **options)
         shares = [part for part in share.parts if part.metric == "activation_share"]
         by_group = tuple(group for part in shares for group in part.by_group)
         share_finding = whole(

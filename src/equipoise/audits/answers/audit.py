@@ -276,9 +276,9 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             )  # fmt: skip
             designs.append(design)
         for name, figure in config.figures.items():
-            allowed = dict.fromkeys(
-                answer for design in designs for answer in design.allowed(figure)
-            )
+            allowed = dict[str, None]()
+            for design in designs:
+                allowed |= dict.fromkeys(design.allowed(figure))
             if figure.first not in allowed:
                 raise ConfigError(
                     f"figures.{name}.first: given {figure.first!r}. Allowed: {', '.join(allowed)}"
@@ -590,18 +590,15 @@ def _compare_with_figure(
         points.append(place_row | {"answer": answer} | numbers)
     if not points:
         return _FigureComparison([], [], sorted(unmatched))
-    leans, outside = ([point[key] for point in points] for key in ("lean", "outside"))
+    leans = [point["lean"] for point in points]
+    outside = [point["outside"] for point in points]
     estimate = correlation(leans, outside, level=config.resampling.level)
     verb = "rises" if estimate.value > 0 else "falls"
     about = "" if math.isnan(estimate.value) else f"the lean to {first} {verb} with {name}"
     _, spearman = parts(estimate, place)
-    drafts = [
-        draft.changed(subject=name, direction=about)
-        for draft in (
-            whole(estimate, place, Family.COMPOSITE),
-            without_verdict(spearman, "beside Pearson's correlation, which is tested"),
-        )
-    ]
+    pearson = whole(estimate, place, Family.COMPOSITE)
+    spearman = without_verdict(spearman, "beside Pearson's correlation, which is tested")
+    drafts = [draft.changed(subject=name, direction=about) for draft in (pearson, spearman)]
     return _FigureComparison(drafts, points, sorted(unmatched))
 
 

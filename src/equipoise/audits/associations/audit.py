@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import combinations, count, product
+from itertools import chain, combinations, count, product
 from math import sqrt
 from operator import attrgetter
 from pathlib import Path
@@ -34,7 +34,7 @@ from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Family, Integers, table_of
 from equipoise.core.columns import INTEGER, TEXT
-from equipoise.core.types import Json
+from equipoise.core.types import FileFacts, Json
 from equipoise.data import (
     ArraySource,
     Items,
@@ -132,6 +132,9 @@ class Associations(Audit[Config, AssociationData, Question]):
                 read[f"measure[{index}]"] = series
                 numbers = series.column(series.names[0]).tolist()
                 outside[index] = dict(zip(series.ids.tolist(), numbers, strict=True))
+        inputs: dict[str, FileFacts] = {}
+        for source_read in read.values():
+            inputs |= source_read.inputs
         return AssociationData(
             items=items,
             kinds={name: section.kind for name, section in config.data.items()},
@@ -145,9 +148,7 @@ class Associations(Audit[Config, AssociationData, Question]):
             vectors=vectors,
             pairs=pairs,
             outside=outside,
-            inputs={
-                file: digest for source in read.values() for file, digest in source.inputs.items()
-            },
+            inputs=inputs,
             counts={name: dict(source.counts) for name, source in read.items()},
         )
 
@@ -161,7 +162,7 @@ class Associations(Audit[Config, AssociationData, Question]):
                 for space in data.spaces
             ]
             if not any(question.cases for question in model_questions):
-                named = [name for names in options.set_names.values() for name in names]
+                named = chain.from_iterable(options.set_names.values())
                 raise DataError(
                     f"measure[{index}] ({options.metric}): no model has embeddings or scores of "
                     "all it needs",
@@ -237,7 +238,9 @@ class Associations(Audit[Config, AssociationData, Question]):
             yield from _embedding_notes(space)
         yield from _set_notes(data)
         for design in designs:
-            measured = {name for case in design.cases for name in case.targets}
+            measured = set[str]()
+            for case in design.cases:
+                measured.update(case.targets)
             lacking = [name for name in design.options.target_names if name not in measured]
             if lacking or not design.cases:
                 yield (
@@ -264,11 +267,11 @@ class Associations(Audit[Config, AssociationData, Question]):
             for name, members in data.sets.items()
             if on in members
         }
-        columns = dict.fromkeys(
-            question.groups for question in config.measure if question.images == on
-        )
-        groups = [(column,) for column in columns if column is not None]
-        return {"sets": of_sets, **members_of(items.ids, items.columns, groups)}
+        groups = dict[tuple[str], None]()
+        for question in config.measure:
+            if question.images == on and question.groups is not None:
+                groups[question.groups,] = None
+        return {"sets": of_sets, **members_of(items.ids, items.columns, [*groups])}
 
 
 def _set_sizes(data: AssociationData, name: str) -> dict[str, int]:
@@ -372,11 +375,10 @@ def _set_notes(data: AssociationData) -> Iterator[str]:
         pairs |= dict.fromkeys(product(options.target_names, attributes))
         pairs |= dict.fromkeys(combinations(attributes, 2))
     for first, second in pairs:
-        shared_ids = [
-            str(data.items[table].ids[row])
-            for table, rows in data.sets[first].items()
-            for row in _shared_rows(rows, data.sets[second].get(table))
-        ]
+        shared_ids = list[str]()
+        for table, rows in data.sets[first].items():
+            shared_rows = _shared_rows(rows, data.sets[second].get(table))
+            shared_ids += data.items[table].ids[shared_rows].tolist()
         if shared_ids:
             yield (
                 f"{first} and {second} share {len(shared_ids)} of their members. No target is "
@@ -416,10 +418,7 @@ def _sources(
 ) -> Mapping[tuple[str, ...], ArraySource | Outputs]:
     """Return a model's embeddings by table, or its scores by pair of tables."""
     if section.model is None:
-        return {
-            **{(table,): array.source(models.base) for table, array in section.embeddings.items()},
-            **{scores.between: scores.source(models.base) for scores in section.pairs},
-        }
+        return dict(_stored_sources(section, models.base))
     texts = {table: section for table, section in config.data.items() if section.kind == "text"}
     allowed: list[Offer] = ["encoder"]
     # A classifier embeds images only; a model of pairs needs both sides.
@@ -430,28 +429,32 @@ def _sources(
         on: table_images.need_pictures(name, place=f"data.{on}")
         for on, table_images in images.items()
     }
+    outputs: dict[tuple[str, ...], Outputs] = {}
+    if capability == "classifier":
+        texts = {}
     prompts = {
-        on: prompts_of(section, models.base, subject=f"data.{on}")
-        for on, section in (texts.items() if capability != "classifier" else ())
+        on: prompts_of(table, models.base, subject=f"data.{on}") for on, table in texts.items()
     }
     if capability == "scorer":
-        return {
-            (on, table): average_prompts(
-                models.score_pairs(name, section, pictures[on], words.texts, on=on), words
-            )
-            for table, words in prompts.items()
-            for on in pictures
-        }
-    return {
-        **{
-            (on,): models.embed_images(name, section, table_pictures, on=on)
-            for on, table_pictures in pictures.items()
-        },
-        **{
-            (on,): models.embed_texts(name, section, table_prompts, on=on)
-            for on, table_prompts in prompts.items()
-        },
-    }
+        for (table, words), on in product(prompts.items(), pictures):
+            scores = models.score_pairs(name, section, pictures[on], words.texts, on=on)
+            outputs[on, table] = average_prompts(scores, words)
+        return outputs
+    for on, table_pictures in pictures.items():
+        outputs[on,] = models.embed_images(name, section, table_pictures, on=on)
+    for on, table_prompts in prompts.items():
+        outputs[on,] = models.embed_texts(name, section, table_prompts, on=on)
+    return outputs
+
+
+def _stored_sources(
+    section: ModelConfig, base: Path
+) -> Iterator[tuple[tuple[str, ...], ArraySource]]:
+    """Yield the files of a model's embeddings by table, and of its scores by pair of tables."""
+    for table, array in section.embeddings.items():
+        yield (table,), array.source(base)
+    for scores in section.pairs:
+        yield scores.between, scores.source(base)
 
 
 def _read_figures(
@@ -474,15 +477,16 @@ def _read_figures(
 def _resolve_sets(config: Config, items: Mapping[str, Items]) -> dict[str, dict[str, Integers]]:
     """Return the members of every set by table, in the order of its ids or of the table."""
     places = cache(lambda table: dict(zip(items[table].ids, count())))
-    return {
-        name: {
-            table: _rows_with_values(name, members, items[table])
-            if isinstance(members, Mapping)
-            else _rows_of_values(name, members, places(table), items[table], items[table].id)
-            for table, members in by_table.items()
-        }
-        for name, by_table in config.sets.items()
-    }
+    sets: dict[str, dict[str, Integers]] = {}
+    for name, by_table in config.sets.items():
+        rows = sets[name] = {}
+        for table, members in by_table.items():
+            file = items[table]
+            if isinstance(members, Mapping):
+                rows[table] = _rows_with_values(name, members, file)
+            else:
+                rows[table] = _rows_of_values(name, members, places(table), file, file.id)
+    return sets
 
 
 def _resolve_questions(
@@ -502,11 +506,7 @@ def _resolve_questions(
             continue
         targets = dict[str, tuple[str, ...]]()
         for name in options.target_names:
-            single = {
-                str(items[table].ids[row]): {table: np.array([row])}
-                for table, rows in sets[name].items()
-                for row in rows.tolist()
-            }
+            single = _single_members(sets[name], items)
             for member, member_rows in single.items():
                 if sets.setdefault(member, member_rows).keys() != member_rows.keys() or any(
                     sets[member][table].tolist() != rows.tolist()
@@ -520,6 +520,17 @@ def _resolve_questions(
             targets[name] = tuple(single)
         questions.append(options.model_copy(update={"targets": targets}))
     return sets, questions
+
+
+def _single_members(
+    rows_by_table: Mapping[str, Integers], items: Mapping[str, Items]
+) -> dict[str, dict[str, Integers]]:
+    """Return a set of each member of a set, by the member's id."""
+    single: dict[str, dict[str, Integers]] = {}
+    for table, rows in rows_by_table.items():
+        for member, row in zip(items[table].ids[rows].tolist(), rows.tolist(), strict=True):
+            single[member] = {table: np.array([row])}
+    return single
 
 
 def _rows_of_values(

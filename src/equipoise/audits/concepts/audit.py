@@ -22,6 +22,7 @@ from equipoise.audits.engines.broken import trivial_hits
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
+    estimable,
     rate_and_gap,
     whole,
     without_verdict,
@@ -264,22 +265,14 @@ class Concepts(Audit[Config, ConceptData, Design]):
         for model, scores in data.models.items():
             for attributes in config.data.groups:
                 measured: dict[Key, Run] = {}
-                selections = [
-                    (version, _select_rows(config, data, model, attributes, version))
-                    for version in config.every_version
-                ]
-                designs += [
-                    Design(
-                        config,
-                        model,
-                        version,
-                        selections[0][1],
-                        selection,
-                        len(scores.concepts),
-                        measured,
+                baseline: Selection | None = None
+                for version in config.every_version:
+                    selection = _select_rows(config, data, model, attributes, version)
+                    baseline = baseline or selection
+                    n_concepts = len(scores.concepts)
+                    designs.append(
+                        Design(config, model, version, baseline, selection, n_concepts, measured)
                     )
-                    for version, selection in selections
-                ]
         return designs
 
     def check(self, config: Config, data: ConceptData, design: Design) -> None:
@@ -323,8 +316,10 @@ class Concepts(Audit[Config, ConceptData, Design]):
         fresh = [metric for metric, key in keys.items() if key not in design.measured]
         hit_rate = _measure(data, design, fresh) if fresh else []
         runs = tuple(replace(design.measured[key], design=design) for key in keys.values())
-        findings = [finding for run in runs for finding in _findings(run)]
-        rows = (row for run in runs for row in _group_rows(run))
+        findings, rows = list[UncorrectedFinding](), list[Row]()
+        for run in runs:
+            findings += _findings(run)
+            rows += _group_rows(run)
         tables, notes = (
             {"concept_groups": table_of(rows, _GROUP_COLUMNS)},
             tuple(_excluded_notes(design)),
@@ -334,12 +329,10 @@ class Concepts(Audit[Config, ConceptData, Design]):
     def combine(self, config: Config, data: ConceptData, measured: Sequence[Measured]) -> Measured:
         """Compare versions with the baseline, and models with each other."""
         together = Measured.together(measured)
-        runs = [
-            run
-            for design_result in measured
-            if isinstance(design_result, MeasuredVersion)
-            for run in design_result.runs
-        ]
+        runs = list[Run]()
+        for design_result in measured:
+            if isinstance(design_result, MeasuredVersion):
+                runs += design_result.runs
         note = "Only the baseline is tested. Versions show what other choices would find."
         tables = {**together.tables, **_comparisons(config, runs)}
         return replace(together, tables=tables, notes=(note, *together.notes))
@@ -449,10 +442,9 @@ def _measure(
     )
     for metric, results in measured.items():
         # The selection says why rows have no group.
-        excluded = {
-            reason: n for reason, n in results.excluded.items() if reason != "missing group"
-        }
-        numbers = replace(results, excluded=selection.excluded | excluded)
+        excluded = {**selection.excluded, **results.excluded}
+        excluded.pop("missing group", None)
+        numbers = replace(results, excluded=excluded)
         design.measured[design.keys[metric]] = Run(design, numbers, summarise(numbers))
     if config.hit_rate is None or not {*version.changes} <= {"map"}:
         return []
@@ -494,27 +486,20 @@ def _select_rows(
 ) -> Selection:
     """Return the groups of the rows that take part in a version."""
     groups = _make_groups(config, data, attributes, version)
-    out = {
-        "no row of labels": data.labels.without,
-        _UNSCORED: data.models[model].without,
-        **{
-            f"{column} out of the range asked for": ~condition.keeps(
-                pl.Series(column, data.images.columns[column].tolist(), pl.String), data.images.name
-            ).to_numpy()
-            for column, condition in where_of(version.choices.where).items()
-        },
-        _NO_GROUP: groups.codes < 0,
-    }
-    counts = {}
+    out = {"no row of labels": data.labels.without, _UNSCORED: data.models[model].without}
+    for column, condition in where_of(version.choices.where).items():
+        cells = pl.Series(column, data.images.columns[column].tolist(), pl.String)
+        in_range = condition.keeps(cells, data.images.name).to_numpy()
+        out[f"{column} out of the range asked for"] = ~in_range
+    out[_NO_GROUP] = groups.codes < 0
+    counts = dict[str, int]()
     remaining: Booleans = np.ones(len(data.images), dtype=np.bool_)
     for reason, excluded in out.items():
-        counts[reason] = int((excluded & remaining).sum())
+        if n := int((excluded & remaining).sum()):
+            counts[reason] = n
         remaining &= ~excluded
     codes = np.where(remaining, groups.codes, -1).astype(np.int32)
-    return Selection(
-        replace(groups, codes=codes),
-        {reason: count for reason, count in counts.items() if count},
-    )
+    return Selection(replace(groups, codes=codes), counts)
 
 
 def _count_positives(data: ConceptData, design: Design) -> Integers:
@@ -523,11 +508,10 @@ def _count_positives(data: ConceptData, design: Design) -> Integers:
     labels = data.labels.by_image(concepts, name)
     groups = design.selection.groups
     inside = groups.codes >= 0
-    counted = (
-        np.bincount(groups.codes[inside & has_concept], minlength=len(groups))
-        for has_concept in labels.T
-    )
-    return np.stack([*counted])
+    counts = np.zeros((len(concepts), len(groups)), dtype=np.int64)
+    for concept, has_concept in enumerate(labels.T):
+        counts[concept] = np.bincount(groups.codes[inside & has_concept], minlength=len(groups))
+    return counts
 
 
 def _uncompared_groups(config: Config, data: ConceptData, design: Design) -> Iterator[str]:
@@ -653,14 +637,14 @@ def _complete_finding(
 
 def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
     """Name the worse-off group, with the concept's prevalence and the metric."""
-    estimable = sorted(
-        (group for group in by_group if not math.isnan(group.value)),
+    groups = sorted(
+        estimable(by_group),
         key=lambda group: group.value,
         reverse=spec_of(run.metric).harm == "higher",
     )
-    if len({group.value for group in estimable}) < 2:
+    if len(groups) < 2 or groups[0].value == groups[-1].value:
         return ""
-    worst, best = estimable[0], estimable[-1]
+    worst, best = groups[0], groups[-1]
     text = f"{spec_of(run.metric).label} {worst.value:.3f}"
     if worst.note != best.note:
         text += f" ({worst.note})"

@@ -256,9 +256,11 @@ class Dataset(Audit[Config, DatasetData, Design]):
             drafts += represented
             rows["representation"] = _representation_rows(represented)
         if metrics.label_gap is not None:
-            labelled = [*_measure_labels(design, config, place, resampling)]
-            rows["label_shares"] = [row for _, label_rows in labelled for row in label_rows]
-            drafts += [draft for findings, _ in labelled for draft in findings]
+            label_shares = list[Row]()
+            for findings, label_rows in _measure_labels(design, config, place, resampling):
+                drafts += findings
+                label_shares += label_rows
+            rows["label_shares"] = label_shares
         drafts += _measure_rates(design, config, place, resampling)
         if data.sizes is not None:
             rows["image_facts"] = _size_rows(design, data.sizes)
@@ -429,9 +431,8 @@ def _measure_representation(
         # Both groups and their difference state one fact: that of the rarer than expected.
         rarer = min(estimable, key=lambda draft: draft.finding.value)
         fold = fact_of(rarer.finding)
-        gap, *leaves = (
-            draft if draft is rarer else replace(draft, fold=fold) for draft in (gap, *leaves)
-        )
+        gap = replace(gap, fold=fold)
+        leaves = [draft if draft is rarer else replace(draft, fold=fold) for draft in leaves]
     return [gap, *leaves]
 
 

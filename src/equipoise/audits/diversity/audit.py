@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,18 +67,16 @@ def _measure_sets(
 ) -> Iterator[UncorrectedFinding]:
     """Describe each set: a single one has no groups to exchange."""
     options, resampling = config.metrics, resampling_of(config, 1)
-    estimates = {
-        name: iss_intra(
+    for name in design.sets:
+        estimate = iss_intra(
             all_sets.only([name]), include_self=options.include_self, resampling=resampling
         )
-        for name in design.sets
-    }
+        yield whole(estimate, place, Family.DESCRIPTIVE).changed(subject=_subject(design, name))
     reason = f"fewer than {config.data.min_set_size} images with an embedding"
-    estimates |= {
-        name: Estimate("iss_intra", math.nan, {"images": n}, NO_INTERVAL, REFERENCE, reason=reason)
-        for name, n in design.small.items()
-    }
-    for name, estimate in estimates.items():
+    for name, n in design.small.items():
+        estimate = Estimate(
+            "iss_intra", math.nan, {"images": n}, NO_INTERVAL, REFERENCE, reason=reason
+        )
         yield whole(estimate, place, Family.DESCRIPTIVE).changed(subject=_subject(design, name))
 
 
@@ -126,11 +125,9 @@ def _measure_references(
     once = Permutation(1, level=config.resampling.level)
     cross = iss_cross(all_sets, resampling=None if config.resampling.method == "none" else once)
     diversity = {group.group: group for group in _diversities(cross)}
-    pairs = {
-        f"{set_name} × {other}": (set_name, other)
-        for set_name in design.sets
-        for other in references
-    }
+    pairs = dict[str, tuple[GroupValue, GroupValue]]()
+    for set_name, other in product(design.sets, references):
+        pairs[f"{set_name} × {other}"] = diversity[set_name], diversity[other]
     for draft in parts(cross, place):
         pair = pairs.get(draft.finding.subject)
         if draft.finding.metric == "mean_distance" and pair is not None:
@@ -139,7 +136,7 @@ def _measure_references(
                 family=Family.DESCRIPTIVE,
                 null=NullHypothesis.NONE,
                 null_drawn="",
-                by_group=tuple(diversity[name] for name in pair),
+                by_group=pair,
                 reason=draft.finding.reason or "it has no chance level: read it beside ISS intra",
             )
 
@@ -230,6 +227,17 @@ class Design:
         return float(passes + self.permutations * numbers / _SHUFFLE)
 
 
+def _facts_of_embeddings(
+    items: Items, vectors: Mapping[str, Vectors]
+) -> tuple[dict[str, FileFacts], Fields]:
+    """Return the files of items and of each model's embeddings of them, and their counts."""
+    inputs, counts = dict(items.inputs), dict[str, Any]()
+    for model, loaded in vectors.items():
+        inputs |= loaded.inputs
+        counts[model] = loaded.counts
+    return inputs, {"images": items.counts, "models": counts}
+
+
 @audit_kind("diversity")
 class Diversity(Audit["Config", DiversityData, Design]):
     """Audits of the diversity of image sets."""
@@ -238,24 +246,14 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
     def load(self, config: Config, models: Models) -> DiversityData:
         """Read the images and references; read or make every model's embeddings of them."""
-        embedded = {
-            name: _read_embeddings(name, config, models) for name in ("images", *config.references)
-        }
-        inputs: dict[str, FileFacts] = {}
-        for items, vectors in embedded.values():
-            inputs |= items.inputs
-            for loaded in vectors.values():
-                inputs |= loaded.inputs
-        counts = {
-            name: {
-                "images": items.counts,
-                "models": {model: loaded.counts for model, loaded in vectors.items()},
-            }
-            for name, (items, vectors) in embedded.items()
-        }
-        images, image_vectors = embedded.pop("images")
-        about: Fields = counts.pop("images")
-        references = {name: vectors for name, (_, vectors) in embedded.items()}
+        images, image_vectors = _read_embeddings("images", config, models)
+        references = {}
+        inputs, about = _facts_of_embeddings(images, image_vectors)
+        counts: Fields = {}
+        for name in config.references:
+            items, references[name] = _read_embeddings(name, config, models)
+            reference_inputs, counts[name] = _facts_of_embeddings(items, references[name])
+            inputs |= reference_inputs
         for vectors in references.values():
             for model, loaded in vectors.items():
                 check_one_space(loaded, image_vectors[model])
@@ -269,11 +267,9 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
     def designs(self, config: Config, data: DiversityData) -> list[Design]:
         """Return the sets of every model, choice of attributes and value of `within`."""
-        designs = [
-            design
-            for model in data.models
-            for design in self._designs_of_model(config, data, model)
-        ]
+        designs = list[Design]()
+        for model in data.models:
+            designs += self._designs_of_model(config, data, model)
         if not any(len(design.images) > 1 for design in designs):
             raise DataError(
                 f"no choice of sets leaves two with {config.data.min_set_size} images and an "

@@ -347,14 +347,15 @@ def findings_of(
     }
     left_out = dict[str, int]()
     if len(counts.classes) > MOST_FOLDED:
-        reduced = [*map(_estimable, estimates)]
-        estimates = [estimate for estimate, _ in reduced]
-        left_out = {
-            metric: n_omitted for _, omitted in reduced for metric, n_omitted in omitted.items()
-        }
-    findings = [
-        finding for estimate in estimates for finding in _findings(estimate, place, positive)
-    ]
+        reduced = []
+        for estimate in estimates:
+            estimable_parts, omitted = _estimable(estimate)
+            reduced.append(estimable_parts)
+            left_out |= omitted
+        estimates = reduced
+    findings = list[UncorrectedFinding]()
+    for estimate in estimates:
+        findings += _findings(estimate, place, positive)
     return MeasuredLabels(findings, tables, left_out)
 
 

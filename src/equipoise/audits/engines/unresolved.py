@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -216,8 +217,9 @@ class Unresolved:
         is_rest = ~is_group & ~np.isnan(low)
         if np.isnan(low[is_group]).any() or not n[is_rest].sum():
             return math.nan, math.nan
-        rest_low, rest_high = ((bound[is_rest] * n[is_rest]).sum() / n[is_rest].sum()
-                               for bound in (low, high))  # fmt: skip
+        n_rest = n[is_rest].sum()
+        rest_low = (low[is_rest] * n[is_rest]).sum() / n_rest
+        rest_high = (high[is_rest] * n[is_rest]).sum() / n_rest
         return _fold_range(float(low[is_group][0] - rest_high), float(high[is_group][0] - rest_low))
 
     def _effects(self, finding: Finding) -> tuple[float, float, int]:
@@ -230,10 +232,8 @@ class Unresolved:
         )
         if not observed > 0.0:
             return math.nan, math.nan, 1
-        low, high = (
-            finding.value * effect / observed
-            for effect in (min(lowest, observed), max(highest, observed))
-        )
+        low = finding.value * min(lowest, observed) / observed
+        high = finding.value * max(highest, observed) / observed
         return low, high, max(round(df), 1)
 
     def _tables(self, finding: Finding) -> Iterator[Floats]:
@@ -255,8 +255,9 @@ class Unresolved:
         observed = Cells.of(self.counts, self.counts.observed)
         unresolved = self.by_truth[None]
         other_unresolved = unresolved.sum(axis=1, keepdims=True) - unresolved
-        corners = [
-            Cells(
+        corners = list[Cells]()
+        for i, j in product((0, 1), repeat=2):
+            cells = Cells(
                 observed.compared,
                 observed.whole,
                 both=observed["both"] + i * unresolved,
@@ -264,15 +265,13 @@ class Unresolved:
                 truth=observed["truth"],
                 total=observed["total"],
             )
-            for i in (0, 1)
-            for j in (0, 1)
-        ]
+            corners.append(cells)
         ranges = {}
         for name, rate in _RATES.items():
             shares = np.stack([rate.shares(cells)[0] for cells in corners])
             large_enough = rate.large(self.counts) & self.counts.groups.usable
-            ends = (extreme.reduce(shares, axis=0) for extreme in (np.fmin, np.fmax))
-            low, high = (np.where(large_enough, end, np.nan) for end in ends)
+            low = np.where(large_enough, np.fmin.reduce(shares, axis=0), np.nan)
+            high = np.where(large_enough, np.fmax.reduce(shares, axis=0), np.nan)
             ranges[name] = low, high, rate.totals(corners[0])[0]
         return ranges
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
+    comparable,
     lowest_and_highest,
     parts,
     whole,
@@ -403,10 +405,11 @@ def _place(config: Config, groups: str) -> Place:
 
 def _about_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFinding:
     """Name the check; a gap without a null distribution has no verdict."""
-    estimable = [g for g in uncorrected.finding.by_group if not math.isnan(g.value) and not g.note]
+    groups = comparable(uncorrected.finding.by_group)
     direction = ""
-    if len({group.value for group in estimable}) > 1:
-        low, high = (choose(estimable, key=lambda group: group.value) for choose in (min, max))
+    low = min(groups, key=attrgetter("value"), default=None)
+    high = max(groups, key=attrgetter("value"), default=None)
+    if low is not None and high is not None and low.value < high.value:
         direction = f"share rejected: {lowest_and_highest(low, high, shares=True)}"
     named = uncorrected.changed(subject=subject, direction=direction)
     if not math.isnan(named.finding.value) and math.isnan(named.finding.p_value):

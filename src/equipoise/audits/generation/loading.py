@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -458,23 +458,19 @@ def _filter_similarity(reader: _Reader, section: SimilarityConfig, vectors: AnyA
 
 def _filter_attributes(reader: _Reader, section: AttributesConfig, looks: AnyArray) -> Stage:
     candidates, types = reader.candidates, reader.config.types
-    texts = {
-        name: {
-            str(value): _fill_template(section.template(name), str(value))
-            for value in candidates.columns[name]
-            if value
-        }
-        for name in types
-    }
+    texts: dict[str, dict[str, str]] = {}
+    for name in types:
+        by_value = texts[name] = {}
+        for value in map(str, filter(None, candidates.columns[name])):
+            by_value[value] = _fill_template(section.template(name), value)
     name, model = "attributes", cast("RunConfig", section)
     if section.shared and reader.config.filters.similarity is not None:
         name, model = "similarity", reader.config.filters.similarity
-    all_texts = [text for texts_by_value in texts.values() for text in texts_by_value.values()]
+    all_texts = [*chain.from_iterable(by_value.values() for by_value in texts.values())]
     vectors = reader.texts(section.texts, name, model, all_texts, "values", looks.shape[1])
-    values = {
-        name: ([*texts_by_value], np.stack([vectors[text] for text in texts_by_value.values()]))
-        for name, texts_by_value in texts.items()
-    }
+    values = {}
+    for name, by_value in texts.items():
+        values[name] = [*by_value], np.stack([vectors[text] for text in by_value.values()])
     # Labels are of images that exist.
     planned = reader.images.copies is not None
     if section.labels is not None and not planned:
@@ -512,9 +508,9 @@ def _thresholds_of_sets(
         thresholds[combination][name] = float(result.threshold) / result.size
     for combination, set_thresholds in thresholds.items():
         of_config = of_combination(fixed, combination).items()
-        set_thresholds |= {
-            name: limit for name, limit in of_config if not isinstance(limit, Mapping)
-        }
+        for name, limit in of_config:
+            if not isinstance(limit, Mapping):
+                set_thresholds[name] = limit
     return thresholds
 
 

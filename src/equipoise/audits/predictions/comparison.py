@@ -346,9 +346,9 @@ def _measure(
     measures: Sequence[Measure], views: Sequence[Seen], blocks: Iterable[Floats]
 ) -> list[Numbers]:
     """Return the numbers of every view, block by block: all tables may not fit."""
-    blocks_by_fact: list[dict[Fact, list[Floats]]] = [{} for _ in views]
+    blocks_by_view: list[dict[Fact, list[Floats]]] = [{} for _ in views]
     for block in blocks:
-        for view, values_by_fact in zip(views, blocks_by_fact, strict=True):
+        for view, blocks_by_fact in zip(views, blocks_by_view, strict=True):
             tables = view.tables(block)
             for measure in measures:
                 # Columns that no key names are of classes without a number.
@@ -356,11 +356,11 @@ def _measure(
                     _list_facts(measure, view.counts), measure(view.counts, tables).T, strict=False
                 )
                 for key, block_values in values:
-                    values_by_fact.setdefault(key, []).append(block_values)
-    return [
-        {key: np.concatenate(block_values) for key, block_values in values_by_fact.items()}
-        for values_by_fact in blocks_by_fact
-    ]
+                    blocks_by_fact.setdefault(key, []).append(block_values)
+    numbers = list[Numbers]()
+    for blocks_by_fact in blocks_by_view:
+        numbers.append({fact: np.concatenate(block) for fact, block in blocks_by_fact.items()})
+    return numbers
 
 
 def _compare_models(
@@ -420,13 +420,12 @@ def _contrasts(
     overall_fact, *class_facts = _list_facts(measure, pair.counts)
     for fact in [overall_fact, *(key for key in class_facts if key.subject in classes)]:
         # A model has no number of classes that it doesn't show.
-        (before, after), boot, null = (
-            [
-                model_numbers.get(fact, np.nan * model_numbers.get(overall_fact, _NOTHING))
-                for model_numbers in model_pair_numbers
-            ]
-            for model_pair_numbers in numbers
-        )
+        paired = []
+        for first, second in numbers:
+            missing = np.nan * first.get(overall_fact, _NOTHING)
+            other_missing = np.nan * second.get(overall_fact, _NOTHING)
+            paired.append([first.get(fact, missing), second.get(fact, other_missing)])
+        (before, after), boot, null = paired
         metric, subject = fact.metric, fact.subject
         values = float(before[0]), float(after[0])
         if subject and np.isnan(values).all():
@@ -573,28 +572,25 @@ def _ranking(
     """
     sign = -1 if lower else 1
     # 1 is best; ties share the best rank, NaN has none.
-    ranks, *replicate_ranks = scipy.stats.rankdata(
+    all_ranks = scipy.stats.rankdata(
         sign * np.concatenate([values[None], replicates]),
         method="min", axis=1, nan_policy="omit",
     )  # fmt: skip
+    ranks, replicate_ranks = all_ranks[0], all_ranks[1:]
     for place in np.argsort(ranks, kind="stable").tolist():
-        estimable_ranks = np.array(
-            [rank[place] for rank in replicate_ranks if not math.isnan(rank[place])]
-        )
-        low, high = (
-            np.quantile(estimable_ranks, (0.025, 0.975)).tolist()
-            if len(estimable_ranks)
-            else [math.nan] * 2
-        )
+        model_ranks = replicate_ranks[:, place]
+        estimable_ranks = model_ranks[~np.isnan(model_ranks)]
+        low, high, share_best = math.nan, math.nan, math.nan
+        if len(estimable_ranks):
+            low, high = np.quantile(estimable_ranks, (0.025, 0.975)).tolist()
+            share_best = float((estimable_ranks == 1).mean())
         yield ranking_key | {
             "model": models[place],
             "value": float(values[place]),
             "rank": None if math.isnan(ranks[place]) else int(ranks[place]),
             "rank_low": low,
             "rank_high": high,
-            "share_best": float((estimable_ranks == 1).mean())
-            if len(estimable_ranks)
-            else math.nan,
+            "share_best": share_best,
         }
 
 

@@ -5,6 +5,8 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any, Literal, Self
@@ -82,7 +84,9 @@ class WordsConfig(Section):
         if self.map is not None:
             pairs = [*lexicon(str(self.lexicon)).content[self.map].items()]
             return pl.DataFrame(pairs, ["class", "label"], orient="row").write_csv()
-        rows = [(word, name) for name, listed in self.by_list.items() for word in listed]
+        rows = list[tuple[str, str]]()
+        for name, words in self.by_list.items():
+            rows += [(word, name) for word in words]
         return pl.DataFrame(rows, ["text", "list"], orient="row").write_csv()
 
 
@@ -193,7 +197,8 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
     folder = study.folder if data is None else data.absolute().as_posix()
     places = {"data": json.dumps(folder, ensure_ascii=False)[1:-1]}
     for words in study.words.values():
-        places |= {name: _yaml_list(listed) for name, listed in words.by_list.items()}
+        for list_name, listed in words.by_list.items():
+            places[list_name] = _yaml_list(listed)
     written: dict[Path, str] = {}
     for place, (part, config) in enumerate(study.configs.items()):
         body = Template(config).substitute(places)
@@ -207,10 +212,13 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
             f"Run it: equipoise {command} {at.name}",
             f"Every key: docs/{page}.md",
         ]
-        head = "".join(f"{comment}\n" for line in lines for comment in _comment_lines(line))
-        written[at] = f"{head}study: {name}\n{body}"
-    texts = {file: words.text for file, words in study.words.items()} | dict(study.files)
-    return written | {path.with_name(file): text for file, text in texts.items()}
+        comments = chain.from_iterable(map(_comment_lines, lines))
+        written[at] = "\n".join([*comments, f"study: {name}", body])
+    for file, words in study.words.items():
+        written[path.with_name(file)] = words.text
+    for file, text in study.files.items():
+        written[path.with_name(file)] = text
+    return written
 
 
 def _command_of(values: Mapping[str, object]) -> tuple[str, str]:
@@ -276,21 +284,16 @@ def _fill_table(table: SourceTable, findings: Sequence[Finding]) -> Table | None
     for place, (name, where) in enumerate(table.rows.items()):
         printed = table.printed[place] if table.printed else (None,) * len(table.columns)
         conditions = [{**where, **column} for column in table.columns.values()]
-        matches = [
-            _matching_findings(findings, condition)
-            for condition in conditions
-            if "model" not in condition
-        ]
-        models = dict.fromkeys(finding.model for matching in matches for finding in matching)
+        models = dict[str, None]()
+        for condition in conditions:
+            if "model" not in condition:
+                matches = _matching_findings(findings, condition)
+                models |= dict.fromkeys(finding.model for finding in matches)
         for model in models or ("",):
-            cells = [
-                _format_cell(
-                    _matching_findings(findings, {"model": model, **condition}),
-                    condition,
-                    printed_value,
-                )
-                for condition, printed_value in zip(conditions, printed, strict=True)
-            ]
+            cells = list[str | Number]()
+            for condition, printed_value in zip(conditions, printed, strict=True):
+                matches = _matching_findings(findings, {"model": model, **condition})
+                cells.append(_format_cell(matches, condition, printed_value))
             measured = measured or any(isinstance(cell, Number) for cell in cells)
             rows.append([f"{name}, {model}" if len(models) > 1 else name, *cells])
     columns = [
@@ -306,11 +309,12 @@ _WITHIN = ("level", "parameter")
 def _matching_findings(findings: Iterable[Finding], where: Where) -> list[Finding]:
     aggregate = own_aggregate(where["metric"]) if "metric" in where else Aggregate.VALUE
     defaults = {"version": "default", "group": "", "aggregate": aggregate.value, "change_from": ""}
-    conditions: dict[str, str] = defaults | {str(key): value for key, value in where.items()}
-    conditions = {key: value for key, value in conditions.items() if key not in _WITHIN}
-    return [
-        f for f in findings if all(getattr(f, key) == value for key, value in conditions.items())
-    ]
+    conditions: dict[str, str] = dict(defaults)
+    for key, value in where.items():
+        if key not in _WITHIN:
+            conditions[key] = value
+    fields_of, values = attrgetter(*conditions), tuple(conditions.values())
+    return [finding for finding in findings if fields_of(finding) == values]
 
 
 def _format_cell(findings: Sequence[Finding], where: Where, printed: float | None) -> str | Number:

@@ -190,7 +190,7 @@ class SpaceDesign(Design):
         usable_rows = rows[(self.generated.state[rows] == IMAGE) & images.usable[rows]]
         return {
             "images": usable_rows,
-            "texts": np.array([encoder.places[t] for t in texts], np.int64),
+            "texts": encoder.rows(texts),
         }
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:

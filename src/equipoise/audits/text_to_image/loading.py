@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -22,6 +22,7 @@ from equipoise.audits.text_to_image.config import (
     GeneratorConfig,
     ImagesConfig,
     LabelledConfig,
+    ModelConfig,
     OutsideSharesConfig,
     SharesConfig,
 )
@@ -144,6 +145,10 @@ class Encoder:
     def places(self) -> Mapping[str, int]:
         """Row of each text."""
         return {text: row for row, text in enumerate(self.texts.ids.tolist())}
+
+    def rows(self, texts: Iterable[str]) -> Integers:
+        """Return the row of each text."""
+        return np.array([self.places[text] for text in texts], dtype=np.int64)
 
 
 @record
@@ -389,24 +394,17 @@ def _load_encoder(
     label = f"embeddings of texts by {name}"
     ids, scale = np.array([*texts], dtype=object), section.scale
     items = Items(label, "id", ids, {}, {}, {"rows": len(ids)})
-    of_images: dict[str, Any] = {
-        g: array.source(models.base) for g, array in section.images.items()
-    }
-    of_labelled: dict[str, Any] = {
-        of: array.source(models.base) for of, array in section.labelled.items()
-    }
+    of_images, of_labelled = dict[str, Any](), dict[str, Any]()
+    for generator, array in section.images.items():
+        of_images[generator] = array.source(models.base)
+    for of, array in section.labelled.items():
+        of_labelled[of] = array.source(models.base)
     of_texts: Any = None if section.texts is None else section.texts.source(models.base)
     if section.model is not None:
         models.capability(name, section, "encoder")
         for generator, images in generated.items():
             place = f"generators.{generator}.images"
-            parts = [
-                models.embed_images(
-                    name, section, required(batch.pictures, place, name), on=batch.name
-                )
-                for batch in images.batches
-            ]
-            of_images[generator] = _join_batches(parts)
+            of_images[generator] = _embed_batches(name, section, images, models, place)
         words = prompts([*texts], AS_IT_IS)
         of_texts = models.embed_texts(name, section, words, on="texts")
         scale = scale or of_texts.info.get("scale")
@@ -422,15 +420,12 @@ def _load_encoder(
             fix="name them, or leave the model out of associations.encoders",
         )
     loaded = load_vectors(of_texts, items, subject=label, max_unmatched=1.0)
-    vectors = {
-        generator: load_vectors(
-            source,
-            generated[generator].items,
-            subject=f"embeddings of images of {generator} by {name}",
-            max_unmatched=1.0,
+    vectors = dict[str, Vectors]()
+    for generator, source in of_images.items():
+        of_generator = f"embeddings of images of {generator} by {name}"
+        vectors[generator] = load_vectors(
+            source, generated[generator].items, subject=of_generator, max_unmatched=1.0
         )
-        for generator, source in of_images.items()
-    }
     _check_vectors(loaded, vectors)
     return Encoder(loaded, vectors, of_labelled, scale)
 
@@ -446,20 +441,25 @@ def _check_vectors(texts: Vectors, images: Mapping[str, Vectors]) -> None:
     check_one_space(texts, *images.values())
 
 
-def _join_batches(parts: Sequence[Outputs]) -> Outputs:
+def _embed_batches(
+    name: str, section: ModelConfig, images: GeneratedImages, models: Models, place: str
+) -> Outputs:
     """Return the vectors of all batches of a generator as one."""
+    parts = list[Outputs]()
+    for batch in images.batches:
+        pictures = required(batch.pictures, place, name)
+        parts.append(models.embed_images(name, section, pictures, on=batch.name))
     first, ids = parts[0], pl.concat(part.ids for part in parts)
-    # The rows of a dry run are the same.
-    shape = len(ids), first.numbers.shape[1]
-    return replace(
-        first,
-        ids=ids,
-        values=np.broadcast_to(first.numbers[:1], shape)
-        if first.planned
-        else np.concatenate([part.numbers for part in parts]),
-        failed={name: stage for part in parts for name, stage in part.failed.items()},
-        inputs={file: digest for part in parts for file, digest in part.inputs.items()},
-    )
+    failed, inputs = dict(first.failed), dict(first.inputs)
+    for part in parts[1:]:
+        failed |= part.failed
+        inputs |= part.inputs
+    if first.planned:
+        # The rows of a dry run are the same.
+        values = np.broadcast_to(first.numbers[:1], (len(ids), first.numbers.shape[1]))
+    else:
+        values = np.concatenate([part.numbers for part in parts])
+    return replace(first, ids=ids, values=values, failed=failed, inputs=inputs)
 
 
 def _read_labelled(share: SharesConfig, section: LabelledConfig, base: Path) -> Items:
@@ -605,16 +605,17 @@ def _outcomes_of_answers(
     share: SharesConfig, items: Items, answers: Mapping[str, str | None]
 ) -> Objects:
     """Return the outcome that the answer about each item means; None of one without an answer."""
-    outcome_of_text = {_normalised_answer(text): UNKNOWN for text in (*share.unknown, UNKNOWN)}
-    outcome_of_text |= {_normalised_answer(text): "refused an answer" for text in share.refused}
-    for name, texts in share.classes.items():
-        outcome_of_text |= {_normalised_answer(text): name for text in (name, *texts)}
-    image_answers = [answers.get(id_) for id_ in items.ids.tolist()]
-    outcomes = np.empty(len(image_answers), dtype=object)
-    outcomes[:] = [
-        None if text is None else outcome_of_text.get(_normalised_answer(text), "other answer")
-        for text in image_answers
-    ]
+    meanings = [(UNKNOWN, (*share.unknown, UNKNOWN)), ("refused an answer", share.refused)]
+    meanings += [(name, (name, *texts)) for name, texts in share.classes.items()]
+    outcome_of_text = dict[str, str]()
+    for outcome, texts in meanings:
+        for text in texts:
+            outcome_of_text[_normalised_answer(text)] = outcome
+    outcomes = np.full(len(items.ids), None, dtype=object)
+    for row, image_id in enumerate(items.ids.tolist()):
+        answer = answers.get(image_id)
+        if answer is not None:
+            outcomes[row] = outcome_of_text.get(_normalised_answer(answer), "other answer")
     return outcomes
 
 
@@ -646,9 +647,7 @@ def prompt_cosines(config: Config, data: TextToImageData, generator: str) -> Flo
         usable_rows = np.flatnonzero(
             images.usable & np.isin(image_prompts.astype(str), [*encoder.places])
         )
-        rows = np.array(
-            [encoder.places[text] for text in image_prompts[usable_rows]], dtype=np.int64
-        )
+        rows = encoder.rows(image_prompts[usable_rows])
         pairs = images.take(usable_rows), encoder.texts.take(rows)
         units = [vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in pairs]
         cosines[usable_rows] = np.einsum("nd,nd->n", *units)
@@ -664,8 +663,7 @@ def _classify(
     usable_rows = np.flatnonzero(vectors.usable)
     if len(usable_rows):
         words = prompts(named, templates)
-        rows = [encoder.places[text] for text in words.texts]
-        classes = class_vectors(encoder.texts.take(rows), words.owner)
+        classes = class_vectors(encoder.texts.take(encoder.rows(words.texts)), words.owner)
         scale = 100.0 if encoder.scale is None else encoder.scale
         scores = zero_shot(vectors.take(usable_rows), classes, scale=scale)
         likeliest = np.array([*named], dtype=object)[scores.top[:, 0]]
@@ -699,9 +697,9 @@ def _read_external_shares(
     by_target = {}
     for (target,), rows in cells.group_by("target", maintain_order=True):
         shares = rows.select("group", "value").rows()
-        usable = [value for _, value in shares if value is not None and 0 <= value < math.inf]
-        named = sorted(group for group, _ in shares) == sorted(share.compared)
-        if not named or len(usable) < len(shares) or not any(usable):
+        values = rows["value"].fill_null(math.nan).to_numpy()
+        named = rows["group"].sort().to_list() == sorted(share.compared)
+        if not named or not ((values >= 0) & (values < math.inf)).all() or not values.any():
             raise DataError(
                 f"{target!r} has the shares {shares}",
                 file=table.name,

@@ -1,6 +1,7 @@
 """The page of an audit of text-to-image models."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from equipoise.audits.engines.associations.charts import (
     MOST_TARGETS,
@@ -73,11 +74,11 @@ _ERRORS = (
 def facts(result: AuditResult) -> Sequence[tuple[str, str]]:
     """Return the images by state."""
     resolved, counts = result.manifest.resolved, result.manifest.counts
-    images = [
-        f"{name}: " + ", ".join(f"{count(n)} {state}s" for state, n in sorted(counts[name].items()))
-        for name in resolved.get("generators", {})
-        if counts.get(name)
-    ]
+    images = []
+    for name in resolved.get("generators", {}):
+        states = [f"{count(n)} {state}s" for state, n in sorted(counts.get(name, {}).items())]
+        if states:
+            images.append(f"{name}: {', '.join(states)}")
     return (("Requested images by state", "; ".join(images)),)
 
 
@@ -122,14 +123,14 @@ def _share_chart(panel: Sequence[Row], name: str, place: str) -> Chart:
         UNCORRECTED: ("raw", "raw_low", "raw_high"),
         outside: ("outside",) * 3,
     }
-    marks = [
-        {"label": row["target"], "series": kind, "value": row[value], "low": row[low],
-         "high": row[high],
-         "tip": f"{row['target']}, {kind}: {percent(row[value])}, {row['images']} images"}
-        for row in shown_rows
-        for kind, (value, low, high) in kinds.items()
-        if has(row[value]) and (kind != CORRECTED or row["corrected"])
-    ]  # fmt: skip
+    marks = []
+    for row, (kind, (value, low, high)) in product(shown_rows, kinds.items()):
+        if has(row[value]) and (kind != CORRECTED or row["corrected"]):
+            tip = f"{row['target']}, {kind}: {percent(row[value])}, {row['images']} images"
+            marks.append({
+                "label": row["target"], "series": kind, "value": row[value], "low": row[low],
+                "high": row[high], "tip": tip,
+            })  # fmt: skip
     series = [kind for kind in kinds if kind in distinct(marks, "series")]
     axis = Axis(f"share of {name}", percent=True, domain=(0.0, 1.0))
     label = f"Share of {name} by target: {place}"
@@ -176,11 +177,11 @@ def plane(result: AuditResult) -> Section | None:
     table = rows(result, "xmcas")
     if not table:
         return None
-    charts = [
-        _plane_chart(panel, group, place)
-        for place, panel in by_place(table)
-        for group in distinct([row for row in panel if row["part"] == "similarity"], "group")
-    ]
+    charts = []
+    for place, panel in by_place(table):
+        similarities = [row for row in panel if row["part"] == "similarity"]
+        for group in distinct(similarities, "group"):
+            charts.append(_plane_chart(panel, group, place))
     fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table),))
     return section_of("plane", "Similarity to further groups", _PLANE, charts, fold)
 
@@ -219,45 +220,45 @@ def parts(result: AuditResult) -> Section | None:
 
 def guidance(result: AuditResult) -> Section | None:
     """Return the results at each strength of guidance."""
-    versions = {
-        (row["model"], row["version"]): row
-        for row in rows(result, "versions")
-        if has(row["guidance"])
-    }
-    table = [
-        {**vars(finding), **versions[finding.model, finding.version]}
-        for finding in result.findings
-        if has(finding.value)
-        and (finding.model, finding.version) in versions
-        and finding.metric in CURVED
-        and finding.variant is not Variant.OWN_LEAN
-    ]
-    table.sort(key=lambda row: (CURVED.index(row["metric"]), row["guidance"]))
-    charts = [
-        _guidance_chart(panel, title(metric), f"{model}, {groups} ({by})")
-        for (metric, model, groups, by), panel in panels(
-            table, "metric", "model", "groups", "by"
-        ).items()
-        if len(distinct(panel, "guidance")) > 1
-    ]
+    table = sorted(
+        _guided_findings(result), key=lambda row: (CURVED.index(row["metric"]), row["guidance"])
+    )
+    charts = []
+    by_curve = panels(table, "metric", "model", "groups", "by")
+    for (metric, model, groups, by), panel in by_curve.items():
+        if len(distinct(panel, "guidance")) > 1:
+            charts.append(_guidance_chart(panel, title(metric), f"{model}, {groups} ({by})"))
     return section_of("guidance", "Results by guidance", _GUIDANCE, charts)
 
 
+def _guided_findings(result: AuditResult) -> Iterator[Row]:
+    """Yield the findings of versions that have a strength of guidance."""
+    versions = {(row["model"], row["version"]): row for row in rows(result, "versions")}
+    for finding in result.findings:
+        version = versions.get((finding.model, finding.version))
+        if version is None or not has(version["guidance"]) or not has(finding.value):
+            continue
+        if finding.metric in CURVED and finding.variant is not Variant.OWN_LEAN:
+            yield {**vars(finding), **version}
+
+
 def _guidance_chart(panel: Sequence[Row], name: str, place: str) -> Chart:
-    change = {
-        subject: max(row["value"] for row in subject_rows)
-        - min(row["value"] for row in subject_rows)
-        for (subject,), subject_rows in panels(panel, "subject").items()
-    }
+    change = dict[str, float]()
+    for (subject,), subject_rows in panels(panel, "subject").items():
+        values = [row["value"] for row in subject_rows]
+        change[subject] = max(values) - min(values)
     subjects = sorted(change, key=lambda subject: (subject != "", -change[subject]))[:MOST_SERIES]
-    named = [{**row, "target": row["subject"] or "mean over targets"} for row in panel]
-    marks = points(
-        [
+    named, curve_rows = list[Row](), list[Row]()
+    for row in panel:
+        named_row = {**row, "target": row["subject"] or "mean over targets"}
+        named.append(named_row)
+        if row["subject"] == subjects[0]:
+            curve_rows.append(named_row)
+        elif row["subject"] in subjects:
             # Many shades on each other hide the lines; the table has all intervals.
-            row if row["subject"] == subjects[0] else {**row, "ci_low": None, "ci_high": None}
-            for row in named
-            if row["subject"] in subjects
-        ],
+            curve_rows.append({**named_row, "ci_low": None, "ci_high": None})
+    marks = points(
+        curve_rows,
         lambda row: f"{row['target']} at guidance {row['guidance']:g}: {number(row['value'])}",
         "value", series="target", x="guidance", low="ci_low", high="ci_high",
     )  # fmt: skip

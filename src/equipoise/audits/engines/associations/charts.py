@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import fsum
 from typing import Any
 
@@ -82,9 +83,7 @@ def target_scores(result: AuditResult, findings: Iterable[Finding], text: str) -
 
 
 def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart:
-    rows_shown = [
-        row for target_rows in by_target(panel, "subject").values() for row in target_rows
-    ]
+    rows_shown = [*chain.from_iterable(by_target(panel, "subject").values())]
     pairs = metric in ("weat", "differential_association")
     name = f"{title(metric)}, {model}: {groups}"
     chart = intervals(
@@ -145,13 +144,10 @@ def parts_of_mcas(table: Iterable[Row]) -> Section | None:
 
 
 def _stack(name: str, panel: Sequence[Row]) -> Chart:
-    split = by_target(panel)
-    totals = {
-        target: sum(row["value"] for row in target_rows) for target, target_rows in split.items()
-    }
-    bar_rows = [
-        {**row, "total": totals[name]} for name, target_rows in split.items() for row in target_rows
-    ]
+    bar_rows = []
+    for target_rows in by_target(panel).values():
+        total = sum(row["value"] for row in target_rows)
+        bar_rows += [{**row, "total": total} for row in target_rows]
     chart = bars(
         points(
             bar_rows,

@@ -24,7 +24,7 @@ from equipoise.audits.engines.associations.spaces import (
     finding_of,
     units_of,
 )
-from equipoise.audits.findings import Fact, Place, UncorrectedFinding, without_verdict
+from equipoise.audits.findings import Fact, Place, UncorrectedFinding, estimable, without_verdict
 from equipoise.audits.kind import Measured
 from equipoise.core import (
     Aggregate,
@@ -174,11 +174,12 @@ def _note_uneven_targets(question: Question, estimate: Estimate, subject: str) -
 
 def _sentence_on_similar_sets(variations: Iterable[Part]) -> str:
     """Return the interval that is about other attributes like these, as a sentence."""
-    estimable = [part for part in variations if not math.isnan(part.low)]
-    return "d is about these attribute sets." + "".join(
-        f" For other members like theirs its interval is {number(part.low)} to {number(part.high)}."
-        for part in estimable
-    )
+    text = "d is about these attribute sets."
+    for part in variations:
+        if not math.isnan(part.low):
+            ends = f"{number(part.low)} to {number(part.high)}"
+            text += f" For other members like theirs its interval is {ends}."
+    return text
 
 
 def measure_sc_weat(question: Question) -> Iterator[Result]:
@@ -333,33 +334,27 @@ def _mcas(question: Question, sides: Sides, **options: Any) -> Estimate:
 def _four_sides(question: Question, target: str) -> Sides:
     """Return a target's and both groups' images and texts, by their part in the metric."""
     space = question.space
-    targets = {suffix: space.chosen(target, kind) for suffix, kind in _KINDS}
-    return {f"target_{suffix}": side for suffix, side in targets.items()} | {
-        f"{part}_{suffix}": space.chosen(name, kind, [targets[suffix]])
-        for part, name in zip("ab", question.pair, strict=True)
-        for suffix, kind in _KINDS
-    }
+    sides = {f"target_{suffix}": space.chosen(target, kind) for suffix, kind in _KINDS}
+    for part, name in zip("ab", question.pair, strict=True):
+        for suffix, kind in _KINDS:
+            sides[f"{part}_{suffix}"] = space.chosen(name, kind, [sides[f"target_{suffix}"]])
+    return sides
 
 
 def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) -> Iterator[Result]:
     """Yield how much images amplify the association of their prompts, by target."""
     place, categories = question.place(), question.options.categories
-    generation_bias = {
-        target: (diffusion_bias(estimate), bias_amplification(estimate))
-        for target, estimate in estimates.items()
-    }
-    x, y = (
-        np.array([[bias.value, gain.value] for bias, gain in generation_bias.values()])
-        .reshape(-1, 2)
-        .T
-    )
+    biases, gains = dict[str, Estimate](), dict[str, Estimate]()
+    for target, estimate in estimates.items():
+        biases[target], gains[target] = diffusion_bias(estimate), bias_amplification(estimate)
+    x = np.array([bias.value for bias in biases.values()])
+    y = np.array([gain.value for gain in gains.values()])
     finite, fitted = np.isfinite(x) & np.isfinite(y), np.full(len(x), math.nan)
     # A curve through three or four points shows nothing but these.
     if finite.sum() >= 5:
         fitted[finite] = loess(x[finite], y[finite])(x[finite])
-    for (target, (bias, gain)), fitted_gain in zip(
-        generation_bias.items(), fitted.tolist(), strict=True
-    ):
+    for target, fitted_gain in zip(estimates, fitted.tolist(), strict=True):
+        bias, gain = biases[target], gains[target]
         associations = {
             part.metric: abs(part.value) for part in estimates[target].parts[: len(SIDES)]
         }
@@ -371,22 +366,15 @@ def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) ->
         # Chance level and p would answer another question.
         yield without_verdict(without_chance(described), _NOT_EQUAL)
         yield finding_of(gain, place, Family.DESCRIPTIVE, subject=target)
-        bias_ends, gain_ends = (
-            measure_estimate.interval(question.level) for measure_estimate in (bias, gain)
-        )
+        bias_ends, gain_ends = bias.interval(question.level), gain.interval(question.level)
         yield Row("amplification", place, {
             "target": target, "category": categories[target], "diffusion_bias": bias.value,
             "diffusion_low": bias_ends.low, "diffusion_high": bias_ends.high,
             "bias_amplification": gain.value, "amplification_low": gain_ends.low,
             "amplification_high": gain_ends.high, "fitted": fitted_gain, "reason": gain.reason,
         })  # fmt: skip
-    for position, name in enumerate(("diffusion_bias", "bias_amplification")):
-        yield from _summaries(
-            question,
-            place,
-            {k: target_estimates[position] for k, target_estimates in generation_bias.items()},
-            name,
-        )
+    yield from _summaries(question, place, biases, "diffusion_bias")
+    yield from _summaries(question, place, gains, "bias_amplification")
 
 
 def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
@@ -439,17 +427,16 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
         sides = _four_sides(question, target)
         # The prefix keeps names apart from those of the parts.
         further = {f"further {name}": name for name in options.further}
-        all_sides = sides | {
-            f"{part}_{suffix}": space.chosen(name, kind, [sides[f"target_{suffix}"]])
-            for suffix, kind in _KINDS
-            for part, name in further.items()
-        }
+        all_sides, further_things = dict(sides), []
+        for suffix, kind in _KINDS:
+            things = {}
+            for prefixed, name in further.items():
+                side = space.chosen(name, kind, [sides[f"target_{suffix}"]])
+                all_sides[f"{prefixed}_{suffix}"], things[prefixed] = side, side.things
+            further_things.append(things)
         estimate = xmcas(
             *(side.things for side in sides.values()),
-            *(
-                {part: all_sides[f"{part}_{suffix}"].things for part in further}
-                for suffix, _ in _KINDS
-            ),
+            *further_things,
             offset=offset,
             similarity=space.similarity,
             units=units_of(all_sides, [(part,) for part in all_sides if part.endswith("_images")]),
@@ -559,11 +546,10 @@ def measure_regions(question: Question) -> Iterator[Result]:
             )
             by_subject.setdefault(name, {})[part.subject] = estimated_value
     for name, by_region in by_subject.items():
-        values = {region: estimated_value.value for region, estimated_value in by_region.items()}
-        ends = {
-            region: (estimated_value.low, estimated_value.high)
-            for region, estimated_value in by_region.items()
-        }
+        values, ends = dict[str, float](), dict[str, tuple[float, float]]()
+        for region, estimated_value in by_region.items():
+            values[region] = estimated_value.value
+            ends[region] = estimated_value.low, estimated_value.high
         yield from related(question, place, values, name, ends)
 
 
@@ -574,7 +560,7 @@ def _compare_to_words(question: Question) -> tuple[ImageSimilarities, list[str],
     names = filter(None, (options.positive, options.negative))
     words = [space.only_usable(space.chosen(name, "text")) for name in names]
     columns = space.data.items[table].columns
-    up, down = ([*side.ids] for side in words)
+    up, down = [*words[0].ids], [*words[1].ids]
     if shared_words := {*up} & {*down}:
         raise DataError(
             f"{min(shared_words)!r} is in the set {words[0].name!r} and in {words[1].name!r}",
@@ -626,13 +612,12 @@ def _findings_by_region(question: Question, estimate: Estimate) -> Iterator[Resu
 def _averages(estimate: Estimate) -> tuple[GroupValue, ...]:
     """Return each group's mean over the regions that have it."""
     by_group: dict[str, list[GroupValue]] = {}
-    for group_value in (group for part in estimate.parts for group in part.by_group):
-        by_group.setdefault(group_value.group, []).append(group_value)
+    for part in estimate.parts:
+        for group_value in part.by_group:
+            by_group.setdefault(group_value.group, []).append(group_value)
     averages = []
     for group, group_values in by_group.items():
-        mean = _average(
-            [group_value.value for group_value in group_values if not math.isnan(group_value.value)]
-        )
+        mean = _average([group_value.value for group_value in estimable(group_values)])
         n = sum(group_value.n for group_value in group_values)
         averages.append(GroupValue(group, (group,), n, mean, math.nan, math.nan))
     return tuple(averages)

@@ -9,14 +9,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import chain, product
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from equipoise.audits.columns import rows_of
 from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig
-from equipoise.audits.findings import Place, UncorrectedFinding, numbers_of, whole
+from equipoise.audits.findings import Place, UncorrectedFinding, estimable, numbers_of, whole
 from equipoise.audits.kind import Measured
 from equipoise.core import (
     Booleans,
@@ -99,7 +100,7 @@ class AssociationData:
     @cached_property
     def starts(self) -> Mapping[str, int]:
         """Number of the first item of each table."""
-        sizes = [len(items) for items in self.items.values()]
+        sizes = map(len, self.items.values())
         return dict(zip(self.items, np.cumsum([0, *sizes]).tolist(), strict=False))
 
     @cached_property
@@ -169,10 +170,8 @@ class Side:
             items, column = data.items[table], data.units.get(table)
             named = [None] * len(rows) if column is None else items.columns[column][rows].tolist()
             ids = items.ids[rows].tolist()
-            units += [
-                f"{table}: {item}" if unit is None else unit
-                for item, unit in zip(ids, named, strict=True)
-            ]
+            for item, unit in zip(ids, named, strict=True):
+                units.append(f"{table}: {item}" if unit is None else unit)
         return tuple(units)
 
     def only(self, mask: Booleans) -> Side:
@@ -217,8 +216,11 @@ class Space:
 
     def members(self, name: str, kind: str) -> dict[str, Integers]:
         """Return the members of one kind of a set, by table with a usable member."""
-        kinds, usable, of_set = self.data.kinds, self.usable, self.data.sets[name].items()
-        return {t: r for t, r in of_set if kinds[t] == kind and t in usable and usable[t][r].any()}
+        kinds, usable, members = self.data.kinds, self.usable, dict[str, Integers]()
+        for table, rows in self.data.sets[name].items():
+            if kinds[table] == kind and table in usable and usable[table][rows].any():
+                members[table] = rows
+        return members
 
     def images(self, table: str) -> Side:
         """Return the items of a table that the model has a usable vector of."""
@@ -237,7 +239,9 @@ class Space:
             When none of the members can be used.
         """
         side = self._whole(name, kind)
-        shared = np.isin(side.numbers, [n for target in targets for n in target.numbers.tolist()])
+        shared = np.zeros(len(side), dtype=bool)
+        for target in targets:
+            shared |= np.isin(side.numbers, target.numbers)
         if shared.any():
             excluded = {**side.excluded, "also a target": int(shared.sum())}
             side = replace(side.only(~shared), excluded=excluded)
@@ -258,10 +262,10 @@ class Space:
 
         def whole(name: str, kind: str) -> Side:
             members, starts = self.members(name, kind), self.data.starts
-            known_numbers = [
-                rows[self.known[on][rows]] + starts[on] for on, rows in members.items()
-            ]
-            numbers = np.concatenate(known_numbers) if known_numbers else np.zeros(0, np.int64)
+            by_table = [np.zeros(0, np.int64)]
+            for table, rows in members.items():
+                by_table.append(rows[self.known[table][rows]] + starts[table])
+            numbers = np.concatenate(by_table)
             excluded = {"no embedding or score": sum(map(len, members.values())) - len(numbers)}
             return Side(self, name, numbers, excluded)
 
@@ -320,7 +324,7 @@ def units_of(
     for parts in exchanged:
         if any(sides[part].clustered for part in parts):
             part_units = {part: sides[part].units for part in parts}
-            member_units = [unit for named in part_units.values() for unit in named]
+            member_units = [*chain.from_iterable(part_units.values())]
             units |= part_units if len({*member_units}) < len(member_units) else {}
     return units or None
 
@@ -391,25 +395,16 @@ class Question:
     @cached_property
     def cases(self) -> list[Case]:
         """Cases to measure; empty where the model can't compare the sets."""
-        options, space = self.options, self.space
+        options = self.options
         if options.images is not None:
             return [Case("")] if self._knows_images else []
         modalities: dict[str, list[tuple[str, str]]] = {"": [*MODALITIES.values()]}
         if options.metric not in ("mcas", "xmcas") and options.of != "mcas":
             modalities = {m: [MODALITIES[m]] for m in options.modalities or MODALITIES}
-        groups = (*options.attributes, *options.further)
         cases = []
         for modality, kinds in modalities.items():
             comparable_targets = tuple(
-                name
-                for name in options.target_names
-                if all(
-                    space.compares(
-                        space.members(name, target_kind), space.members(group, attribute_kind)
-                    )
-                    for attribute_kind, target_kind in kinds
-                    for group in groups
-                )
+                name for name in options.target_names if self._compares_target(name, kinds)
             )
             if options.metric in (*PAIRS, *_TOGETHER):
                 complete = (
@@ -420,6 +415,15 @@ class Question:
                 cases += [Case(modality, (name,)) for name in comparable_targets]
         return cases
 
+    def _compares_target(self, target: str, kinds: Iterable[tuple[str, str]]) -> bool:
+        """Whether the model compares a target with all groups, in pairs of their kinds."""
+        space, groups = self.space, (*self.options.attributes, *self.options.further)
+        for (group_kind, target_kind), group in product(kinds, groups):
+            members = space.members(target, target_kind)
+            if not space.compares(members, space.members(group, group_kind)):
+                return False
+        return True
+
     @property
     def _knows_images(self) -> bool:
         """Whether the model compares the images of a table with the texts that are named."""
@@ -427,20 +431,24 @@ class Question:
         words = [*options.labels, *filter(None, (options.positive, options.negative))]
         texts = {name: space.members(name, "text") for name in (*words, *options.attributes)}
         images = [self.table] if self.table in space.usable else []
-        return all(space.compares(images, texts[word]) for word in words) and all(
-            space.compares(texts[word], texts[name])
-            for word in words
-            for name in options.attributes
-        )
+        for word in words:
+            if not space.compares(images, texts[word]):
+                return False
+            for name in options.attributes:
+                if not space.compares(texts[word], texts[name]):
+                    return False
+        return True
 
     @property
     def resolved_tests(self) -> int:
         """Tests for which p-values are drawn finely enough."""
         options, space, cases = self.options, self.space, self.cases
         if options.metric == "sc_weat":
-            members = (space.members(case.targets[0], case.kinds[1]) for case in cases)
-            table_rows = (rows for members in members for rows in members.items())
-            return sum(int(space.known[table][rows].sum()) for table, rows in table_rows)
+            n_members = 0
+            for case in cases:
+                for table, rows in space.members(case.targets[0], case.kinds[1]).items():
+                    n_members += int(space.known[table][rows].sum())
+            return n_members
         if options.metric not in ("trend", "gender_difference"):
             # MCAS is tested with texts as given, and with texts resampled.
             tests_resampled_texts = options.metric == "mcas" and not options.resample_texts
@@ -453,9 +461,10 @@ class Question:
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
-        data, cases = self.space.data, self.cases
-        named = [name for case in cases for name in (*case.targets, *self.options.attributes)]
-        members = sum(len(rows) for name in named for rows in data.sets[name].values())
+        data, cases, members = self.space.data, self.cases, 0
+        for case in cases:
+            for name in (*case.targets, *self.options.attributes):
+                members += sum(map(len, data.sets[name].values()))
         if self.table:
             members = len(cases) * len(data.items[self.table])
         return _SECONDS_PER_CASE * len(cases) + _SECONDS_PER_MEMBER * draws * members
@@ -612,12 +621,7 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
         base.finding,
         subject=subject,
         direction=direction,
-        by_group=tuple(
-            replace(group_value, group=names[group_value.group], levels=(names[group_value.group],))
-            if group_value.group in names
-            else group_value
-            for group_value in by_group
-        ),
+        by_group=tuple(_named_by_set(group_value, names) for group_value in by_group),
         excluded=(*named, *excluded),
     )
     if part is not None:
@@ -626,15 +630,21 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
     return replace(base, finding=finding)
 
 
+def _named_by_set(group_value: GroupValue, names: Mapping[str, str]) -> GroupValue:
+    """Return a value of a part under the name of its set."""
+    name = names.get(group_value.group)
+    return group_value if name is None else replace(group_value, group=name, levels=(name,))
+
+
 def about(sides: Mapping[str, Side]) -> dict[str, Any]:
     """Return the sets of a finding by part, and their members that are not used."""
-    exclusions = [
-        (f"{s.name}: {reason}", n) for s in sides.values() for reason, n in s.excluded.items()
-    ]
-    return {
-        "names": {part: side.name for part, side in sides.items()},
-        "excluded": tuple(Excluded(reason, n) for reason, n in exclusions if n),
-    }
+    exclusions = []
+    for side in sides.values():
+        for reason, n in side.excluded.items():
+            if n:
+                exclusions.append(Excluded(f"{side.name}: {reason}", n))
+    names = {part: side.name for part, side in sides.items()}
+    return {"names": names, "excluded": tuple(exclusions)}
 
 
 def closer(subject: str, value: float, pair: tuple[str, str]) -> str:
@@ -659,28 +669,28 @@ def crossed(targets: Sequence[str], means: Sequence[float], pair: tuple[str, str
 
 def extremes(subject: str, by_group: Sequence[GroupValue]) -> str:
     """Say which group is closest to something and which is farthest from it."""
-    estimable = [group_value for group_value in by_group if not math.isnan(group_value.value)]
-    if len(estimable) < 2:
+    groups, by_value = estimable(by_group), attrgetter("value")
+    if len(groups) < 2:
         return ""
-    low, high = (
-        choose(estimable, key=lambda group_value: group_value.value) for choose in (min, max)
-    )
+    low, high = min(groups, key=by_value), max(groups, key=by_value)
     return "" if low.value == high.value else f"{subject}: {high.group} more than {low.group}"
 
 
 def measured(results: Iterable[Result], schemas: Mapping[str, Columns] = SCHEMAS) -> Measured:
     """Return results as an audit collects them, with the tables that have rows."""
-    all_results = [*results]
-    split: dict[str, list[Mapping[str, Any]]] = {}
-    for row in all_results:
-        if isinstance(row, Row):
-            split.setdefault(row.table, []).append({**vars(row.place), **row.values})
-    return Measured(
-        tuple(finding for finding in all_results if isinstance(finding, UncorrectedFinding)),
-        {
-            name: table_of(split[name], {**PLACE, **columns})
-            for name, columns in schemas.items()
-            if name in split
-        },
-        tuple(note for note in all_results if isinstance(note, str)),
-    )
+    findings, notes = list[UncorrectedFinding](), list[str]()
+    rows: dict[str, list[Mapping[str, Any]]] = {}
+    for result in results:
+        match result:
+            case Row():
+                rows.setdefault(result.table, []).append({**vars(result.place), **result.values})
+            case UncorrectedFinding():
+                findings.append(result)
+            case str():
+                notes.append(result)
+    tables = {
+        name: table_of(rows[name], {**PLACE, **columns})
+        for name, columns in schemas.items()
+        if name in rows
+    }
+    return Measured(tuple(findings), tables, tuple(notes))
