@@ -94,13 +94,13 @@ def run_demonstration(
         seed=seed,
         progress=progress,
     )
-    weights = {
-        name: model.info.weights_sha256 for name, model in zip(CLIPS, (base, floor), strict=True)
-    }
+    tested_models: dict[str, Any] = {}
+    for name, model in zip(CLIPS, (base, floor), strict=True):
+        tested_models[name] = {"weights_sha256": model.info.weights_sha256}
     config: dict[str, Any] = {
         "world": "scenes",
         "report": {"title": "The planted scenes: what lowers a disparity, and what it costs"},
-        "models": {name: {"weights_sha256": digest} for name, digest in weights.items()},
+        "models": tested_models,
         "size": SIZE,
         "recipes": {recipe.name: recipe.model_dump() for recipe in candidates},
         "seed": seed,
@@ -133,7 +133,7 @@ def image_sets(scenes: Scenes, *, seed: int) -> ImageSets:
     template_numbers = stream(seed, "mitigate", "captions").integers(
         len(TEMPLATES), size=len(scenes)
     )
-    attributes = {name: table[name] for name in ("hue", "frame")}
+    attributes = {"hue": table["hue"], "frame": table["frame"]}
     captions = _captions(table, template_numbers.tolist())
     return ImageSets(scenes.images, table["subject"], table["set"], captions, attributes)
 

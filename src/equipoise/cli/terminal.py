@@ -66,15 +66,14 @@ def say_json(value: Any) -> None:
 def say_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write rows in aligned columns; columns of numbers are aligned to the right."""
     cells = [[" ".join(printable(cell).split()) for cell in row] for row in rows]
-    columns = [*zip(header, *cells, strict=True)]
-    widths = [max(map(len, column)) for column in columns]
-    right = [bool(cells) and all(map(_is_number, column[1:])) for column in columns]
-    for row in (header, ["-" * width for width in widths], *cells):
-        padded = [
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(row, widths, right, strict=True)
-        ]
-        click.echo("  ".join(padded).rstrip())
+    padded = []
+    for title, *texts in zip(header, *cells, strict=True):
+        width = max(map(len, (title, *texts)))
+        right = bool(texts) and all(map(_is_number, texts))
+        column = (title, "-" * width, *texts)
+        padded.append([text.rjust(width) if right else text.ljust(width) for text in column])
+    for row in zip(*padded, strict=True):
+        click.echo("  ".join(row).rstrip())
 
 
 def _is_number(cell: str) -> bool:

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ import polars as pl
 from equipoise.core import Booleans, Floats, InputError, Strings, tally
 from equipoise.data.image_set import LABEL, ImageSet, Step
 from equipoise.data.lexicons import lexicon
+from equipoise.data.problems import repeated
 
 Terms = Mapping[str, Sequence[str]]
 FrozenTerms = tuple[tuple[str, Strings], ...]
@@ -45,8 +47,9 @@ def assign_groups(
     for reason, holds in reasons.items():
         left_out[reason] = tally(open_ & holds)
         open_ &= ~holds
-    places = np.where(open_, member.argmax(axis=1), -1).tolist()
-    return [None if place < 0 else names[place] for place in places], left_out
+    # The last name is that of no group.
+    assigned = np.array([*names, None], dtype=object)[np.where(open_, member.argmax(axis=1), -1)]
+    return assigned.tolist(), left_out
 
 
 class GroupRule:
@@ -126,11 +129,13 @@ class TermRule(GroupRule):
     def __post_init__(self) -> None:
         """Freeze the terms."""
         frozen_terms = _freeze_terms(self.groups)
-        all_terms = [term for _, terms in frozen_terms for term in terms]
-        twice = sorted({term for term in all_terms if all_terms.count(term) > 1})
-        if twice or not frozen_terms or not all(terms and all(terms) for _, terms in frozen_terms):
+        terms_by_group = dict(frozen_terms)
+        all_terms = [*chain.from_iterable(terms_by_group.values())]
+        twice = repeated(all_terms)
+        complete = terms_by_group and all(terms_by_group.values()) and "" not in all_terms
+        if twice or not complete:
             raise InputError(
-                f"{self.attribute}: the terms are {dict(frozen_terms)}; expected groups with "
+                f"{self.attribute}: the terms are {terms_by_group}; expected groups with "
                 f"terms, and each term in one group{f', but not {twice[0]!r}' if twice else ''}"
             )
         object.__setattr__(self, "groups", frozen_terms)
@@ -141,9 +146,17 @@ class TermRule(GroupRule):
         return cast("FrozenTerms", self.groups)
 
     @property
+    def group_names(self) -> list[str]:
+        """Names of the groups, sorted."""
+        return [*dict(self.terms)]
+
+    @property
     def owners(self) -> dict[str, int]:
         """Term to the place of its group."""
-        return {term: place for place, (_, terms) in enumerate(self.terms) for term in terms}
+        owners: dict[str, int] = {}
+        for place, (_, terms) in enumerate(self.terms):
+            owners |= dict.fromkeys(terms, place)
+        return owners
 
     def _in_words(self) -> str:
         return "; ".join(f"{group}: {', '.join(terms)}" for group, terms in self.terms)
@@ -243,7 +256,7 @@ class BoxGroups(TermRule):
         boxes = images.boxes
         if boxes is None:
             raise InputError(f"{images.name} has no boxes; read a file of objects or instances")
-        names, owners = [group for group, _ in self.terms], self.owners
+        names, owners = self.group_names, self.owners
         group = np.array([owners.get(text.casefold(), -1) for text in boxes[LABEL]], dtype=np.int64)
         image, area = images.places(boxes), (boxes["width"] * boxes["height"]).to_numpy()
         share = area / _areas(images, self.size)[image]
@@ -274,8 +287,8 @@ def _areas(images: ImageSet, size: BoxSize) -> Floats:
     """Return the area of each image in pixels; infinite if the rule needs no share."""
     if not size.needed and not size.ignored:
         return np.full(len(images), np.inf)
-    width, height = (images.column(name).cast(pl.Float64) for name in ("width", "height"))
-    area = (width * height).fill_null(np.nan).to_numpy()
+    width, height = images.column("width"), images.column("height")
+    area = (width.cast(pl.Float64) * height.cast(pl.Float64)).fill_null(np.nan).to_numpy()
     if not (area > 0).all():
         image = images.ids[int(np.argmax(~(area > 0)))]
         raise InputError(f"{images.name}: the image {image!r} has no width or height above 0")
@@ -284,11 +297,13 @@ def _areas(images: ImageSet, size: BoxSize) -> Floats:
 
 def _hall_terms(section: str, parents_and_children: bool) -> Terms:
     words = lexicon("hall_2023")
-    dropped = () if parents_and_children else words.section("dropped_in_v3")[section]
-    return {
-        group: tuple(term for term in terms if term not in dropped)
-        for group, terms in words.section(section).items()
-    }
+    groups = words.section(section)
+    if parents_and_children:
+        return groups
+    dropped = words.section("dropped_in_v3")[section]
+    for group, terms in groups.items():
+        groups[group] = tuple(term for term in terms if term not in dropped)
+    return groups
 
 
 def hall_boxes(
@@ -383,7 +398,7 @@ class CaptionGroups(TermRule):
         captions = images.captions
         if captions is None:
             raise InputError(f"{images.name} has no captions; read the file of captions")
-        names = [group for group, _ in self.terms]
+        names = self.group_names
         patterns = [term_pattern(terms) for terms in (*dict(self.terms).values(), self.neutral)]
         matches = np.zeros((len(images), len(patterns)), dtype=np.bool_)
         places = images.places(captions)
@@ -468,11 +483,15 @@ class ValueGroups(TermRule):
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Add the column; images of other values have no group and are counted."""
-        owners, names = self.owners, [group for group, _ in self.terms]
+        owners, names = self.owners, self.group_names
         values = images.column(self.column)
-        places = {value: owners.get(value.strip().casefold()) for value in {*values.drop_nulls()}}
-        group_by_value = {value: None if at is None else names[at] for value, at in places.items()}
-        other = sorted(value for value, group in group_by_value.items() if group is None)
+        group_by_value: dict[str, str | None] = {}
+        other: list[str] = []
+        for value in values.drop_nulls().unique().sort():
+            place = owners.get(value.strip().casefold())
+            group_by_value[value] = None if place is None else names[place]
+            if place is None:
+                other.append(value)
         return self._add_by_value(
             images, values, group_by_value,
             values_without_group=len(other), values_without_group_examples=other[:_EXAMPLES],
@@ -508,9 +527,9 @@ class BandGroups(GroupRule):
         InputError
             When they do not rise, or there is another number of names.
         """
-        rising = all(low < high for low, high in zip(self.bounds, self.bounds[1:], strict=False))
-        finite = bool(self.bounds) and rising and np.isfinite(self.bounds).all()
-        if not finite or not len({*self.names}) == len(self.names) == len(self.bounds) + 1:
+        bounds = np.array(self.bounds, dtype=np.float64)
+        rising = len(bounds) and np.isfinite(bounds).all() and (bounds[:-1] < bounds[1:]).all()
+        if not rising or not len({*self.names}) == len(self.names) == len(self.bounds) + 1:
             raise InputError(
                 f"bounds are {self.bounds} and names {self.names}; expected rising numbers, and "
                 "different names, one more than bounds"
@@ -536,8 +555,8 @@ class BandGroups(GroupRule):
             raise InputError(
                 f"{images.name}, column {self.column!r}: a value is no number; expected numbers"
             )
-        bands = np.searchsorted(self.bounds, numbers, side="right").tolist()
-        named = dict(zip(values, (self.names[band] for band in bands), strict=True))
+        bands = np.searchsorted(self.bounds, numbers, side="right")
+        named = dict(zip(values, np.array(self.names, dtype=object)[bands], strict=True))
         return self._add_by_value(images, column, named)
 
 

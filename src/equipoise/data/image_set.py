@@ -148,10 +148,11 @@ class ImageSet:
         self, change: Callable[[pl.DataFrame], pl.DataFrame], table: pl.DataFrame, step: Step
     ) -> ImageSet:
         """Return the set with a new table, and labels, captions and boxes changed."""
-        marks = {name: getattr(self, name) for name in MARKS}
-        changed_marks: Fields = {
-            name: None if frame is None else change(frame) for name, frame in marks.items()
-        }
+        changed_marks: Fields = {}
+        for name in MARKS:
+            frame = getattr(self, name)
+            if frame is not None:
+                changed_marks[name] = change(frame)
         return replace(self, table=table, steps=(*self.steps, step), **changed_marks)
 
     def apply(self, *rules: Rule) -> ImageSet:
@@ -492,18 +493,24 @@ def concatenate(parts: Sequence[ImageSet]) -> ImageSet:
             f"the image {twice!r} is in two of {names}; expected parts without overlap"
         )
 
-    def marks(name: str) -> pl.DataFrame | None:
+    joined_marks: Fields = {}
+    for name in MARKS:
         frames = [frame for part in parts if (frame := getattr(part, name)) is not None]
-        return pl.concat(frames).sort(frames[0].columns) if frames else None
-
-    joined_marks: Fields = {name: marks(name) for name in MARKS}
+        joined_marks[name] = pl.concat(frames).sort(frames[0].columns) if frames else None
+    inputs: dict[str, FileFacts] = {}
+    counts: dict[str, Json] = {}
+    steps: list[Step] = []
+    for part in parts:
+        inputs |= part.inputs
+        counts[part.name] = dict(part.counts)
+        steps += part.steps
     return replace(
         parts[0],
         name=names,
         table=table,
-        inputs={file: facts for part in parts for file, facts in part.inputs.items()},
-        counts={part.name: dict(part.counts) for part in parts},
-        steps=tuple(step for part in parts for step in part.steps),
+        inputs=inputs,
+        counts=counts,
+        steps=tuple(steps),
         **joined_marks,
     )
 
@@ -686,15 +693,13 @@ class ClassMapping:
     @classmethod
     def of(cls, name: str, classes: Mapping[str, str | Sequence[str]]) -> ClassMapping:
         """Return the mapping of a dictionary of label to class or classes."""
-        listed = {k: (v,) if isinstance(v, str) else v for k, v in classes.items()}
-        return cls(
-            name,
-            frozenset(
-                (label, class_name)
-                for label, class_names in listed.items()
-                for class_name in class_names
-            ),
-        )
+        pairs: set[tuple[str, str]] = set()
+        for label, class_names in classes.items():
+            if isinstance(class_names, str):
+                pairs.add((label, class_names))
+            else:
+                pairs.update((label, class_name) for class_name in class_names)
+        return cls(name, frozenset(pairs))
 
     @property
     def by_label(self) -> dict[str, Strings]:

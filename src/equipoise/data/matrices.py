@@ -46,6 +46,7 @@ from equipoise.data.problems import (
     check_share,
     listed,
     match,
+    repeated,
 )
 from equipoise.data.tables import (
     Columns,
@@ -116,9 +117,7 @@ class ArraySource(CsvOptions):
         if self.column is not None and self.columns is not None:
             raise InputError("column names one column of vectors, columns many; give one of them")
         for option in ("names", "columns"):
-            names = [*(getattr(self, option) or ())]
-            twice = sorted({name for name in names if names.count(name) > 1})
-            if twice:
+            if twice := repeated(getattr(self, option) or ()):
                 raise InputError(f"{option} has {listed(twice)} more than once")
 
     @property
@@ -126,7 +125,7 @@ class ArraySource(CsvOptions):
         """Name to column, or None to use every column."""
         if self.columns is None or isinstance(self.columns, Mapping):
             return self.columns
-        return {name: name for name in self.columns}
+        return dict(zip(self.columns, self.columns, strict=True))
 
 
 class RowMatch(NamedTuple):

@@ -182,12 +182,8 @@ class ModelPredictions:
     @property
     def versions_with_verdicts(self) -> Mapping[str, Predictions]:
         """Versions with verdicts: resolved ones if there are any, else all."""
-        resolved = any(version.classes for version in self.versions.values())
-        return {
-            name: version
-            for name, version in self.versions.items()
-            if version.classes or not resolved
-        }
+        resolved = {name: version for name, version in self.versions.items() if version.classes}
+        return resolved or dict(self.versions)
 
     def rows(self, state: str) -> int:
         """Return the number of rows in a state; failed images don't count as "unmatched"."""
@@ -338,10 +334,9 @@ def load_predictions(
     if not models:
         raise InputError("models is empty; expected at least one model")
     rows = read_labels(labels)
-    read = {
-        name: (read_predictions(source, model=name, id_column=labels.id), source)
-        for name, source in models.items()
-    }
+    read: dict[str, tuple[Outputs, Reading]] = {}
+    for name, source in models.items():
+        read[name] = read_predictions(source, model=name, id_column=labels.id), source
     return join_predictions(rows, read, max_unmatched=max_unmatched)
 
 
@@ -492,9 +487,10 @@ class _Join:
     @cached_property
     def _levels(self) -> Strings:
         """Values of all attributes."""
-        return tuple(
-            name for attribute in self.rows.attributes.values() for name in attribute.vocabulary
-        )
+        levels: list[str] = []
+        for attribute in self.rows.attributes.values():
+            levels += attribute.vocabulary
+        return tuple(levels)
 
     @cached_property
     def _text_states(self) -> NDArray[np.int8]:
@@ -574,8 +570,10 @@ class _Join:
         if choices is not None:
             target = self.rows.target.vocabulary
             states = text_states(self.reading, choices.labels, target, "").tolist()
-            answers = (x for x, s in zip(choices.labels, states, strict=True) if s == ANSWERED)
-            outside = sorted(label for label in answers if recipe(label) not in allowed)
+            outside = []
+            for label, state in sorted(zip(choices.labels, states, strict=True)):
+                if state == ANSWERED and recipe(label) not in allowed:
+                    outside.append(label)
             counts["choices_outside"] = outside
             # A model that has yet to run may keep to the classes that it shares with the target.
             if not choices.listed and len(choices.labels) - len(outside) >= choices.ranks:
@@ -610,13 +608,11 @@ class _Join:
     def _remedies(self, outside: Sequence[str], allowed: Sequence[str]) -> str:
         """Return the ways to fix labels that are no classes of the target."""
         key = self.reading.key
-        suggestions = {label: nearest(label, allowed, cutoff=MISSPELT) for label in outside}
-        fixes = [
-            *(
-                f"{show(label)} may be {show(suggestion)}"
-                for label, suggestion in suggestions.items()
-                if suggestion
-            ),
+        fixes = []
+        for label in outside:
+            if suggestion := nearest(label, allowed, cutoff=MISSPELT):
+                fixes.append(f"{show(label)} may be {show(suggestion)}")
+        fixes += [
             f"map them to a class under `{key('map')}:`",
             f"list texts of missing predictions under `{key('missing')}:`",
             f"set `{key('open_vocabulary')}: true`",

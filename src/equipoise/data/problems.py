@@ -31,6 +31,11 @@ def listed(texts: Iterable[object], limit: int = MAX_LISTED) -> str:
     return examples if len(all_texts) <= limit else f"{examples} and {len(all_texts) - limit} more"
 
 
+def repeated(texts: Iterable[str]) -> list[str]:
+    """Return the texts that are there more than once, each once and sorted."""
+    return sorted(text for text, n in Counter(texts).items() if n > 1)
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun in the right form."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

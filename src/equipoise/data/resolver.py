@@ -72,9 +72,12 @@ def neutral_words(levels: Iterable[str], masked: Iterable[str] = ()) -> dict[str
     masked : iterable of str
         Further words of the user.
     """
-    named = [word for text in levels for word in split_words(text) if len(word) >= _SHORTEST]
-    extra = [word for text in masked for word in split_words(text)]
-    return {**dict.fromkeys((*named, *extra), ""), **NEUTRAL}
+    words: list[str] = []
+    for level in levels:
+        words += (word for word in split_words(level) if len(word) >= _SHORTEST)
+    for text in masked:
+        words += split_words(text)
+    return {**dict.fromkeys(words, ""), **NEUTRAL}
 
 
 def split_words(text: str) -> Words:
@@ -480,9 +483,11 @@ class Recipe:
     @cached_property
     def _known(self) -> dict[str, str]:
         """Normal form to label, of synonyms and classes."""
-        synonyms = self._synonyms.items()
-        masked = {self.form(text): name for text, name in synonyms}
-        return masked | {self._steps.form(text): name for text, name in synonyms} | self._names
+        masked, spelled = {}, {}
+        for text, name in self._synonyms.items():
+            masked[self.form(text)] = name
+            spelled[self._steps.form(text)] = name
+        return masked | spelled | self._names
 
     @property
     def scale(self) -> str:
@@ -490,10 +495,10 @@ class Recipe:
         steps = [self.normalize.describe()] if self.normalize else []
         if self.mapping:
             content = json.dumps({**self.mapping, **self.alternatives}, sort_keys=True).encode()
-            pairs = [
-                f"{text} → {' or '.join(self.alternatives.get(text, (label,)))}"
-                for text, label in sorted(self.mapping.items())
-            ]
+            pairs = []
+            for text, label in sorted(self.mapping.items()):
+                labels = self.alternatives.get(text, (label,))
+                pairs.append(f"{text} → {' or '.join(labels)}")
             version = hashlib.sha256(content).hexdigest()[:8]
             steps.append(f"mapping {self.name} ({version}): {listed(pairs, MAX_PAIRS)}")
         return "; then ".join(steps) or "labels as given"
@@ -541,17 +546,13 @@ def build_recipes(
                 fix="map them to one class in `data: map:`, or turn a step of "
                 f"`{reading.key('normalize')}:` off",
             )
-    return [
-        Recipe(
-            f"{name}, {kind}" if len(maps) > 1 else kind,
-            _first_classes(mapping),
-            normalize,
-            classes,
-            levels,
-        )
-        for name, mapping in maps.items()
-        for kind, normalize in (("raw", None), ("normalised", reading.normalize))
-    ]
+    recipes = []
+    for name, mapping in maps.items():
+        prefix = f"{name}, " if len(maps) > 1 else ""
+        first = _first_classes(mapping)
+        recipes.append(Recipe(f"{prefix}raw", first, None, classes, levels))
+        recipes.append(Recipe(f"{prefix}normalised", first, reading.normalize, classes, levels))
+    return recipes
 
 
 def text_states(
@@ -571,11 +572,10 @@ def text_states(
         When a class of the target is listed as missing, unknown or refused.
     """
     form = reading.normalize.form if reading.normalize else str
-    states = {
-        form(text): state
-        for state in (REFUSED, UNKNOWN, MISSING)
-        for text in getattr(reading, STATES[state])
-    } | {"": MISSING}
+    states: dict[str, int] = {}
+    for state_code in (REFUSED, UNKNOWN, MISSING):
+        states |= dict.fromkeys(map(form, getattr(reading, STATES[state_code])), state_code)
+    states[""] = MISSING
     for name in classes:
         if form(name) in states:
             state = STATES[states[form(name)]]
@@ -590,9 +590,10 @@ def text_states(
     else:
         mapping = _first_classes(next(iter(reading.class_maps.values())))
         refuses = Recipe("", mapping, reading.normalize, classes, levels).resolver.refuses
-        codes = [
-            states.get(form(text), REFUSED if refuses(text) else ANSWERED) for text in vocabulary
-        ]
+        codes = []
+        for text in vocabulary:
+            unlisted = REFUSED if refuses(text) else ANSWERED
+            codes.append(states.get(form(text), unlisted))
     return np.array(codes, dtype=np.int8)
 
 

@@ -442,9 +442,9 @@ class OpenTable:
         and reads a row group piece by piece.
         """
         with self._parquet() as parquet, pa.OSFile(self.name) as file:
-            paths = [parquet.schema.column(place).path for place in range(len(parquet.schema))]
+            schema = parquet.schema
             # The lists and their elements have names of their own.
-            columns = [path.rsplit(".", 2)[0] for path in paths]
+            columns = [schema.column(n).path.rsplit(".", 2)[0] for n in range(len(schema))]
             if column not in columns or not parquet.num_row_groups:
                 return 0
             # Reading a row checks what the footer says of the column, which ends the process if

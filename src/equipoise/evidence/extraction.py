@@ -426,9 +426,8 @@ def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings
     with suppress(RunError):  # the error that is raised says more
         _write_failures(ledger.folder, failures)
     first_failure = f"the first is {failures[0].image_id!r}: {failures[0].reason}"
-    if all(failure.stage == "model" for failure in failures) and len(failures) == sum(
-        ledger.size(outcome.number) for outcome in done
-    ):
+    n_done = sum(ledger.size(outcome.number) for outcome in done)
+    if len(failures) == n_done and all(failure.stage == "model" for failure in failures):
         raise ModelError(
             f"{engine.info.name} failed on each of {len(failures)} images; {first_failure}. "
             "To do: run the model on one of them, and see what it needs"
@@ -448,9 +447,12 @@ def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:
     """
     place = pictures.places
     failures_with_place = []
-    for failure in (failure for outcome in done for failure in outcome.failures):
-        where = f" ({pictures.where(place[failure.image_id])})" if failure.stage == "read" else ""
-        failures_with_place.append(replace(failure, reason=failure.reason + where))
+    for outcome in done:
+        for failure in outcome.failures:
+            reason = failure.reason
+            if failure.stage == "read":
+                reason += f" ({pictures.where(place[failure.image_id])})"
+            failures_with_place.append(replace(failure, reason=reason))
     return failures_with_place
 
 

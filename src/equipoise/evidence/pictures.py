@@ -227,11 +227,14 @@ def pictures_in_folder(folder: Path) -> Pictures:
         for directory, _, files in os.walk(folder)
         for file in files
     )
-    pictures = [
-        path
-        for path in paths
-        if Path(path).suffix.lower() in SUFFIXES and not re.search(r"(^|/)\.", path)
-    ]
+    pictures: list[str] = []
+    ids: list[str] = []
+    for path in paths:
+        if Path(path).suffix.lower() in SUFFIXES and not re.search(r"(^|/)\.", path):
+            pictures.append(path)
+            # A name that is not UTF-8 is no text that a table can hold.
+            name = path.encode("utf-8", "surrogateescape")
+            ids.append(name.decode("utf-8", "backslashreplace"))
     if not pictures:
         raise DataError(
             f"no picture among {len(paths)} files",
@@ -239,11 +242,6 @@ def pictures_in_folder(folder: Path) -> Pictures:
             expected=f"files that end in {', '.join(sorted(SUFFIXES))}",
             fix="give the folder that holds the images, or name them in a table of paths",
         )
-    # A name that is not UTF-8 is no text that a table can hold.
-    ids = [
-        path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        for path in pictures
-    ]
     where = [os.path.join(folder, path) for path in pictures]  # noqa: PTH118 - a million strings
     return sorted_by_id(str(folder), ids, Files(tuple(where)), None, len(paths) - len(pictures))
 

@@ -29,19 +29,17 @@ def write_predictions(run: Path, data: PredictionData) -> None:
         The directory that `new_run` yields.
     data : PredictionData
     """
-    names = {
-        name: f"attribute {name}" if name in _RESERVED else name for name in data.coded_attributes
-    }
     ids = pa.array(data.ids.tolist(), pa.string())
     columns = {"image_id": ids, "target": _labels(data.coded_target)}
-    columns |= {names[name]: _labels(labels) for name, labels in data.coded_attributes.items()}
+    attributes: Fields = {}
+    for name, labels in data.coded_attributes.items():
+        column = f"attribute {name}" if name in _RESERVED else name
+        columns[column] = _labels(labels)
+        attributes[name] = {"column": column, "vocabulary": labels.vocabulary}
     if data.coded_unit is not None:
         columns["unit"] = _labels(data.coded_unit)
     about: Fields = {
-        "attributes": {
-            name: {"column": names[name], "vocabulary": labels.vocabulary}
-            for name, labels in data.coded_attributes.items()
-        },
+        "attributes": attributes,
         "classes": data.classes,
         "units": None if data.coded_unit is None else data.coded_unit.vocabulary,
         "models": [*data.models],
@@ -51,23 +49,17 @@ def write_predictions(run: Path, data: PredictionData) -> None:
     _write(run / "images.parquet", pa.table(columns), about)
     for name, model in data.models.items():
         states = _labels(model.coded_state)
-        parts = [
-            _version(version, predictions, ids, states)
-            for version, predictions in model.versions.items()
-        ]
+        parts: list[pa.Table] = []
+        versions: Fields = {}
+        for version, predictions in model.versions.items():
+            parts.append(_version(version, predictions, ids, states))
+            versions[version] = _version_facts(predictions)
         about = {
             "model": name,
             "without_label": model.without_label,
             "failed": model.failed,
             "states": model.coded_state.vocabulary,
-            "versions": {
-                version: {name: getattr(predictions, name) for name in _FACTS}
-                | {
-                    "ranked": predictions.coded_top is not None,
-                    "probabilities": predictions.probabilities is not None,
-                }
-                for version, predictions in model.versions.items()
-            },
+            "versions": versions,
         }
         table = pa.concat_tables(parts, promote_options="default")
         _write(run / "predictions" / file_name(name), table, about)
@@ -76,6 +68,14 @@ def write_predictions(run: Path, data: PredictionData) -> None:
 def file_name(model: str) -> str:
     """Return the file name of a model's predictions; a name may hold any character."""
     return f"{quote(model, safe=' ')}.parquet"
+
+
+def _version_facts(predictions: Predictions) -> Fields:
+    """Return what the file says of a version beside its rows."""
+    facts = {name: getattr(predictions, name) for name in _FACTS}
+    facts["ranked"] = predictions.coded_top is not None
+    facts["probabilities"] = predictions.probabilities is not None
+    return facts
 
 
 def _labels(coded: Coded) -> pa.Array:

@@ -277,11 +277,10 @@ class Ledger:
 
     def pieces(self) -> Iterator[Piece]:
         """Yield the pieces of work, each with the digest of its stored part."""
-        have = {
-            number: digest
-            for number, digest, path in parts_in(self.folder)
-            if is_sound(path, self.size(number))
-        }
+        have: dict[int, str] = {}
+        for number, digest, path in parts_in(self.folder):
+            if is_sound(path, self.size(number)):
+                have[number] = digest
         for number, first in enumerate(range(0, len(self.pictures), self.part)):
             pictures = self.pictures.take(range(first, first + self.size(number)))
             yield Piece(number, pictures, have.get(number, ""))

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -281,7 +282,7 @@ class DiffusersGenerator:
                 lambda rows: self._generate_batch(sampling, *zip(*rows, strict=True)),
                 [*zip(*columns, strict=True)],
             )
-        return [image for part in parts for image in part]
+        return [*chain.from_iterable(parts)]
 
     def embed_prompts(self, prompts: Sequence[str]) -> "Tensor":
         """Return Stable Diffusion's embeddings of prompts, (n, tokens, dimension)."""

@@ -65,10 +65,7 @@ class ByteInputs:
         if not isinstance(images, np.ndarray):
             arrays = as_rgb(images)
             images = np.stack(arrays) if len({array.shape for array in arrays}) == 1 else arrays[0]
-        fits = images.ndim == 4 and all(
-            not isinstance(size, int) or size == side
-            for size, side in zip(self.shape, images.shape[1:], strict=True)
-        )
+        fits = images.ndim == 4 and _fits(self.shape, images.shape[1:])
         if images.dtype != np.uint8 or not fits:
             raise ModelError(
                 f"{self.path} takes uint8 images of one size and shape (n, "
@@ -409,18 +406,20 @@ def _build_inputs(
     return FloatInputs(prepare, settings, layout, FLOATS[kind]), settings_digests
 
 
+def _fits(shape: Sequence[int | str | None], sides: Sequence[int]) -> bool:
+    """Whether sides are those of a shape; a name or None in it stands for any number."""
+    pairs = zip(shape, sides, strict=True)
+    return all(not isinstance(size, int) or size == side for size, side in pairs)
+
+
 def _choose_layout(path: Path, shape: Sequence[int | str | None], settings: Settings) -> Layout:
     """Return the order of the channels, checked against the graph's shape."""
     sides = settings.recipe.size or (0, 0)
     expected: dict[Layout, tuple[int, ...]] = {"NCHW": (3, *sides), "NHWC": (*sides, 3)}
-    fitting = [
-        layout
-        for layout, expected_shape in expected.items()
-        if all(
-            not isinstance(a, int) or a == b for a, b in zip(shape[1:], expected_shape, strict=True)
-        )
-    ]
-    layouts = [layout for layout in fitting if settings.layout in {None, layout}]
+    layouts: list[Layout] = []
+    for layout, expected_shape in expected.items():
+        if settings.layout in {None, layout} and _fits(shape[1:], expected_shape):
+            layouts.append(layout)
     if len(layouts) == 1:
         return layouts[0]
     raise ModelError(

@@ -355,7 +355,8 @@ def _read_text(path: Path) -> str:
 def names_of(files: Sequence[Path], graph: Path) -> dict[str, Path]:
     """Return files by name relative to a graph; parents start with ``../``."""
     folder = graph.parent.absolute()
-    return {
-        (path.name if path.parent.absolute() == folder else f"../{path.name}"): path
-        for path in files
-    }
+    paths: dict[str, Path] = {}
+    for path in files:
+        beside = path.parent.absolute() == folder
+        paths[path.name if beside else f"../{path.name}"] = path
+    return paths

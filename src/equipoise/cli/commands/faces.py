@@ -65,6 +65,7 @@ def faces_command(
     from equipoise.audits.images import open_images
     from equipoise.core import ConfigError
     from equipoise.data.formats.reading import read_plain
+    from equipoise.data.problems import repeated
     from equipoise.data.tables import open_table
     from equipoise.explain.faces import FACES, largest_faces
 
@@ -74,9 +75,9 @@ def faces_command(
     ledger_columns = () if ledger is None else open_table(ledger).names
     names = [name for name in ledger_columns if name != file]
     columns = [*FACES, *levels, *names]
-    if twice := {name for name in columns if columns.count(name) > 1}:
+    if twice := repeated(columns):
         raise ConfigError(
-            f"the table would have two columns {min(twice)!r}; expected different names of levels, "
+            f"the table would have two columns {twice[0]!r}; expected different names of levels, "
             f"the ledger's columns and {', '.join(FACES)}. To do: rename it, or leave --level out"
         )
     images = open_images(PicturesConfig(folder=folder.absolute(), levels=levels), Path())

@@ -128,13 +128,10 @@ def metrics_command(name: str | None, as_json: bool) -> None:
         raise InputError(
             f"no metric is called {name!r}. There are: {', '.join(SPECS)}{nearest(name, SPECS)}"
         )
-    cards = {
-        key: {"name": key}
-        | {field: getattr(spec, field) for field in _FIELDS}
-        | {"range": spec.range_text}
-        for key, spec in SPECS.items()
-        if name in (None, key)
-    }
+    cards = {}
+    for key in SPECS if name is None else (name,):
+        card = {"name": key} | {field: getattr(SPECS[key], field) for field in _FIELDS}
+        cards[key] = card | {"range": SPECS[key].range_text}
     if as_json:
         say_json(cards)
     elif name is None:

@@ -72,12 +72,13 @@ def read_celeba(
                 fix=_FIX,
             )
     has_attribute = np.array([cells[1:] for cells in rows]) == "1"
-    columns = {
-        name: np.where(has_attribute[:, names.index(name)], *texts).tolist()
-        for name, texts in attributes.items()
-    }
-    present_pairs = ((image, names[place]) for image, place in np.argwhere(has_attribute).tolist())
-    labels = [(image, name) for image, name in present_pairs if name not in attributes]
+    columns: dict[str, list[str | None]] = {}
+    for name, texts in attributes.items():
+        columns[name] = np.where(has_attribute[:, names.index(name)], *texts).tolist()
+    labels: list[tuple[int, str]] = []
+    for image, place in np.argwhere(has_attribute).tolist():
+        if names[place] not in attributes:
+            labels.append((image, names[place]))
     image_records = ImageRecords(ids, columns, labels)
     return image_set(
         image_records,

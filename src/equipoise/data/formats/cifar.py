@@ -75,11 +75,10 @@ def read_cifar(path: Path | str) -> ImageSet:
         When a file is missing or cut off, a label has no name, or two have the same.
     """
     folder = Path(path)
-    names = {
-        column: _class_names(folder / file)
-        for file, column in _NAMES.items()
-        if (folder / file).is_file()
-    }
+    names: dict[str, list[str]] = {}
+    for file_name, column in _NAMES.items():
+        if (folder / file_name).is_file():
+            names[column] = _class_names(folder / file_name)
     files = sorted(folder.glob("*.bin"))
     if not names or not files:
         raise DataError(
@@ -109,7 +108,7 @@ def read_cifar(path: Path | str) -> ImageSet:
                     expected=f"whole records of labels below {len(names[name])}",
                     fix="download the binary version of CIFAR again",
                 )
-            image_records.columns[name] += [names[name][number] for number in numbers[:, place]]
+            image_records.columns[name] += np.array(names[name])[numbers[:, place]].tolist()
         image_records.ids += [f"{file.stem}/{number:05}" for number in range(records)]
         split = "test" if file.stem.startswith("test") else "train"
         image_records.columns["split"] += [split] * records

@@ -77,11 +77,13 @@ def read_coco(captions: Path | str | None = None, instances: Path | str | None =
     DataError
         As the readers of either file, and when both share no image.
     """
-    readers = ((read_coco_captions, captions), (read_coco_instances, instances))
-    sets = [read(path) for read, path in readers if path is not None]
-    if not sets:
-        raise InputError("neither captions nor instances is given; expected one of them")
-    return sets[0] if len(sets) == 1 else combine(*sets)
+    if captions is not None and instances is not None:
+        return combine(read_coco_captions(captions), read_coco_instances(instances))
+    if captions is not None:
+        return read_coco_captions(captions)
+    if instances is not None:
+        return read_coco_instances(instances)
+    raise InputError("neither captions nor instances is given; expected one of them")
 
 
 def read_coco_captions(path: Path | str) -> ImageSet:
@@ -108,20 +110,24 @@ def read_coco_captions(path: Path | str) -> ImageSet:
     content, digest = read_json(path, TypeAdapter(_CaptionFile))
     file = str(path)
     places, image_records = _images(content.images, file)
-    read = _annotations(content.annotations, places, file)
-    texts = [(image, annotation.caption) for image, annotation, _ in read]
-    image_records.captions = [(image, text) for image, text in texts if text.strip()]
+    captions: list[tuple[int, str]] = []
+    images_with_captions: set[int] = set()
+    for image, annotation, _ in _annotations(content.annotations, places, file):
+        if annotation.caption.strip():
+            captions.append((image, annotation.caption))
+            images_with_captions.add(image)
+    image_records.captions = captions
+    n_annotations = len(content.annotations)
     return image_set(
         image_records,
         name=file,
         format="COCO captions",
-        inputs={file: {**digest, "rows": len(texts)}},
+        inputs={file: {**digest, "rows": n_annotations}},
         counts={
             "images": len(content.images),
-            "captions": len(image_records.captions),
-            "empty_captions": len(texts) - len(image_records.captions),
-            "images_without_captions": len(content.images)
-            - len({image for image, _ in image_records.captions}),
+            "captions": len(captions),
+            "empty_captions": n_annotations - len(captions),
+            "images_without_captions": len(content.images) - len(images_with_captions),
         },
     )
 
@@ -150,15 +156,15 @@ def read_coco_instances(path: Path | str) -> ImageSet:
     places, image_records = _images(content.images, file)
     names = [category.name for category in content.categories]
     Places(file, "category name", names, "categories")
-    ids = (category.id for category in content.categories)
-    categories = Places(file, "category", ids, "categories")
-    image_records.boxes, crowds = [], 0
+    categories = Places(file, "category", _ids(content.categories), "categories")
+    image_records.boxes, image_records.labels, crowds = [], [], 0
+    labels_present: set[str] = set()
     for image, instance, place in _annotations(content.annotations, places, file):
         label = names[categories.index(instance.category_id, place)]
         image_records.boxes.append((image, label, instance.bbox))
+        image_records.labels.append((image, label))
+        labels_present.add(label)
         crowds += instance.iscrowd == 1
-    image_records.labels = [(image, name) for image, name, _ in image_records.boxes]
-    labels_present = {name for _, name in image_records.labels}
     return image_set(
         image_records,
         name=file,
@@ -175,9 +181,14 @@ def read_coco_instances(path: Path | str) -> ImageSet:
     )
 
 
+def _ids(records: Sequence[_Image | _Annotation | _Category]) -> list[str]:
+    """Return the ids of records, in the order of their list."""
+    return [record.id for record in records]
+
+
 def _images(images: Sequence[_Image], file: str) -> tuple[Places, ImageRecords]:
     """Return positions and records of the images, without empty columns."""
-    ids = [image.id for image in images]
+    ids = _ids(images)
     columns = {
         "file_name": [image.file_name or None for image in images],
         "path": ["/".join((image.coco_url or "").split("/")[-2:]) or None for image in images],
@@ -192,7 +203,7 @@ def _annotations(
     annotations: Sequence[A], image_positions: Places, file: str
 ) -> Iterator[tuple[int, A, str]]:
     """Yield the position of each annotation's image, the annotation, and its place."""
-    Places(file, "annotation", (annotation.id for annotation in annotations), "annotations")
+    Places(file, "annotation", _ids(annotations), "annotations")
     for number, annotation in enumerate(annotations):
         place = f"annotations[{number}]"
         yield image_positions.index(annotation.image_id, place), annotation, place

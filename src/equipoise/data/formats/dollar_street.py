@@ -76,13 +76,12 @@ def read_dollar_street(
         owner = [first_id[file] for file in files]
     texts = [_labels(rows, labels, row) for row in range(len(owner))]
     image_records = rows.collapse(owner, _FACTS, texts)
-    image_records.columns["region"] = [
-        REGIONS.get(code or "", code) for code in image_records.columns["region"]
-    ]
-    image_files = (
-        (image, file) for image, file in zip(owner, rows.cells[_FILE], strict=True) if file
-    )
-    first_file = dict(sorted(image_files, reverse=True))
+    codes = image_records.columns["region"]
+    image_records.columns["region"] = [REGIONS.get(code or "", code) for code in codes]
+    first_file: dict[str, str] = {}
+    for image, file in zip(owner, rows.cells[_FILE], strict=True):
+        if file:
+            first_file[image] = min(file, first_file.get(image, file))
     image_records.columns["file"] = [first_file.get(image) for image in image_records.ids]
     collapsed = {"rows_collapsed": len(owner) - len(image_records.ids)}
     step = Step("one image per photograph", collapse.description, collapsed)

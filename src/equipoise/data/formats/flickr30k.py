@@ -50,11 +50,9 @@ def read_flickr30k(path: Path | str) -> ImageSet:
     content, digest = read_json(path, TypeAdapter(_File))
     ids = ["/".join(filter(None, (image.filepath, image.filename))) for image in content.images]
     Places(str(path), "image", ids, "images")
-    captions = [
-        (place, sentence.raw.strip())
-        for place, image in enumerate(content.images)
-        for sentence in image.sentences
-    ]
+    captions: list[tuple[int, str]] = []
+    for place, image in enumerate(content.images):
+        captions += ((place, sentence.raw.strip()) for sentence in image.sentences)
     return image_set(
         ImageRecords(ids, {"split": [image.split for image in content.images]}, captions=captions),
         name=str(path),

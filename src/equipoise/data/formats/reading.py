@@ -266,8 +266,10 @@ class Rows:
         first: dict[str, int] = {}
         for row, image in enumerate(owner):
             first.setdefault(image, row)
-        for column in columns.values():
+        image_columns: dict[str, Cells] = {}
+        for name, column in columns.items():
             cells = self.cells[column]
+            image_columns[name] = [cells[row] for row in first.values()]
             for row, image in enumerate(owner):
                 if cells[row] != cells[first[image]]:
                     raise DataError(
@@ -278,17 +280,13 @@ class Rows:
                         expected="the same in every row of an image",
                         fix="correct a row, leave the column out, or give rows different ids",
                     )
-        place = {image: number for number, image in enumerate(first)}
-        of_rows = zip(owner, labels or (), strict=labels is not None)
-        pairs = [(place[image], label) for image, row_labels in of_rows for label in row_labels]
-        return ImageRecords(
-            [*first],
-            {
-                name: [self.cells[column][row] for row in first.values()]
-                for name, column in columns.items()
-            },
-            None if labels is None else pairs,
-        )
+        if labels is None:
+            return ImageRecords([*first], image_columns)
+        place = dict(zip(first, range(len(first)), strict=True))
+        pairs: list[tuple[int, str]] = []
+        for image, row_labels in zip(owner, labels, strict=True):
+            pairs += ((place[image], label) for label in row_labels)
+        return ImageRecords([*first], image_columns, pairs)
 
     def filled(self, column: str, expected: str = "a value in every row") -> list[str]:
         """Return a column that has no empty cell."""
@@ -334,13 +332,12 @@ def read_rows(
     if id:
         check_ids(table.texts[id], table.name, unique=unique)
     empty = {"", *missing}
-    cells = {
-        name: [
-            None if cell is None or (name != id and cell.strip() in empty) else cell
-            for cell in table.texts[name].to_list()
-        ]
-        for name in names
-    }
+    cells: dict[str, Cells] = {}
+    for name in names:
+        texts = table.texts[name].to_list()
+        if name != id:
+            texts = [None if text is None or text.strip() in empty else text for text in texts]
+        cells[name] = texts
     return Rows(table.name, cells, table.digest)
 
 
@@ -409,7 +406,7 @@ def read_plain(
     )  # fmt: skip
     ids = rows.filled(id)
     labels = [[] if cell is None else [cell] for cell in rows.cells[label]] if label else None
-    image_records = rows.collapse(ids, {name: name for name in columns}, labels)
+    image_records = rows.collapse(ids, dict(zip(columns, columns, strict=True)), labels)
     counts: dict[str, Json] = {
         "rows": len(ids),
         "images": len(image_records.ids),

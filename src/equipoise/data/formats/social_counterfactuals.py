@@ -7,6 +7,7 @@ the same columns and `file_name`.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -26,10 +27,12 @@ def _rows(path: Path) -> RowPictures | None:
     """Return the pictures in a folder's rows; None for a table with image files."""
 
     def names() -> list[str]:
-        parts = ("counterfactual_set", "a1a2")
-        tables = [read_rows(file, parts) for file in row_files(path)]
-        cells = [[table.filled(part) for part in parts] for table in tables]
-        return ["/".join(row) for columns in cells for row in zip(*columns, strict=True)]
+        ids: list[str] = []
+        for file in row_files(path):
+            table = read_rows(file, ("counterfactual_set", "a1a2"))
+            sets, attributes = table.filled("counterfactual_set"), table.filled("a1a2")
+            ids += map("/".join, zip(sets, attributes, strict=True))
+        return ids
 
     return RowPictures(names=names) if path.is_dir() else None
 
@@ -60,9 +63,8 @@ def read_social_counterfactuals(path: Path | str) -> ImageSet:
         have its attributes, or there is no Parquet file in the folder.
     """
     tables = [_read(file) for file in row_files(Path(path))]
-    images = pl.DataFrame(
-        [facts for table in tables for facts in _images(table)], infer_schema_length=None
-    )
+    records = [*chain.from_iterable(map(_images, tables))]
+    images = pl.DataFrame(records, infer_schema_length=None)
     check_ids(images["id"].alias(""), str(path))
     types = sorted({*images.columns} - {"id", *_FACTS})
     combinations = pl.struct(types).n_unique()

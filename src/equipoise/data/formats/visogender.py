@@ -62,13 +62,10 @@ def read_visogender(path: Path | str) -> ImageSet:
     rows_with_url = [row for row, url in enumerate(urls) if url is not None]
     if not rows_with_url:
         raise rows.cell_error(address, 0, "the address of an image in at least one row")
-    image_records = ImageRecords(
-        [ids[row] for row in rows_with_url],
-        {
-            name: [rows.cells[column][row] for row in rows_with_url]
-            for name, column in facts.items()
-        },
-    )
+    image_records = ImageRecords([ids[row] for row in rows_with_url])
+    for name, column in facts.items():
+        cells = rows.cells[column]
+        image_records.columns[name] = [cells[row] for row in rows_with_url]
     missing = image_records.count_missing()
     del missing["url"]
     return image_set(
@@ -80,7 +77,7 @@ def read_visogender(path: Path | str) -> ImageSet:
             "rows": len(ids),
             "images": len(rows_with_url),
             "rows_without_url": len(ids) - len(rows_with_url),
-            "repeated_urls": len(rows_with_url) - len({urls[row] for row in rows_with_url}),
+            "repeated_urls": len(rows_with_url) - len({*image_records.columns["url"]}),
             "missing": missing,
         },
     )

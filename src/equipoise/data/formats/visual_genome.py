@@ -80,20 +80,20 @@ def read_visual_genome(
     records, digest = read_json(objects, TypeAdapter(Records[_Objects]))
     file, images = str(objects), [record.image_id for record in records]
     Places(file, "image", images, "")
-    marks: list[tuple[int, str, tuple[float, ...]]] = []
+    labels_of: list[tuple[int, str]] = []
+    boxes: list[tuple[int, str, tuple[float, ...]]] = []
     counts = {"objects": 0, "objects_without_label": 0, "boxes_without_area": 0}
     for position, record in enumerate(records):
         for instance in record.objects:
             texts = instance.names if labels == "names" else instance.synsets
-            names = [*dict.fromkeys(filter(None, (text.strip() for text in texts or ())))]
+            names = [*dict.fromkeys(filter(None, map(str.strip, texts or ())))]
             counts["objects"] += 1
             counts["objects_without_label"] += not names
             counts["boxes_without_area"] += instance.w <= 0 or instance.h <= 0
-            marks += [
-                (position, name, (instance.x, instance.y, instance.w, instance.h)) for name in names
-            ]
-    labels_of = [(position, name) for position, name, _ in marks]
-    boxes = [mark for mark in marks if min(mark[2][2:]) > 0]
+            corners = (instance.x, instance.y, instance.w, instance.h)
+            labels_of += ((position, name) for name in names)
+            if instance.w > 0 and instance.h > 0:
+                boxes += ((position, name, corners) for name in names)
     image_records = ImageRecords(images, labels=labels_of, boxes=boxes)
     without = image_records.count_labels()["images_without_labels"]
     counts |= {"images": len(images), "images_without_labels": without}
