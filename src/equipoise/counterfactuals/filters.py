@@ -595,7 +595,8 @@ class Filtered:
             for order, stage in enumerate(names):
                 row: Fields = {"attributes": combination, "stage": stage, "order": order}
                 for unit, size in sizes.items():
-                    before, after = (int(size[mask].sum()) for mask in masks[order : order + 2])
+                    before = int(size[masks[order]].sum())
+                    after = int(size[masks[order + 1]].sum())
                     row[f"{unit}_before"] = before
                     row[f"{unit}_rejected"] = before - after
                     row[f"{unit}_after"] = after

@@ -193,6 +193,27 @@ def no_chance_reason(value: float, resampling: Resampling | None) -> str:
     return "nothing to exchange" if resampling else "no resampling was asked for"
 
 
+def explain_undefined(value: float, reason: str) -> str:
+    """Return the reason for a number that is NaN, "" for any other."""
+    if math.isnan(value):
+        return reason
+    return ""
+
+
+def column_of(draws: Floats | None, index: int) -> Floats | None:
+    """Return the draws of one of several numbers; None without draws."""
+    if draws is None:
+        return None
+    return draws[:, index]
+
+
+def apply_to_draws(function: Callable[[Floats], Floats], draws: Floats | None) -> Floats | None:
+    """Return a function of draws; None without draws."""
+    if draws is None:
+        return None
+    return function(draws)
+
+
 def compare_with_null(
     null: Floats | None,
     value: float,
@@ -219,7 +240,7 @@ def compare_with_null(
 def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:
     """Hold number `index` of the draws against its null distribution."""
     return compare_with_null(
-        None if draws.null is None else draws.null[:, index],
+        column_of(draws.null, index),
         float(draws.observed[index]),
         harm,
         draws.null_text,

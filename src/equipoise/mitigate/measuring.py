@@ -566,7 +566,8 @@ def conclude(rows: Sequence[Row]) -> tuple[Outcome, ...]:
     results = []
     for recipe in dict.fromkeys(row.recipe for row in rows):
         recipe_rows = [row for row in rows if row.recipe == recipe]
-        biases, utilities = ([row for row in recipe_rows if row.role == role] for role in ROLES)
+        biases = [row for row in recipe_rows if row.role == "bias"]
+        utilities = [row for row in recipe_rows if row.role == "utility"]
         results.append(
             Outcome(recipe, _conclusion(biases, utilities), _sentence(biases, utilities))
         )

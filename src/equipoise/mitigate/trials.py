@@ -121,10 +121,10 @@ class Trial:
             self._resample_counts(replicates, seed).astype(np.float64),
             self.grouped.codes,
         )
-        first, second = (
-            _weighted_means(values, times * (codes == code)) for code in self._present[:2]
+        first, second = self._present[:2]
+        return _weighted_means(values, times * (codes == first)) - _weighted_means(
+            values, times * (codes == second)
         )
-        return first - second
 
     def text_means(self, model: DualEncoder) -> Floats:
         """Return the mean vector of each concept, (concepts, dimension), of length 1."""
@@ -250,7 +250,8 @@ def compare_models(
     ----------
     Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
     """
-    first, second = (trial.draws(model, replicates, seed) for model in (before, after))
+    first = trial.draws(before, replicates, seed)
+    second = trial.draws(after, replicates, seed)
     return pa.Table.from_pylist(change_rows(first, second))
 
 

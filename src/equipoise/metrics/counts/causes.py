@@ -35,7 +35,13 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.core.labels import Encoded
-from equipoise.metrics.building import bootstrap_method, compare_with_chance, ends_of, number
+from equipoise.metrics.building import (
+    bootstrap_method,
+    compare_with_chance,
+    ends_of,
+    explain_undefined,
+    number,
+)
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
@@ -301,7 +307,7 @@ class _Explained(Measure):
         if len(set(rows.stratum.tolist())) < 2:
             value, reason = math.nan, "the cause is the same everywhere"
         else:
-            reason = "no stratum has enough images of both groups" if math.isnan(value) else ""
+            reason = explain_undefined(value, "no stratum has enough images of both groups")
         group_sizes = [tally(rows.side == place) for place in range(2)]
         removed = [tally(~supported[rows.stratum] & (rows.side == place)) for place in range(2)]
         params: dict[str, str | int] = {

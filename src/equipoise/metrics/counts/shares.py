@@ -63,11 +63,14 @@ from equipoise.core import (
 from equipoise.metrics.building import (
     UNTESTED,
     ChanceTest,
+    apply_to_draws,
+    column_of,
     compare_with_null,
     ends_of,
     number,
     spread_level,
 )
+from equipoise.metrics.counts.table import name_unit
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import clopper_pearson, divide, wilson
@@ -804,9 +807,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     reason = _reason(shares, aside, max_condition, min_labelled)
     shares = replace(shares, reason=reason)
     value = float(mad(shares.observed[None])[0])
-    chance_test = shares.compare_with_null(
-        None if shares.null is None else mad(shares.null), value, "equal"
-    )
+    chance_test = shares.compare_with_null(apply_to_draws(mad, shares.null), value, "equal")
     bounds = inequality([shares])
     params: Fields = {"corrected": not exact, "excluded_classes": [*aside]}
     if not exact:
@@ -829,7 +830,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         by=lambda: _parts(shares),
         excluded={"nothing was said": tally(codes < 0)}
         | {f"said {label}: {unused_reason}": n for label, n in unused_counts.items()},
-        unit="image" if units is None else "unit",
+        unit=name_unit(units, "image"),
         reason=reason,
         ends=shares,
         corrected=bounds.estimate if bounds else math.nan,
@@ -1019,7 +1020,7 @@ def share_gap(
     for index, name in enumerate(classes):
         ends = ends_of(replicate_differences, index)
         low, high = (float(end + target[index]) for end in ends(level))
-        difference, of_class = float(differences[index]), None if null is None else null[:, index]
+        difference, of_class = float(differences[index]), column_of(null, index)
         part = number(
             "share_difference",
             difference,

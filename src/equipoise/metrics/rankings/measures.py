@@ -44,6 +44,7 @@ from equipoise.metrics.building import (
     chance_columns,
     compare_with_chance,
     ends_of,
+    explain_undefined,
     group_columns,
     no_chance_reason,
     part,
@@ -350,7 +351,7 @@ def _estimate(
         by=parts,
         excluded={**pools.excluded, **left_out, "empty groups": pools.empty},
         unit="query",
-        reason=reason if math.isnan(value) else "",
+        reason=explain_undefined(value, reason),
         ends=ends,
     )
 
@@ -414,7 +415,7 @@ def _query_parts(
         by_pool[name] = nans(len(pools.pools))
         by_pool[name][chosen] = values
     reasons = [
-        measure.left_out(index) or (_FEW if math.isnan(value) else "")
+        measure.left_out(index) or explain_undefined(value, _FEW)
         for index, value in enumerate(by_pool["value"])
     ]
     shows, text = [""] * len(reasons), measure.shows or f"share of the first {measure.top_k.k}"

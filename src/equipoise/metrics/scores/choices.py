@@ -418,9 +418,8 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
 def _explain_difference(versions: Versions, name: str, baseline: str, key: Key) -> str:
     """Return why one of two has no number, or how the concepts of their means differ, or ""."""
     reasons = [reason_of(versions[version], key) for version in (name, baseline)]
-    baseline_concepts, version_concepts = (
-        shared_concepts(versions[version], key) for version in (baseline, name)
-    )
+    baseline_concepts = shared_concepts(versions[baseline], key)
+    version_concepts = shared_concepts(versions[name], key)
     if not key[0] and not any(reasons) and {*version_concepts} != {*baseline_concepts}:
         reasons = [
             f"over {len(version_concepts)} concepts, not the "

@@ -32,7 +32,13 @@ from equipoise.core import (
     nans,
     record,
 )
-from equipoise.metrics.building import UNTESTED, ChanceTest, compare_with_null, number
+from equipoise.metrics.building import (
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
+    explain_undefined,
+    number,
+)
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vector_rows import Table, float_rows, inverse_lengths, project
@@ -626,7 +632,7 @@ def iss_intra(
         no_chance="one set has no groups to exchange",
         excluded=sets.excluded,
         unit="image",
-        reason=_FEW if math.isnan(spread.value) else "",
+        reason=explain_undefined(spread.value, _FEW),
         ends=spread,
     )
 
@@ -700,7 +706,7 @@ def iss_cross(
         subject = (
             named_sets.names[a] if a == b else f"{named_sets.names[a]} × {named_sets.names[b]}"
         )
-        reason = _FEW if math.isnan(pair_spread.value) else ""
+        reason = explain_undefined(pair_spread.value, _FEW)
         parts.append(
             named_sets.part(
                 metric, subject, (a, b), pair_spread, level=level_of(resampling), reason=reason
@@ -715,7 +721,7 @@ def iss_cross(
         by=parts,
         excluded=named_sets.excluded,
         unit="image",
-        reason="a set has no image with a direction" if undefined else "",
+        reason=explain_undefined(value, "a set has no image with a direction"),
         ends=spread,
     )
 
