@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from equipoise.counterfactuals.parts import Candidate
+from equipoise.counterfactuals.parts import (
+    Candidate,
+    images_of,
+)
 from equipoise.models.generators import ControlledGenerator, Maps, Sampling
 from equipoise.models.images import Image
 
@@ -45,10 +48,10 @@ def generate_controlled(
     Hertz et al. 2023, Prompt-to-Prompt image editing with cross-attention control; Howard et al.
     2024, SocialCounterfactuals, section 3.1.
     """
-    prompts = [prompt for candidate in candidates for prompt in candidate.group.prompts]
+    prompts, seeds = images_of(candidates)
     return model.generate_with(
         prompts,
-        seeds=[candidate.seed for candidate in candidates for _ in candidate.group.prompts],
+        seeds=seeds,
         sampling=sampling,
         attention=SharedAttention(candidates, model.tokens(prompts)),
     )

@@ -584,10 +584,9 @@ class Filtered:
         candidates = self.candidates
         masks, names = self.entering, [stage.name for stage in self.stages]
         combinations = candidates.of_candidates("attributes")
-        combinations_and_all = [
-            *candidates.combinations,
-            *([ALL] if len(candidates.combinations) > 1 else []),
-        ]
+        combinations_and_all = [*candidates.combinations]
+        if len(combinations_and_all) > 1:
+            combinations_and_all.append(ALL)
         rows = []
         for combination in combinations_and_all:
             selected = (combinations == combination) | (combination == ALL)

@@ -137,18 +137,12 @@ def parts_table(
 
     `excluded` has what did not enter each part, by reason.
     """
-    n_parts, rounded = (
-        len(subject),
-        {reason: np.rint(counts) for reason, counts in excluded.items()},
-    )
-    dropped = [
-        [
-            {"reason": reason, "count": int(counts[place])}
-            for reason, counts in rounded.items()
-            if counts[place]
-        ]
-        for place in range(n_parts)
-    ]
+    n_parts = len(subject)
+    dropped: list[list[dict[str, Any]]] = [[] for _ in range(n_parts)]
+    for reason, counts in excluded.items():
+        for reasons, count in zip(dropped, np.rint(counts).tolist(), strict=True):
+            if count:
+                reasons.append({"reason": reason, "count": int(count)})
     return parts_with_defaults(
         metric, aggregate, subject=subject, value=draws.observed[start : start + n_parts],
         low=ends[0],

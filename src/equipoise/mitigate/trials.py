@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -149,9 +150,7 @@ class Trial:
             images = [self.images[row] for row in range(len(self.images))]
 
             def matches(texts: Sequence[Sequence[str]]) -> Floats:
-                scores = model.score(
-                    images, [text for group_texts in texts for text in group_texts]
-                )
+                scores = model.score(images, [*chain.from_iterable(texts)])
                 starts = np.cumsum([0, *map(len, texts)])[:-1]
                 return np.add.reduceat(scores, starts, axis=1) / [*map(len, texts)]
 
@@ -180,9 +179,9 @@ class Trial:
             "differential_association": (means[0, :, 0] - means[1, :, 0])
             - (means[0, :, 1] - means[1, :, 1]),
         }
-        return measures | {
-            name: _weighted_means(hit[:, None], weights)[:, 0] for name, hit in hits.items()
-        }
+        for name, hit in hits.items():
+            measures[name] = _weighted_means(hit[:, None], weights)[:, 0]
+        return measures
 
     def _retrieval_spread(self, scores: Floats, weights: Floats) -> Floats:
         """Return the spread of the groups' shares of the top k, mean over concepts."""
@@ -209,11 +208,11 @@ class Trial:
         best = np.full(len(texts), -np.inf)
         np.maximum.at(best, owner, caption_scores)
         image_rank = (scores > best).sum(axis=0)[owner]
-        return {
-            f"{direction}_recall_at_{k}": (rank < k).astype(np.float64)
-            for direction, rank in (("text", text_rank), ("image", image_rank))
-            for k in _RECALLS
-        }
+        hits = {}
+        for direction, rank in (("text", text_rank), ("image", image_rank)):
+            for k in _RECALLS:
+                hits[f"{direction}_recall_at_{k}"] = (rank < k).astype(np.float64)
+        return hits
 
 
 def _weighted_means(values: Floats, weights: Floats) -> Floats:

@@ -505,6 +505,11 @@ class Shares:
         bounds = inequality([self])
         return no_ends(level) if bounds is None else bounds(level)
 
+    @property
+    def drawn_by(self) -> tuple[object, ...]:
+        """What sets of shares that are compared have in common."""
+        return self.resampling, self.seed, self.classes, self.confusion.key
+
     @cached_property
     def _all_shares(self) -> Floats:
         """Shares of all true classes, shape (classes of the confusion,)."""
@@ -934,24 +939,14 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     if not share_sets or len(share_sets) < len(estimable):
         raise InputError("estimates: expected what corrected_shares returned, at least one of them")
     first = share_sets[0]
-    if (
-        len(
-            {
-                (shares.resampling, shares.seed, shares.classes, shares.confusion.key)
-                for shares in share_sets
-            }
-        )
-        > 1
-    ):
+    if any(shares.drawn_by != first.drawn_by for shares in share_sets):
         raise InputError(
             "estimates: of other classes, labelled images, seeds or numbers of draws; use the same"
         )
     if len({shares.name for shares in share_sets}) < len(share_sets):
         raise InputError("estimates: two share a name and so their draws; give each its own name=")
-    value, bounds = (
-        float(np.mean([estimate.value for estimate in estimable.values()])),
-        inequality(share_sets),
-    )
+    value = float(np.mean([estimate.value for estimate in estimable.values()]))
+    bounds = inequality(share_sets)
     nulls = [mad(shares.null) for shares in share_sets if shares.null is not None]
     null = np.mean(nulls, axis=0) if nulls else None
     chance_test = first.compare_with_null(null, value, "equal in every set")

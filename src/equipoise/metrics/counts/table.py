@@ -877,10 +877,11 @@ def moments(counts: Counts, _: Floats | None = None) -> Floats | None:
     of_truth, of_prediction = np.split(place, 2)
     right = np.where(truth == prediction, weight, 0.0)
     values = [
-        np.bincount(cell, added, minlength=len(cells))
-        for cell, added in ((of_truth, right), (of_truth, weight), (of_prediction, weight))
+        np.bincount(of_truth, right, minlength=len(cells)),
+        np.bincount(of_truth, weight, minlength=len(cells)),
+        np.bincount(of_prediction, weight, minlength=len(cells)),
+        total[cells // classes],
     ]
-    values.append(total[cells // classes])
     where = cells % classes * groups + group[cells // classes]
     sums = np.empty((len(BASES), len(BASES), classes, groups))
     for first, second in combinations_with_replacement(range(len(BASES)), 2):

@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import (
+    chain,
+    combinations,
+)
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -454,18 +457,17 @@ _ALONE = "no other group to compare with"
 
 def reasons_of(groups: Groups, positives: Integers, choices: Choices) -> Strings:
     """Say why each group leaves a concept, "" where it stays."""
-    reasons = [
-        _reason(usable, p, n - p, groups.min_size, choices)
-        for usable, p, n in zip(
-            groups.usable.tolist(), positives.tolist(), groups.counts.tolist(), strict=True
-        )
-    ]
-    rare = any(reason and usable for reason, usable in zip(reasons, groups.usable, strict=True))
-    if rare and choices.incomplete == "concept":
-        reasons = [reason or _ANOTHER for reason in reasons]
-    elif sum(not reason for reason in reasons) < 2:
-        reasons = [reason or _ALONE for reason in reasons]
-    return tuple(reasons)
+    reasons = []
+    columns = groups.usable.tolist(), positives.tolist(), groups.counts.tolist()
+    for usable, p, n in zip(*columns, strict=True):
+        reasons.append(_reason(usable, p, n - p, groups.min_size, choices))
+    stays = np.array(reasons) == ""
+    note = ""
+    if choices.incomplete == "concept" and (groups.usable & ~stays).any():
+        note = _ANOTHER
+    elif tally(stays) < 2:
+        note = _ALONE
+    return tuple(reason or note for reason in reasons)
 
 
 def _reason(usable: bool, positives: int, negatives: int, least: int, choices: Choices) -> str:
@@ -551,7 +553,7 @@ class ConceptRun:
             ]
 
         blocks = each(measure, range(0, len(data.names), BLOCK))
-        measured = [concept for block in blocks for concept in block]
+        measured = [*chain.from_iterable(blocks)]
         results = {}
         for metric in self.metrics:
             values = np.stack([concept.values[metric] for concept in measured], axis=1)
@@ -664,23 +666,19 @@ class ConceptRun:
         null_values: dict[Metric, Floats] = {}
         if not (self.permutations and compared):
             return null_values
-        metrics = [
-            metric for metric in self.metrics if metric in RANKED or not math.isnan(threshold)
-        ]
+        sharing_metrics: dict[tuple[bool, Null], list[Metric]] = {}
+        for metric in self.metrics:
+            if metric in RANKED or not math.isnan(threshold):
+                kind = metric in RANKED, null_of(metric, self.choices)
+                sharing_metrics.setdefault(kind, []).append(metric)
         groups, units, width = self.data.groups, self.data.units, len(compared)
         place = np.full(len(groups), -1, dtype=np.int32)
         place[compared] = np.arange(width)
         levels = tuple(groups.levels[g] for g in compared)
         compared_groups = Groups(groups.attributes, levels, place[self.codes], groups.min_size)
         seed = int(stream(self.seed, "concept", name).integers(2**62))
-        kinds = [(metric in RANKED, null_of(metric, self.choices)) for metric in metrics]
         # Metrics of one kind share cells and what is exchangeable.
-        for ranked, null in dict.fromkeys(kinds):
-            sharing = [
-                metric
-                for metric, kind in zip(metrics, kinds, strict=True)
-                if kind == (ranked, null)
-            ]
+        for (ranked, null), sharing in sharing_metrics.items():
             rows = np.flatnonzero((place[self.codes] >= 0) & (used | ranked))
             # True and false positives and negatives at the threshold: TP, FN, FP, TN.
             cell, positive, size = np.where(labels, 0, 2)[rows] + (scores[rows] < threshold), 2, 4

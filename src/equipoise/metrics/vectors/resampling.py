@@ -732,22 +732,22 @@ class Space:
         """
         totals = {name: table.sum(axis=0) for name, table in rows.items()}
         samples: list[set[str]] = []
-        for name in (varied_name for varied_name in self.varied if varied_name in rows):
-            units = {*(self[name].units or ())}
-            joined = [
-                sample
-                for sample in samples
-                if any(units & {*(self[o].units or ())} for o in sample)
-            ]
-            samples = [sample for sample in samples if sample not in joined] + [
-                {name}.union(*joined)
-            ]
+        for name in self.varied:
+            if name not in rows:
+                continue
+            units, joined = {*(self[name].units or ())}, {name}
+            separate: list[set[str]] = []
+            for sample in samples:
+                if units.isdisjoint(self._units_of(sample)):
+                    separate.append(sample)
+                else:
+                    joined |= sample
+            samples = [*separate, joined]
 
         def without(sample: set[str]) -> dict[str, Floats]:
             removed = {name: rows[name] for name in sample}
             if all(self[name].units is not None for name in sample):
-                units = [unit for name in sample for unit in self[name].units or ()]
-                names, place = np.unique(units, return_inverse=True)
+                names, place = np.unique(self._units_of(sample), return_inverse=True)
                 ends = np.cumsum([len(table) for table in removed.values()])[:-1]
                 for (name, table), unit_places in zip(
                     removed.items(), np.split(place, ends), strict=True
@@ -761,6 +761,13 @@ class Space:
             }
 
         return [without(sample) for sample in samples]
+
+    def _units_of(self, names: Iterable[str]) -> list[Any]:
+        """Return the units of the members of some sets, set after set."""
+        units: list[Any] = []
+        for name in names:
+            units += self[name].units or ()
+        return units
 
     def exchange(
         self,
