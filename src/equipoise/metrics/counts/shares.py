@@ -506,7 +506,7 @@ class Shares:
         return no_ends(level) if bounds is None else bounds(level)
 
     @property
-    def drawn_by(self) -> tuple[object, ...]:
+    def drawn_by(self) -> tuple[Resampling | None, Seed, Strings, tuple[Strings, Strings, bytes]]:
         """What sets of shares that are compared have in common."""
         return self.resampling, self.seed, self.classes, self.confusion.key
 

@@ -467,7 +467,7 @@ def _check_rows(valid: Any, subject: str, expected: str) -> None:
 RowLabels = TypeVar("RowLabels")
 
 
-def name_unit(units: object | None, without: str = "row") -> str:
+def name_unit(units: Labels | None, without: str = "row") -> str:
     """Return what is counted: units, or rows by their name without units."""
     if units is None:
         return without
