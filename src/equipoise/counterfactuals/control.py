@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from equipoise.counterfactuals.parts import Candidate
+from equipoise.counterfactuals.parts import (
+    Candidate,
+    images_of,
+)
 from equipoise.models.generators import ControlledGenerator, Maps, Sampling
 from equipoise.models.images import Image
 
@@ -45,10 +48,10 @@ def generate_controlled(
     Hertz et al. 2023, Prompt-to-Prompt image editing with cross-attention control; Howard et al.
     2024, SocialCounterfactuals, section 3.1.
     """
-    prompts = [prompt for candidate in candidates for prompt in candidate.group.prompts]
+    prompts, seeds = images_of(candidates)
     return model.generate_with(
         prompts,
-        seeds=[candidate.seed for candidate in candidates for _ in candidate.group.prompts],
+        seeds=seeds,
         sampling=sampling,
         attention=SharedAttention(candidates, model.tokens(prompts)),
     )
@@ -111,10 +114,11 @@ class SharedAttention:
         """
         begin = len(query) - len(self.tokens)
         coarse = query[0, 0, images].shape[0] <= _PLACES
-        on_texts, on_images = (
-            {first for first, _ in self.active(cross=cross)} if selected else set()
-            for cross, selected in ((True, texts), (False, to_images and coarse))
-        )
+        on_texts, on_images = set(), set()
+        if texts:
+            on_texts = {first for first, _ in self.active(cross=True)}
+        if to_images and coarse:
+            on_images = {first for first, _ in self.active(cross=False)}
 
         def maps_of(row: int) -> Maps:
             scores = query[row, :, images] @ key[row].transpose(-1, -2) * query.shape[-1] ** -0.5
@@ -183,11 +187,10 @@ def common(base: Tokens, other: Tokens) -> tuple[int, ...]:
     longest = [[0] * (len(other) + 1) for _ in range(len(base) + 1)]
     for i in reversed(range(len(base))):
         for j in reversed(range(len(other))):
-            longest[i][j] = (
-                longest[i + 1][j + 1] + 1
-                if base[i] == other[j]
-                else max(longest[i + 1][j], longest[i][j + 1])
-            )
+            if base[i] == other[j]:
+                longest[i][j] = longest[i + 1][j + 1] + 1
+            else:
+                longest[i][j] = max(longest[i + 1][j], longest[i][j + 1])
     places, i, j = [-1] * len(other), 0, 0
     while i < len(base) and j < len(other):
         if base[i] == other[j]:

@@ -584,10 +584,9 @@ class Filtered:
         candidates = self.candidates
         masks, names = self.entering, [stage.name for stage in self.stages]
         combinations = candidates.of_candidates("attributes")
-        combinations_and_all = [
-            *candidates.combinations,
-            *([ALL] if len(candidates.combinations) > 1 else []),
-        ]
+        combinations_and_all = [*candidates.combinations]
+        if len(combinations_and_all) > 1:
+            combinations_and_all.append(ALL)
         rows = []
         for combination in combinations_and_all:
             selected = (combinations == combination) | (combination == ALL)
@@ -595,7 +594,8 @@ class Filtered:
             for order, stage in enumerate(names):
                 row: Fields = {"attributes": combination, "stage": stage, "order": order}
                 for unit, size in sizes.items():
-                    before, after = (int(size[mask].sum()) for mask in masks[order : order + 2])
+                    before = int(size[masks[order]].sum())
+                    after = int(size[masks[order + 1]].sum())
                     row[f"{unit}_before"] = before
                     row[f"{unit}_rejected"] = before - after
                     row[f"{unit}_after"] = after

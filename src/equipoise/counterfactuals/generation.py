@@ -8,6 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from threading import Event
 from time import perf_counter
@@ -33,6 +34,7 @@ from equipoise.counterfactuals.parts import (
     Shares,
     cost_per_image,
     generated,
+    images_of,
     join_parts,
     part_bytes,
     request_captions,
@@ -270,7 +272,7 @@ def generate(
         first.check_control()
     if hasattr(first, "check_prompts"):
         # Texts that the model would cut are refused before any image is made.
-        texts = [prompt for group in request.groups for prompt in group.prompts]
+        texts = [*chain.from_iterable(group.prompts for group in request.groups)]
         first.check_prompts(texts, settings.sampling)
     facts = request.facts(first.info.key, settings.sampling, settings.part)
     folder = store / "generations" / key_of(facts)[:16]
@@ -394,6 +396,5 @@ def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
 def _images(model: Any, batch: Sequence[Candidate], sampling: Sampling) -> list[Any]:
     if batch[0].shared is not None:
         return generate_controlled(model, batch, sampling)
-    prompts = [prompt for candidate in batch for prompt in candidate.group.prompts]
-    seeds = [candidate.seed for candidate in batch for _ in candidate.group.ids]
+    prompts, seeds = images_of(batch)
     return [*model.generate(prompts, seeds=seeds, sampling=sampling)]

@@ -5,7 +5,12 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import (
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,6 +139,21 @@ class Piece:
         return [row for candidate in self.candidates for row in candidate.rows()]
 
 
+def images_of(candidates: Iterable[Candidate]) -> tuple[list[str], list[int]]:
+    """Return the prompt and the seed of each image of some candidates."""
+    prompts: list[str] = []
+    seeds: list[int] = []
+    for candidate in candidates:
+        prompts += candidate.group.prompts
+        seeds += [candidate.seed] * len(candidate)
+    return prompts, seeds
+
+
+def _between(ends: Shares, uniform: float) -> float:
+    low, high = ends
+    return low + (high - low) * uniform
+
+
 @record
 class Request:
     """Prompts or captions to make images of.
@@ -171,12 +191,11 @@ class Request:
         seed, base = int(draws.integers(2**63)), int(draws.integers(len(group.ids)))
         if self.shared is None:
             return Candidate(group, number, seed)
-        ends, uniforms = (self.shared, self.shared_self), draws.random(2).tolist()
-        shares = [
-            None if two is None else two[0] + (two[1] - two[0]) * uniform
-            for two, uniform in zip(ends, uniforms, strict=True)
-        ]
-        return Candidate(group, number, seed, base, *shares)
+        uniform, uniform_self = draws.random(2).tolist()
+        shared, shared_self = _between(self.shared, uniform), None
+        if self.shared_self is not None:
+            shared_self = _between(self.shared_self, uniform_self)
+        return Candidate(group, number, seed, base, shared, shared_self)
 
     def pieces(self, part: int) -> Iterator[Piece]:
         """Yield whole candidates in pieces of at most `part` images, of one candidate at least.

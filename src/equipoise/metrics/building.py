@@ -137,18 +137,12 @@ def parts_table(
 
     `excluded` has what did not enter each part, by reason.
     """
-    n_parts, rounded = (
-        len(subject),
-        {reason: np.rint(counts) for reason, counts in excluded.items()},
-    )
-    dropped = [
-        [
-            {"reason": reason, "count": int(counts[place])}
-            for reason, counts in rounded.items()
-            if counts[place]
-        ]
-        for place in range(n_parts)
-    ]
+    n_parts = len(subject)
+    dropped: list[list[dict[str, Any]]] = [[] for _ in range(n_parts)]
+    for reason, counts in excluded.items():
+        for reasons, count in zip(dropped, np.rint(counts).tolist(), strict=True):
+            if count:
+                reasons.append({"reason": reason, "count": int(count)})
     return parts_with_defaults(
         metric, aggregate, subject=subject, value=draws.observed[start : start + n_parts],
         low=ends[0],
@@ -193,6 +187,27 @@ def no_chance_reason(value: float, resampling: Resampling | None) -> str:
     return "nothing to exchange" if resampling else "no resampling was asked for"
 
 
+def explain_undefined(value: float, reason: str) -> str:
+    """Return the reason for a number that is NaN, "" for any other."""
+    if math.isnan(value):
+        return reason
+    return ""
+
+
+def column_of(draws: Floats | None, index: int) -> Floats | None:
+    """Return the draws of one of several numbers; None without draws."""
+    if draws is None:
+        return None
+    return draws[:, index]
+
+
+def apply_to_draws(function: Callable[[Floats], Floats], draws: Floats | None) -> Floats | None:
+    """Return a function of draws; None without draws."""
+    if draws is None:
+        return None
+    return function(draws)
+
+
 def compare_with_null(
     null: Floats | None,
     value: float,
@@ -219,7 +234,7 @@ def compare_with_null(
 def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:
     """Hold number `index` of the draws against its null distribution."""
     return compare_with_null(
-        None if draws.null is None else draws.null[:, index],
+        column_of(draws.null, index),
         float(draws.observed[index]),
         harm,
         draws.null_text,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from equipoise.core import Estimate, Floats, InputError, floats, record
-from equipoise.metrics.building import count_estimate, ends_of, interval_method
+from equipoise.metrics.building import (
+    count_estimate,
+    ends_of,
+    explain_undefined,
+    interval_method,
+)
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.measure import Draws, Measure, Statistic
 from equipoise.metrics.spec import MetricSpec, register, unregister
@@ -44,7 +48,6 @@ class TableMetric(Measure):
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
-        undefined = math.isnan(draws.observed[0])
         return count_estimate(
             self.spec.name,
             counts,
@@ -52,7 +55,7 @@ class TableMetric(Measure):
             method=interval_method(counts, draws, "none: use Bootstrap()"),
             ends=ends_of(draws.boot, 0),
             no_chance=self.spec.chance,
-            reason="the metric is undefined for these counts" if undefined else "",
+            reason=explain_undefined(draws.observed[0], "the metric is undefined for these counts"),
         )
 
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,8 @@ def map_image_vectors(
 
 def embed_prompts(model: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats:
     """Return the mean unit vector of each group of prompts, of length 1."""
-    vectors = embed_unit_texts(model, [text for group in prompts for text in group])
-    ends = np.cumsum([len(group) for group in prompts])[:-1]
+    vectors = embed_unit_texts(model, [*chain.from_iterable(prompts)])
+    ends = np.cumsum([*map(len, prompts)])[:-1]
     return unit_vectors(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
 
 
@@ -247,8 +248,8 @@ def _bias(
         names=subjects,
     )
     # One image for each combination of values, and prefixes up to its square.
-    combinations = {*zip(*(values.tolist() for values in images.attributes.values()), strict=True)}
-    max_k = max(1, min(int((images.subject == name).sum()) for name in subjects) - 1)
+    combinations = {*zip(*images.attributes.values(), strict=True)}
+    max_k = max(1, min(Counter(images.subject).values()) - 1)
     k = min(len(combinations), max_k)
     shared: dict[str, Any] = {"queries": images.subject, "sets": images.set, "resampling": None}
     numbers: Numbers = {}
@@ -265,8 +266,11 @@ def _bias(
 def _by_subject(estimate: Any, metric: str, subjects: Sequence[str]) -> dict[str, float]:
     if len(subjects) == 1 and not estimate.parts:
         return {subjects[0]: estimate.value}
-    values = {part.subject: part.value for part in estimate.parts if part.metric == metric}
-    return {name: values.get(name, math.nan) for name in subjects}
+    values = dict.fromkeys(subjects, math.nan)
+    for part in estimate.parts:
+        if part.metric == metric and part.subject in values:
+            values[part.subject] = part.value
+    return values
 
 
 def _cosines(model: DualEncoder, images: Any, texts: Floats, progress: Progress | None) -> Floats:
@@ -277,7 +281,9 @@ def _cosines(model: DualEncoder, images: Any, texts: Floats, progress: Progress 
 
 
 def _select_rows(labels: Objects, only: Collection[str] | None) -> Positions:
-    return np.flatnonzero([only is None or label in only for label in labels])
+    if only is None:
+        return np.arange(len(labels))
+    return np.flatnonzero([label in only for label in labels])
 
 
 def _by_name(names: AnyArray, numbers: Floats) -> dict[str, float]:
@@ -566,7 +572,8 @@ def conclude(rows: Sequence[Row]) -> tuple[Outcome, ...]:
     results = []
     for recipe in dict.fromkeys(row.recipe for row in rows):
         recipe_rows = [row for row in rows if row.recipe == recipe]
-        biases, utilities = ([row for row in recipe_rows if row.role == role] for role in ROLES)
+        biases = [row for row in recipe_rows if row.role == "bias"]
+        utilities = [row for row in recipe_rows if row.role == "utility"]
         results.append(
             Outcome(recipe, _conclusion(biases, utilities), _sentence(biases, utilities))
         )

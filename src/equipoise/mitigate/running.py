@@ -2,7 +2,11 @@
 
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import (
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -25,6 +29,7 @@ from equipoise.mitigate.measuring import (
     HALFWAY,
     MARGIN,
     ModelMeasures,
+    Numbers,
     Outcome,
     Row,
     Test,
@@ -221,8 +226,8 @@ def run(
     test: Test | GeneratedTest = loaded.test
     if generation is not None:
         sampling = Sampling(generation.steps, generation.guidance, generation.negative_prompt)
-        names = generation.probe, generation.teacher or generation.probe
-        probe, teacher = (_load_model(config, name, base) for name in names)
+        probe = _load_model(config, generation.probe, base)
+        teacher = _load_model(config, generation.teacher or generation.probe, base)
         images, texts = test.images, test.texts
         test = GeneratedTest(
             images, texts, probe, sampling, generation.images, out / IMAGES, config.seed, teacher
@@ -295,30 +300,34 @@ def tables_of(assessment: Assessment) -> dict[str, pa.Table]:
         asdict(row) | {"seconds": seconds[row.recipe], "model": models.get(row.recipe, "")}
         for row in assessment.outcomes
     ]
-    folds = {
-        name: number for number, split in enumerate(assessment.splits) for name in split.withheld
-    }
-    floors = assessment.floor.bias if assessment.floor else {}
-    subjects = [
-        {
-            "recipe": recipe,
-            "measure": key[0],
-            "about": key[1],
-            "subject": subject,
-            "fold": folds[subject],
-            "before": assessment.before.bias[key][subject],
-            "after": value,
-            "floor": floors.get(key, {}).get(subject, math.nan),
-        }
-        for recipe, measured in assessment.after.items()
-        for key, values in measured.bias.items()
-        for subject, value in sorted(values.items())
-    ]
     return {
         "mitigation": pa.Table.from_pylist(rows),
         "mitigation_recipes": pa.Table.from_pylist(recipes),
-        "mitigation_subjects": pa.Table.from_pylist(subjects),
+        "mitigation_subjects": pa.Table.from_pylist([*_subject_rows(assessment)]),
     }
+
+
+def _subject_rows(assessment: Assessment) -> Iterator[dict[str, Any]]:
+    """Yield each bias of each withheld subject, before and after each recipe."""
+    folds: dict[str, int] = {}
+    for number, split in enumerate(assessment.splits):
+        folds.update(dict.fromkeys(split.withheld, number))
+    floors: Numbers = {}
+    if assessment.floor:
+        floors = assessment.floor.bias
+    for recipe, measured in assessment.after.items():
+        for key, values in measured.bias.items():
+            for subject, value in sorted(values.items()):
+                yield {
+                    "recipe": recipe,
+                    "measure": key[0],
+                    "about": key[1],
+                    "subject": subject,
+                    "fold": folds[subject],
+                    "before": assessment.before.bias[key][subject],
+                    "after": value,
+                    "floor": floors.get(key, {}).get(subject, math.nan),
+                }
 
 
 def findings_of(assessment: Assessment) -> tuple[Finding, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -121,10 +122,10 @@ class Trial:
             self._resample_counts(replicates, seed).astype(np.float64),
             self.grouped.codes,
         )
-        first, second = (
-            _weighted_means(values, times * (codes == code)) for code in self._present[:2]
+        first, second = self._present[:2]
+        return _weighted_means(values, times * (codes == first)) - _weighted_means(
+            values, times * (codes == second)
         )
-        return first - second
 
     def text_means(self, model: DualEncoder) -> Floats:
         """Return the mean vector of each concept, (concepts, dimension), of length 1."""
@@ -149,9 +150,7 @@ class Trial:
             images = [self.images[row] for row in range(len(self.images))]
 
             def matches(texts: Sequence[Sequence[str]]) -> Floats:
-                scores = model.score(
-                    images, [text for group_texts in texts for text in group_texts]
-                )
+                scores = model.score(images, [*chain.from_iterable(texts)])
                 starts = np.cumsum([0, *map(len, texts)])[:-1]
                 return np.add.reduceat(scores, starts, axis=1) / [*map(len, texts)]
 
@@ -180,9 +179,9 @@ class Trial:
             "differential_association": (means[0, :, 0] - means[1, :, 0])
             - (means[0, :, 1] - means[1, :, 1]),
         }
-        return measures | {
-            name: _weighted_means(hit[:, None], weights)[:, 0] for name, hit in hits.items()
-        }
+        for name, hit in hits.items():
+            measures[name] = _weighted_means(hit[:, None], weights)[:, 0]
+        return measures
 
     def _retrieval_spread(self, scores: Floats, weights: Floats) -> Floats:
         """Return the spread of the groups' shares of the top k, mean over concepts."""
@@ -209,11 +208,11 @@ class Trial:
         best = np.full(len(texts), -np.inf)
         np.maximum.at(best, owner, caption_scores)
         image_rank = (scores > best).sum(axis=0)[owner]
-        return {
-            f"{direction}_recall_at_{k}": (rank < k).astype(np.float64)
-            for direction, rank in (("text", text_rank), ("image", image_rank))
-            for k in _RECALLS
-        }
+        hits = {}
+        for direction, rank in (("text", text_rank), ("image", image_rank)):
+            for k in _RECALLS:
+                hits[f"{direction}_recall_at_{k}"] = (rank < k).astype(np.float64)
+        return hits
 
 
 def _weighted_means(values: Floats, weights: Floats) -> Floats:
@@ -250,7 +249,8 @@ def compare_models(
     ----------
     Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
     """
-    first, second = (trial.draws(model, replicates, seed) for model in (before, after))
+    first = trial.draws(before, replicates, seed)
+    second = trial.draws(after, replicates, seed)
     return pa.Table.from_pylist(change_rows(first, second))
 
 

@@ -186,14 +186,9 @@ def _rounded_normal(
     """
     good, bad, n_drawn = pools
     real: DTypeLike = np.float32 if good.dtype == np.int32 else np.float64
-    line, cube, bend = (
-        coefficient.astype(real)[:, None]
-        for coefficient in (
-            1.0 - peak / 8.0 + skew**2 / 7.2,
-            peak / 24.0 - skew**2 / 18.0,
-            skew / 6.0,
-        )
-    )
+    line = (1.0 - peak / 8.0 + skew**2 / 7.2).astype(real)[:, None]
+    cube = (peak / 24.0 - skew**2 / 18.0).astype(real)[:, None]
+    bend = (skew / 6.0).astype(real)[:, None]
     total: AnyArray = (good + bad).astype(real)
     share = n_drawn.astype(real) / total
     middle = share * good.astype(real)

@@ -54,7 +54,10 @@ def studentized_range(level: float, groups: int) -> float:
     below, low, high = special.ndtr(largest), 0.0, 64.0
     while low < (middle := (low + high) / 2.0) < high:
         within = float(density @ (below - special.ndtr(largest - middle)) ** (groups - 1))
-        low, high = (middle, high) if within < level else (low, middle)
+        if within < level:
+            low = middle
+        else:
+            high = middle
     return low / math.sqrt(2.0)
 
 
@@ -330,15 +333,13 @@ class Scored:
         keeps its precision. The high end is infinite where the other value may be 0.
         """
         product = self.value * other.value
-        small, large = (end * (2.0 * self.value - end) for end in (self.low, self.high))
-        other_small, other_large = (
-            end * (2.0 * other.value - end) for end in (other.low, other.high)
-        )
+        small = self.low * (2.0 * self.value - self.low)
+        large = self.high * (2.0 * self.value - self.high)
+        other_small = other.low * (2.0 * other.value - other.low)
+        other_large = other.high * (2.0 * other.value - other.high)
         # Rounding must not make a number that is 0 by definition negative.
-        low_root, high_root = (
-            np.sqrt(np.maximum(product * product - cross, 0.0))
-            for cross in (small * other_large, large * other_small)
-        )
+        low_root = np.sqrt(np.maximum(product * product - small * other_large, 0.0))
+        high_root = np.sqrt(np.maximum(product * product - large * other_small, 0.0))
         value = divide(self.value, other.value)
         with unwarned():
             low, high = small / (product + low_root), (product + high_root) / other_small
@@ -477,9 +478,7 @@ def jackknife_t(value: ArrayLike, left_out: Sequence[ArrayLike], level: float = 
     check_level(level)
     centre = floats(value)
     total, squares = np.zeros_like(centre), np.zeros_like(centre)
-    samples = [
-        sample for sample in (np.asarray(statistics) for statistics in left_out) if len(sample) > 1
-    ]
+    samples = [sample for sample in map(np.asarray, left_out) if len(sample) > 1]
     with unwarned():
         for sample in samples:
             variance = sample.var(axis=0) * (len(sample) - 1.0)

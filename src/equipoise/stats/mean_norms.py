@@ -264,5 +264,8 @@ def _noncentrality(x: float, df: float, z: float) -> float:
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
         common = float(special.chndtr(x, df, middle**2)) > rarely
-        low, high = (middle, high) if common else (low, middle)
+        if common:
+            low = middle
+        else:
+            high = middle
     return high**2

@@ -56,8 +56,9 @@ def power_of_difference(
     critical = -float(special.ndtri(alpha / tests / 2.0)) * under_null
     if actual == 0.0:
         return float(abs(difference) > critical)
-    ends = ((sign * abs(difference) - critical) / actual for sign in (1.0, -1.0))
-    return float(sum(special.ndtr(end) for end in ends))
+    above = special.ndtr((abs(difference) - critical) / actual)
+    below = special.ndtr((-abs(difference) - critical) / actual)
+    return float(above + below)
 
 
 def minimum_difference(
@@ -147,7 +148,10 @@ def sample_size_for_difference(
             raise InputError(f"difference={difference}: no number of rows finds it")
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 
@@ -230,7 +234,10 @@ def _smallest(suffices: Callable[[float], bool], largest: float) -> float:
     low, high = 0.0, largest
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
-        low, high = (low, middle) if suffices(middle) else (middle, high)
+        if suffices(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 

@@ -32,7 +32,12 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.core.labels import unit_codes
-from equipoise.metrics.building import bootstrap_method, ends_of, nan_mean
+from equipoise.metrics.building import (
+    bootstrap_method,
+    ends_of,
+    explain_undefined,
+    nan_mean,
+)
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import SPECS, MetricSpec, make_estimate, register
 from equipoise.stats.draws import block_sizes
@@ -173,7 +178,7 @@ class Amplified:
         parts = []
         for place, (name, value) in enumerate(zip(self.names, self.values.tolist(), strict=True)):
             ends = no_ends if self.boot is None else ends_of(self.boot, place)
-            reason = "no image with the label" if np.isnan(value) else ""
+            reason = explain_undefined(value, "no image with the label")
             parts.append(
                 Part(metric, name, value, *(no_ends if reason else ends)(self.level), reason=reason)
             )

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.core import (
     Booleans,
+    Chance,
     Estimate,
     Floats,
     GroupLabels,
@@ -35,7 +36,13 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.core.labels import Encoded
-from equipoise.metrics.building import bootstrap_method, compare_with_chance, ends_of, number
+from equipoise.metrics.building import (
+    bootstrap_method,
+    compare_with_chance,
+    ends_of,
+    explain_undefined,
+    number,
+)
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
@@ -98,7 +105,7 @@ class _Rows:
                 f"outcome: expected {len(side)} finite numbers or booleans, as in groups; None "
                 "where an image has none"
             )
-        least = min(tally(side == place) for place in range(2))
+        least = min(_count_sides(side))
         stratum, strata = _strata(cause, bins or min(max(least // _OF_BIN, _FEWEST), _MOST))
         if len(stratum) != len(side):
             raise InputError(f"cause: {len(stratum)} values; expected {len(side)}, as in groups")
@@ -170,11 +177,17 @@ def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
     )
 
 
+def _count_sides(side: Integers) -> list[int]:
+    """Return the rows of each side, the group and the others."""
+    sizes: list[int] = np.bincount(side[side >= 0], minlength=len(_SIDES)).tolist()
+    return sizes
+
+
 def _numbers(values: ArrayLike | Labels) -> Floats | None:
     """Return numbers or booleans, NaN where missing; None of anything else."""
     array = np.asarray(values)
     if array.dtype.kind == "O":
-        kinds = {type(value) for value in array.tolist()} - {type(None)}
+        kinds = _types(array) - {type(None)}
         if not all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
             return None
     elif array.dtype.kind not in "biuf":
@@ -185,10 +198,13 @@ def _numbers(values: ArrayLike | Labels) -> Floats | None:
 def _strata(cause: ArrayLike | Labels, bins: int) -> tuple[Integers, Strings]:
     """Return the stratum of each row, -1 where missing: numbers fall into bins of equal size."""
     array = np.asarray(cause)
-    numbers = None if array.dtype.kind == "b" or _boolean(array) else _numbers(array)
+    if array.dtype.kind == "b":
+        return _encoded(array)
+    numbers = None
+    if not _boolean(array):
+        numbers = _numbers(array)
     if numbers is None:
-        codes, names = encode(array if array.dtype.kind == "b" else cause, subject="cause")
-        return integers(codes), names
+        return _encoded(cause)
     if numbers.ndim != 1 or np.isinf(numbers).any():
         raise InputError(f"cause: expected {len(numbers)} finite numbers, or labels")
     starts, place = _binned(numbers, bins)
@@ -199,6 +215,11 @@ def _strata(cause: ArrayLike | Labels, bins: int) -> tuple[Integers, Strings]:
         bin_names = [f"from {start:.4g} to {end:.4g}" for start, end in pairwise(starts.tolist())]
         bin_names += [f"from {start:.4g}" for start in starts[-1:].tolist()]
     return np.where(np.isnan(numbers), -1, place), tuple(bin_names)
+
+
+def _encoded(cause: Labels) -> tuple[Integers, Strings]:
+    codes, names = encode(cause, subject="cause")
+    return integers(codes), names
 
 
 def _binned(numbers: Floats, bins: int) -> tuple[Floats, Integers]:
@@ -220,10 +241,11 @@ def _levels(outcome: Floats) -> Integers:
 
 
 def _boolean(array: NDArray[np.generic]) -> bool:
-    return array.dtype.kind == "O" and {type(value) for value in array.tolist()} <= {
-        bool,
-        type(None),
-    }
+    return array.dtype.kind == "O" and _types(array) <= {bool, type(None)}
+
+
+def _types(array: NDArray[np.generic]) -> set[type]:
+    return {type(value) for value in array.tolist()}
 
 
 class _Explained(Measure):
@@ -291,32 +313,29 @@ class _Explained(Measure):
         """Return the explained disparity with its parts."""
         rows, supported = self.rows, self.supported
         value = float(draws.observed[0])
-        compared = rows.side >= 0
-        n_unsupported = (
-            0 if self.adjustment == "remove" else tally(~supported[rows.stratum] & compared)
-        )
         if draws.null is not None:
             draws = replace(draws, null_text=f"{_NULL}; {len(draws.null)} permutations")
         chance_test = compare_with_chance(draws, 0, "either")
         if len(set(rows.stratum.tolist())) < 2:
             value, reason = math.nan, "the cause is the same everywhere"
         else:
-            reason = "no stratum has enough images of both groups" if math.isnan(value) else ""
-        group_sizes = [tally(rows.side == place) for place in range(2)]
-        removed = [tally(~supported[rows.stratum] & (rows.side == place)) for place in range(2)]
+            reason = explain_undefined(value, "no stratum has enough images of both groups")
         params: dict[str, str | int] = {
             "how": self.adjustment,
             "strata": len(supported),
-            "strata without common support": 0
-            if self.adjustment == "remove"
-            else tally(~supported),
+            "strata without common support": 0,
         }
+        unsupported, n_unsupported = ~supported[rows.stratum], 0
         if self.adjustment == "remove":
-            params |= {f"removed of {name}": n for name, n in zip(rows.names, removed, strict=True)}
+            for name, n in zip(rows.names, _count_sides(rows.side[unsupported]), strict=True):
+                params[f"removed of {name}"] = n
+        else:
+            params["strata without common support"] = tally(~supported)
+            n_unsupported = tally(unsupported & (rows.side >= 0))
         return make_estimate(
             "explained_disparity",
             value,
-            dict(zip(rows.names, group_sizes, strict=True)),
+            dict(zip(rows.names, _count_sides(rows.side), strict=True)),
             bootstrap_method(draws.boot, DEFAULT if draws.intervals else None, f"{counts.unit}s"),
             params=params,
             **chance_test.fields(reason or "no resampling was asked for"),
@@ -538,7 +557,7 @@ def _row(name: str, estimate: Estimate, level: float, causes: int) -> dict[str, 
     sign = math.copysign(1.0, disparity["value"])
     real = sign * disparity["low" if sign > 0 else "high"] > 0
     explains = real and sign * (wide.low if sign > 0 else wide.high) > 0 and p_value <= 1.0 - level
-    chance = estimate.chance
+    chance = estimate.chance or Chance(math.nan, math.nan, math.nan, "")
     return {
         "cause": name,
         "how": str(estimate.params["how"]),
@@ -546,16 +565,17 @@ def _row(name: str, estimate: Estimate, level: float, causes: int) -> dict[str, 
         "explained": estimate.value,
         "low": ends.low,
         "high": ends.high,
-        "chance": chance.mean if chance else math.nan,
-        "chance_low": chance.low if chance else math.nan,
-        "chance_high": chance.high if chance else math.nan,
+        "chance": chance.mean,
+        "chance_low": chance.low,
+        "chance_high": chance.high,
         "p_value": p_value,
         "share": parts["explained_share"]["value"],
-        **{
-            f"{column}{suffix}": part[end]
-            for column, part in (("disparity", disparity), ("without", without))
-            for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high"))
-        },
+        "disparity": disparity["value"],
+        "disparity_low": disparity["low"],
+        "disparity_high": disparity["high"],
+        "without": without["value"],
+        "without_low": without["low"],
+        "without_high": without["high"],
         "n": sum(estimate.n.values()),
         "strata": int(estimate.params["strata"]),
         "without_support": estimate.excluded.get("without common support", 0),

@@ -80,9 +80,8 @@ class AgainstRest:
             variance = n * (total / n_all) * (1.0 - total / n_all) * (rest_n / (n_all - 1.0))
             band = -special.ndtri(_BAND) * np.sqrt(variance) * (1.0 / n + 1.0 / rest_n)
         defined = (n > 0) & (rest_n > 0)
-        chance, p = (
-            np.where(defined, values, np.nan) for values in (band, np.minimum(2.0 * tails, 1.0))
-        )
+        chance = np.where(defined, band, np.nan)
+        p = np.where(defined, np.minimum(2.0 * tails, 1.0), np.nan)
         return cls(rest_shares, group_shares.minus(rest_shares), chance, p, np.zeros_like(p))
 
     @classmethod
@@ -97,9 +96,8 @@ class AgainstRest:
             (np.where(compared, hits, 0.0), np.where(compared, n, 0.0)) for hits, n in pairs
         ]
         rest_pairs = [(all_others(hits), all_others(n)) for hits, n in group_pairs]
-        group_rates, rest_rates = (
-            rate.scored(term_pairs, level, cells) for term_pairs in (group_pairs, rest_pairs)
-        )
+        group_rates = rate.scored(group_pairs, level, cells)
+        rest_rates = rate.scored(rest_pairs, level, cells)
         difference = group_rates.minus(rest_rates)
         # Each true class gets its labels equally often in every group that is compared.
         in_comparison = compared[counts.prediction]
@@ -111,10 +109,8 @@ class AgainstRest:
             "truth": cells["truth"] * compared, "total": cells["total"] * compared,
         }  # fmt: skip
         expected_rest = {name: all_others(weights) for name, weights in expected_cells.items()}
-        group_expected, rest_expected = (
-            rate.shares(Cells(cells.compared, cells.whole, **cell_weights))
-            for cell_weights in (expected_cells, expected_rest)
-        )
+        group_expected = rate.shares(Cells(cells.compared, cells.whole, **expected_cells))
+        rest_expected = rate.shares(Cells(cells.compared, cells.whole, **expected_rest))
         mean = (group_expected - rest_expected)[0]
         half_width = np.where(
             difference.value > mean,

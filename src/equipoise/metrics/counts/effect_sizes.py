@@ -55,6 +55,7 @@ from equipoise.metrics.building import (
     count_estimate,
     ends_of,
     excluded_of,
+    explain_undefined,
     group_columns,
     nan_mean,
     parts_table,
@@ -518,7 +519,10 @@ class MeanEffect:
         crossed = excess(high) < 0.0
         while crossed and high - low > _EXACT:
             middle = (low + high) / 2.0
-            low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
+            if excess(middle) > 0.0:
+                low = middle
+            else:
+                high = middle
         return high * high
 
     def _below(self, x: float, total: float) -> float:
@@ -677,7 +681,6 @@ class EffectSizes(Measure):
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         classes = Classes(self, counts, draws)
-        undefined = math.isnan(draws.observed[0])
         return count_estimate(
             "effect_sizes",
             counts,
@@ -687,7 +690,7 @@ class EffectSizes(Measure):
             params=self.params | {"classes": tally(classes.estimable)},
             by=classes.table,
             excluded=classes.excluded(),
-            reason="no class can be estimated; see the parts" if undefined else "",
+            reason=explain_undefined(draws.observed[0], "no class can be estimated; see the parts"),
         )
 
 
@@ -818,9 +821,8 @@ class Classes:
         groups, table = self.counts.groups, self.counts.observed
         all_groups = replace(self.chi_squares.layout, groups=np.arange(len(groups)))
         right = (self.counts.truth == self.counts.prediction)[:, None]
-        totals, hits = (
-            all_groups.sum(all_groups.cells(tables))[0] for tables in (table, table * right)
-        )
+        totals = all_groups.sum(all_groups.cells(table))[0]
+        hits = all_groups.sum(all_groups.cells(table * right))[0]
         wrong = (totals - hits).clip(0.0)
         # As many independent rows as would know the class's table equally well.
         design = self.design[:, None]

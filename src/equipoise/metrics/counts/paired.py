@@ -233,7 +233,8 @@ def join(
     combinations, combined[complete] = np.unique(codes[1:, complete], axis=1, return_inverse=True)
     # Classes and combinations are counted under their numbers.
     numbers = tuple(map(str, range(max(len(classes), combinations.shape[1]))))
-    truth, labels = (Encoded(column.astype(np.int32), numbers) for column in (codes[0], combined))
+    truth = Encoded(codes[0].astype(np.int32), numbers)
+    labels = Encoded(combined.astype(np.int32), numbers)
     counts = count(truth, labels, Groups.of(groups), units=units)
     place = np.array([int(name) for name in counts.classes])
     model_labels = combinations[:, place[counts.prediction]].T

@@ -24,6 +24,7 @@ from equipoise.core import (
     Floats,
     GroupLabels,
     InputError,
+    Integers,
     IntervalKind,
     Labels,
     NullHypothesis,
@@ -36,6 +37,7 @@ from equipoise.core.labels import shape_of
 from equipoise.metrics.building import (
     clustered_method,
     count_estimate,
+    explain_undefined,
     gaps,
     group_columns,
     parts_table,
@@ -118,8 +120,9 @@ class Cells(dict[str, Floats]):
         if name == "right":
             weights = self["both"] + self["neither"]
         else:
-            total, part = (self[key] for key in _RESTS[name])
-            weights = total - part
+            whole, part = _RESTS[name]
+            total = self[whole]
+            weights = total - self[part]
             if not self.whole:
                 weights = np.where(weights > _ROUNDING * total, weights, 0.0)
         self[name] = weights
@@ -169,18 +172,15 @@ class Rate:
         """Return how many rows of compared groups can be wrong for one that can be right."""
         # Sums of groups, which some tables hold beside them, are no groups.
         groups = np.flatnonzero(cells.compared)
-        wrong, right = (
-            np.moveaxis(totals, -1, 0)[groups].sum(axis=0)[..., None]
-            for _, totals in self.counts(cells)
-        )
-        return divide(wrong, right)
+        (_, wrong), (_, right) = self.counts(cells)
+        return divide(_sum_of_groups(wrong, groups), _sum_of_groups(right, groups))
 
     def totals(self, cells: Cells) -> Floats:
         """Return the rows behind the rate, (r, classes, groups)."""
         pairs = self.counts(cells)
-        return floats(
-            sum(numerator if self.predictions else denominator for numerator, denominator in pairs)
-        )
+        if self.predictions:
+            return floats(sum(numerator for numerator, _ in pairs))
+        return floats(sum(denominator for _, denominator in pairs))
 
     def fewest(self, counts: Counts) -> Floats:
         """Return the smaller of the observed denominators, (classes, groups)."""
@@ -226,15 +226,15 @@ class Rate:
         effective_pairs = []
         for (numerator, base, _), pair in zip(self.terms, pairs, strict=True):
             numerator_cells, base_cells = _parts_of(numerator), _parts_of(base)
-            sums = (
-                np.einsum("i,ijcg,j->cg", first, squares, second)
-                for first, second in (
-                    (numerator_cells, numerator_cells),
-                    (numerator_cells, base_cells),
-                    (base_cells, base_cells),
-                )
+            # Sums of squares and products of each numerator and its base.
+            product = partial(np.einsum, "i,ijcg,j->cg")
+            design = design_effects(
+                *pair,
+                product(numerator_cells, squares, numerator_cells),
+                product(numerator_cells, squares, base_cells),
+                product(base_cells, squares, base_cells),
+                least=least,
             )
-            design = design_effects(*pair, *sums, least=least)
             effective_pairs.append((pair[0] / design, pair[1] / design))
         return effective_pairs
 
@@ -294,7 +294,12 @@ def largest(values: Floats) -> Floats:
 
 def too_few(value: float, base: str) -> str:
     """Say why there is no gap, "" when there is one."""
-    return f"fewer than two groups have {base}" if np.isnan(value) else ""
+    return explain_undefined(value, f"fewer than two groups have {base}")
+
+
+def _sum_of_groups(weights: Floats, groups: Integers) -> Floats:
+    """Return sums over some groups, (r, classes, 1)."""
+    return floats(np.moveaxis(weights, -1, 0)[groups].sum(axis=0)[..., None])
 
 
 class RateGaps(Measure):
@@ -347,11 +352,9 @@ class RateGaps(Measure):
         joint_level = spread_level(
             level, int(sum(np.isfinite(family.value).sum() for family in leading))
         )
-        low, high = (
-            np.ravel([family.ends(confidence)[end] for family in leading])
-            for end, confidence in enumerate((joint_level, level))
-        )
-        return largest(low), largest(high)
+        low = [family.ends(joint_level)[0] for family in leading]
+        high = [family.ends(level)[1] for family in leading]
+        return largest(np.ravel(low)), largest(np.ravel(high))
 
     def table(self, families: Sequence[Family]) -> pa.Table:
         """Return one part per rate and class: the gap, its interval, and every group."""
@@ -455,10 +458,8 @@ class Family:
         if len(compared) == 1:
             return simultaneous_gap(*compared[0], level)
         critical = studentized_range(level, tally(usable))
-        wide, narrow = (
-            self.rate.scored(compared, confidence, self.cells)
-            for confidence in (1.0 - 2.0 * float(ndtr(-critical)), level)
-        )
+        wide = self.rate.scored(compared, 1.0 - 2.0 * float(ndtr(-critical)), self.cells)
+        narrow = self.rate.scored(compared, level, self.cells)
         return largest_gap(wide, narrow)
 
 
@@ -763,18 +764,15 @@ class EqualizedOdds(RateGaps):
         pairs of groups. A high end of a maximum needs no correction: it is too low only when that
         of the truly largest gap is. The high end of a mean holds for all conditions.
         """
-        takes_max, n_conditions = self.aggregate == "max", len(families)
-        levels = (
-            spread_level(level, n_conditions * classes),
-            level if takes_max else spread_level(level, n_conditions),
-        )
-        low, high = (
-            (np.max if takes_max else np.mean)(
-                [family.ends(confidence)[end] for family in families], axis=0
-            )
-            for end, confidence in enumerate(levels)
-        )
-        return low, high
+        n_conditions = len(families)
+        low_level = spread_level(level, n_conditions * classes)
+        low = [family.ends(low_level)[0] for family in families]
+        if self.aggregate == "max":
+            high = [family.ends(level)[1] for family in families]
+            return np.max(low, axis=0), np.max(high, axis=0)
+        high_level = spread_level(level, n_conditions)
+        high = [family.ends(high_level)[1] for family in families]
+        return np.mean(low, axis=0), np.mean(high, axis=0)
 
     def table(self, families: Sequence[Family]) -> pa.Table:
         """Return EO of each class with the groups' rates in the condition of the larger gap."""

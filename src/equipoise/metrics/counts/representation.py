@@ -35,6 +35,7 @@ from equipoise.metrics.building import (
     spread_level,
 )
 from equipoise.metrics.counts.shares import independent_rows
+from equipoise.metrics.counts.table import name_unit
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL
 from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import Scored, scored
@@ -139,7 +140,7 @@ def representation(
         by=sides.parts(n.tolist(), null, level_of(resampling), finest),
         excluded={"no group": image_groups.n_missing},
         interval_kind=IntervalKind.SIMULTANEOUS,
-        unit="row" if units is None else "unit",
+        unit=name_unit(units),
         ends=no_ends if resampling is None else sides.together,
     )
 
@@ -226,7 +227,7 @@ class _Sides:
                     resolution=finest,
                     sampled="draw",
                 )
-            low, high = (float(end[place]) for end in (logs.low, logs.high))
+            low, high = float(logs.low[place]), float(logs.high[place])
             yield number(
                 "representation",
                 math.nan if reason else float(logs.value[place]),

@@ -33,6 +33,7 @@ from equipoise.core import (
     tally,
 )
 from equipoise.metrics.building import group_rows, too_small
+from equipoise.metrics.counts.table import fill_labels
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.intervals import Scored, largest_gap, scored, studentized_range
@@ -117,7 +118,7 @@ class SampledCells:
         """Count cells; see `labelled_share_gap` for parameters and errors."""
         stratum, names = encode(strata, subject="strata")
         n = len(stratum)
-        image_groups = Groups.of(np.full(n, "all") if groups is None else groups)
+        image_groups = Groups.of(fill_labels(groups, n))
         inside = np.ones(n) if condition is None else _binary(condition, "condition", n)
         has_outcome = _binary(outcome, "outcome", n)
         if len(image_groups.codes) != n:

@@ -63,11 +63,14 @@ from equipoise.core import (
 from equipoise.metrics.building import (
     UNTESTED,
     ChanceTest,
+    apply_to_draws,
+    column_of,
     compare_with_null,
     ends_of,
     number,
     spread_level,
 )
+from equipoise.metrics.counts.table import name_unit
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.intervals import clopper_pearson, divide, wilson
@@ -502,6 +505,11 @@ class Shares:
         bounds = inequality([self])
         return no_ends(level) if bounds is None else bounds(level)
 
+    @property
+    def drawn_by(self) -> tuple[Resampling | None, Seed, Strings, tuple[Strings, Strings, bytes]]:
+        """What sets of shares that are compared have in common."""
+        return self.resampling, self.seed, self.classes, self.confusion.key
+
     @cached_property
     def _all_shares(self) -> Floats:
         """Shares of all true classes, shape (classes of the confusion,)."""
@@ -804,9 +812,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     reason = _reason(shares, aside, max_condition, min_labelled)
     shares = replace(shares, reason=reason)
     value = float(mad(shares.observed[None])[0])
-    chance_test = shares.compare_with_null(
-        None if shares.null is None else mad(shares.null), value, "equal"
-    )
+    chance_test = shares.compare_with_null(apply_to_draws(mad, shares.null), value, "equal")
     bounds = inequality([shares])
     params: Fields = {"corrected": not exact, "excluded_classes": [*aside]}
     if not exact:
@@ -829,7 +835,7 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         by=lambda: _parts(shares),
         excluded={"nothing was said": tally(codes < 0)}
         | {f"said {label}: {unused_reason}": n for label, n in unused_counts.items()},
-        unit="image" if units is None else "unit",
+        unit=name_unit(units, "image"),
         reason=reason,
         ends=shares,
         corrected=bounds.estimate if bounds else math.nan,
@@ -933,24 +939,14 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     if not share_sets or len(share_sets) < len(estimable):
         raise InputError("estimates: expected what corrected_shares returned, at least one of them")
     first = share_sets[0]
-    if (
-        len(
-            {
-                (shares.resampling, shares.seed, shares.classes, shares.confusion.key)
-                for shares in share_sets
-            }
-        )
-        > 1
-    ):
+    if any(shares.drawn_by != first.drawn_by for shares in share_sets):
         raise InputError(
             "estimates: of other classes, labelled images, seeds or numbers of draws; use the same"
         )
     if len({shares.name for shares in share_sets}) < len(share_sets):
         raise InputError("estimates: two share a name and so their draws; give each its own name=")
-    value, bounds = (
-        float(np.mean([estimate.value for estimate in estimable.values()])),
-        inequality(share_sets),
-    )
+    value = float(np.mean([estimate.value for estimate in estimable.values()]))
+    bounds = inequality(share_sets)
     nulls = [mad(shares.null) for shares in share_sets if shares.null is not None]
     null = np.mean(nulls, axis=0) if nulls else None
     chance_test = first.compare_with_null(null, value, "equal in every set")
@@ -1019,7 +1015,7 @@ def share_gap(
     for index, name in enumerate(classes):
         ends = ends_of(replicate_differences, index)
         low, high = (float(end + target[index]) for end in ends(level))
-        difference, of_class = float(differences[index]), None if null is None else null[:, index]
+        difference, of_class = float(differences[index]), column_of(null, index)
         part = number(
             "share_difference",
             difference,

@@ -22,6 +22,7 @@ from scipy import special
 
 from equipoise.core import (
     MIN_SIZE,
+    AnyArray,
     Booleans,
     Floats,
     GroupLabels,
@@ -463,6 +464,23 @@ def _check_rows(valid: Any, subject: str, expected: str) -> None:
         raise InputError(f"{subject}, row {int(np.argmin(valid)) + 1}: expected {expected}")
 
 
+RowLabels = TypeVar("RowLabels")
+
+
+def name_unit(units: Labels | None, without: str = "row") -> str:
+    """Return what is counted: units, or rows by their name without units."""
+    if units is None:
+        return without
+    return "unit"
+
+
+def fill_labels(labels: RowLabels | None, n: int) -> RowLabels | AnyArray:
+    """Return labels; without any, one label that all n rows share."""
+    if labels is None:
+        return np.full(n, "all")
+    return labels
+
+
 def units_of(units: Labels | None, n: int, used: Booleans) -> Encoded | None:
     """Encode the units of the rows that are kept, None without units.
 
@@ -820,7 +838,7 @@ def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units:
     outcome = outcome.reshape(packed.shape)
     sampler = item_sampler(outcome, spread[used], counted, owners, (len(keys), len(counted)))
     excluded = {name: int(rows.sum()) for name, rows in reasons.items() if rows.any()}
-    unit = "row" if units is None else "unit"
+    unit = name_unit(units)
     return Counts(counted, names, *np.divmod(keys, len(names)), sampler, excluded, unit)
 
 
@@ -859,10 +877,11 @@ def moments(counts: Counts, _: Floats | None = None) -> Floats | None:
     of_truth, of_prediction = np.split(place, 2)
     right = np.where(truth == prediction, weight, 0.0)
     values = [
-        np.bincount(cell, added, minlength=len(cells))
-        for cell, added in ((of_truth, right), (of_truth, weight), (of_prediction, weight))
+        np.bincount(of_truth, right, minlength=len(cells)),
+        np.bincount(of_truth, weight, minlength=len(cells)),
+        np.bincount(of_prediction, weight, minlength=len(cells)),
+        total[cells // classes],
     ]
-    values.append(total[cells // classes])
     where = cells % classes * groups + group[cells // classes]
     sums = np.empty((len(BASES), len(BASES), classes, groups))
     for first, second in combinations_with_replacement(range(len(BASES)), 2):

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import field, replace
 from functools import partial
 from types import MappingProxyType
@@ -27,6 +33,7 @@ from equipoise.core import (
     Integers32,
     Labels,
     NullHypothesis,
+    Part,
     Strings,
     Variant,
     floats,
@@ -44,6 +51,7 @@ from equipoise.metrics.building import (
     chance_columns,
     compare_with_chance,
     ends_of,
+    explain_undefined,
     group_columns,
     no_chance_reason,
     part,
@@ -249,19 +257,16 @@ def estimates(
     """Turn measures into estimates; measures of one ranking and K share draws."""
     by_measure: dict[int, Estimate] = {}
     for top_k in {id(measure.top_k): measure.top_k for measure in measures}.values():
-        sharing, paired = (
-            [measure for measure in measures if measure.top_k is top_k],
-            top_k.pools.paired,
-        )
-        observed, first = RankedLabels.of(top_k), [measure.statistic for measure in sharing]
-        all_statistics = [
-            s
-            for measure in sharing
-            for s in (measure.statistic, *(secondary.statistic for secondary in measure.secondary))
-        ]
+        sharing = [measure for measure in measures if measure.top_k is top_k]
+        observed, all_statistics, main_statistics = RankedLabels.of(top_k), [], []
+        for measure in sharing:
+            all_statistics.append(measure.statistic)
+            all_statistics += [secondary.statistic for secondary in measure.secondary]
+            if top_k.pools.paired:
+                main_statistics.append(measure.statistic)
         main = _draws(observed, all_statistics, resampling, rng)
         without_sets = replace(top_k, pools=replace(top_k.pools, member=None))
-        pooled = _draws(RankedLabels.of(without_sets), first if paired else [], resampling, rng)
+        pooled = _draws(RankedLabels.of(without_sets), main_statistics, resampling, rng)
         for measure in sharing:
             draws = [next(main) for _ in (measure, *measure.secondary)]
             by_measure[id(measure)] = _estimate(
@@ -350,7 +355,7 @@ def _estimate(
         by=parts,
         excluded={**pools.excluded, **left_out, "empty groups": pools.empty},
         unit="query",
-        reason=reason if math.isnan(value) else "",
+        reason=explain_undefined(value, reason),
         ends=ends,
     )
 
@@ -414,7 +419,7 @@ def _query_parts(
         by_pool[name] = nans(len(pools.pools))
         by_pool[name][chosen] = values
     reasons = [
-        measure.left_out(index) or (_FEW if math.isnan(value) else "")
+        measure.left_out(index) or explain_undefined(value, _FEW)
         for index, value in enumerate(by_pool["value"])
     ]
     shows, text = [""] * len(reasons), measure.shows or f"share of the first {measure.top_k.k}"
@@ -1192,7 +1197,7 @@ def query_distribution(estimate: Estimate) -> dict[str, float | Strings]:
     values = np.sort([query_part.value for query_part in estimable])
     finite = len(values) > 1 and bool(np.isfinite(values).all())
     # Beside an infinite number, no line is drawn to it.
-    places = [np.array(share * (len(values) - 1)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    places = np.array([0.0, 0.25, 0.5, 0.75, 1.0]) * (len(values) - 1)
     low, *quartiles, high = (float(order_statistic(values, place, outer=0)) for place in places)
     return {
         "queries": len(estimable),
@@ -1202,13 +1207,14 @@ def query_distribution(estimate: Estimate) -> dict[str, float | Strings]:
         "lowest": low,
         **dict(zip(("first_quartile", "median", "third_quartile"), quartiles, strict=True)),
         "highest": high,
-        "lowest_queries": tuple(
-            query_part.subject for query_part in estimable if query_part.value == low
-        ),
-        "highest_queries": tuple(
-            query_part.subject for query_part in estimable if query_part.value == high
-        ),
+        "lowest_queries": _subjects_at(estimable, low),
+        "highest_queries": _subjects_at(estimable, high),
     }
+
+
+def _subjects_at(query_parts: Iterable[Part], value: float) -> Strings:
+    """Return the subjects of the parts that have a value."""
+    return tuple(query_part.subject for query_part in query_parts if query_part.value == value)
 
 
 _ranked = partial(

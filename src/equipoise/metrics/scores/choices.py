@@ -294,9 +294,8 @@ def robust_conclusions(versions: Versions, baseline: str, *, alpha: float = 0.05
             continue
         version_contrasts = [by_key.get(key, _UNKNOWN) for by_key in contrasts.values()]
         estimable = [contrast for contrast in version_contrasts if not math.isnan(contrast.value)]
-        agreeing = sum(
-            _conclusion(contrast, key) == _conclusion(old, key) for contrast in estimable
-        )
+        conclusions = [_conclusion(contrast, key) for contrast in estimable]
+        agreeing = conclusions.count(_conclusion(old, key))
         rows.append(
             {
                 **_named(key),
@@ -371,15 +370,11 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
     rows = []
     for a, b in combinations(models, 2):
         for key in contrasts[a][baseline]:
-            ordered = {
-                version: _order(
-                    by_key.get(key, _UNKNOWN), contrasts[b][version].get(key, _UNKNOWN), alpha
-                )
-                for version, by_key in contrasts[a].items()
-            }
-            larger = {
-                version: _larger(a, b, low, high) for version, (_, low, high) in ordered.items()
-            }
+            ordered, larger = {}, {}
+            for version, by_key in contrasts[a].items():
+                other = contrasts[b][version].get(key, _UNKNOWN)
+                ordered[version] = _order(by_key.get(key, _UNKNOWN), other, alpha)
+                larger[version] = _larger(a, b, *ordered[version][1:])
             first = larger[baseline]
             for version, (difference, low, high) in ordered.items():
                 rows.append(
@@ -418,9 +413,8 @@ def model_order(models: Mapping[str, Versions], baseline: str, *, alpha: float =
 def _explain_difference(versions: Versions, name: str, baseline: str, key: Key) -> str:
     """Return why one of two has no number, or how the concepts of their means differ, or ""."""
     reasons = [reason_of(versions[version], key) for version in (name, baseline)]
-    baseline_concepts, version_concepts = (
-        shared_concepts(versions[version], key) for version in (baseline, name)
-    )
+    baseline_concepts = shared_concepts(versions[baseline], key)
+    version_concepts = shared_concepts(versions[name], key)
     if not key[0] and not any(reasons) and {*version_concepts} != {*baseline_concepts}:
         reasons = [
             f"over {len(version_concepts)} concepts, not the "

@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import (
+    chain,
+    combinations,
+)
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -48,16 +51,24 @@ from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
     UNTESTED,
     ChanceTest,
+    column_of,
     compare_with_null,
     ends_of,
     excluded_of,
+    explain_undefined,
     folded_ends,
     number,
     replicates_text,
     sizes,
     spread_level,
 )
-from equipoise.metrics.counts import Null, count, item_sampler, units_of
+from equipoise.metrics.counts import (
+    Null,
+    count,
+    item_sampler,
+    name_unit,
+    units_of,
+)
 from equipoise.metrics.counts.accuracy import HitRate
 from equipoise.metrics.counts.comparisons import OTHERS, all_others
 from equipoise.metrics.measure import DEFAULT, NULLS, measure
@@ -208,18 +219,20 @@ class Concepts:
         InputError
             When a score is not finite or a label is not 0 or 1.
         """
-        scores, labels = (
-            block if len(self.rows) == block.shape[1] else block[:, self.rows]
-            for block in (
-                np.ascontiguousarray(matrix[:, start:stop].T)
-                for matrix in (self.scores, self.labels)
-            )
-        )
+        scores = self._columns(self.scores, start, stop)
+        labels = self._columns(self.labels, start, stop)
         names = self.names[start:stop]
         _refuse(~np.isfinite(scores), scores, "scores", names, self.rows)
         if labels.dtype != np.bool_:
             _refuse((labels != 0) & (labels != 1), labels, "labels", names, self.rows)
         return scores, labels.astype(np.bool_, copy=False)
+
+    def _columns(self, matrix: AnyArray, start: int, stop: int) -> AnyArray:
+        """Return some columns of the rows that take part, (columns, m)."""
+        columns = np.ascontiguousarray(matrix[:, start:stop].T)
+        if len(self.rows) == columns.shape[1]:
+            return columns
+        return columns[:, self.rows]
 
 
 def read_concepts(
@@ -410,7 +423,7 @@ class ConceptResults:
                     sizes, abs(value), "higher", text, resolution=finest, scale=1.0
                 )
                 chance_test = replace(chance_test, chance=band(null[:, index], method=text))
-            yield pair, value, None if boot is None else boot[:, index], chance_test
+            yield pair, value, column_of(boot, index), chance_test
 
     def members(self, g: int, concept: int | None = None) -> Integers:
         """Return the groups of a column: its own, or all others that are compared."""
@@ -444,18 +457,17 @@ _ALONE = "no other group to compare with"
 
 def reasons_of(groups: Groups, positives: Integers, choices: Choices) -> Strings:
     """Say why each group leaves a concept, "" where it stays."""
-    reasons = [
-        _reason(usable, p, n - p, groups.min_size, choices)
-        for usable, p, n in zip(
-            groups.usable.tolist(), positives.tolist(), groups.counts.tolist(), strict=True
-        )
-    ]
-    rare = any(reason and usable for reason, usable in zip(reasons, groups.usable, strict=True))
-    if rare and choices.incomplete == "concept":
-        reasons = [reason or _ANOTHER for reason in reasons]
-    elif sum(not reason for reason in reasons) < 2:
-        reasons = [reason or _ALONE for reason in reasons]
-    return tuple(reasons)
+    reasons = []
+    columns = groups.usable.tolist(), positives.tolist(), groups.counts.tolist()
+    for usable, p, n in zip(*columns, strict=True):
+        reasons.append(_reason(usable, p, n - p, groups.min_size, choices))
+    stays = np.array(reasons) == ""
+    note = ""
+    if choices.incomplete == "concept" and (groups.usable & ~stays).any():
+        note = _ANOTHER
+    elif tally(stays) < 2:
+        note = _ALONE
+    return tuple(reason or note for reason in reasons)
 
 
 def _reason(usable: bool, positives: int, negatives: int, least: int, choices: Choices) -> str:
@@ -541,7 +553,7 @@ class ConceptRun:
             ]
 
         blocks = each(measure, range(0, len(data.names), BLOCK))
-        measured = [concept for block in blocks for concept in block]
+        measured = [*chain.from_iterable(blocks)]
         results = {}
         for metric in self.metrics:
             values = np.stack([concept.values[metric] for concept in measured], axis=1)
@@ -561,7 +573,7 @@ class ConceptRun:
                 level_of(resampling),
                 resolution_of(resampling),
                 data.excluded,
-                "row" if data.units is None else "unit",
+                name_unit(data.units),
             )
         return results
 
@@ -604,7 +616,7 @@ class ConceptRun:
                 metric_values = np.concatenate([[means], metric_values])
             values[metric] = metric_values
             metric_reasons[metric] = tuple(
-                reason or problem or ("the metric's denominator is 0" if math.isnan(value) else "")
+                reason or problem or explain_undefined(value, "the metric's denominator is 0")
                 for reason, value in zip(reasons, metric_values[0].tolist(), strict=True)
             )
         null = self._null(name, scores, labels, measured > 0, threshold, compared)
@@ -634,11 +646,11 @@ class ConceptRun:
         if self.times is not None or not compared:
             return 0, 0, 0, 0
         ratio, negatives = int(self.choices.prevalence_ratio), self.data.groups.counts - positives
-        least, tested = (
-            int(np.minimum(p, n // ratio)[compared].min())
-            for p, n in ((positives, negatives), (positives - tuned[:, 1], negatives - tuned[:, 0]))
-        )
-        tested = tested if tuned[:, 1].any() else 0
+        least = int(np.minimum(positives, negatives // ratio)[compared].min())
+        tested = 0
+        if tuned[:, 1].any():
+            others = np.minimum(positives - tuned[:, 1], (negatives - tuned[:, 0]) // ratio)
+            tested = int(others[compared].min())
         return least, ratio * least, tested, ratio * tested
 
     def _null(
@@ -654,23 +666,19 @@ class ConceptRun:
         null_values: dict[Metric, Floats] = {}
         if not (self.permutations and compared):
             return null_values
-        metrics = [
-            metric for metric in self.metrics if metric in RANKED or not math.isnan(threshold)
-        ]
+        sharing_metrics: dict[tuple[bool, Null], list[Metric]] = {}
+        for metric in self.metrics:
+            if metric in RANKED or not math.isnan(threshold):
+                kind = metric in RANKED, null_of(metric, self.choices)
+                sharing_metrics.setdefault(kind, []).append(metric)
         groups, units, width = self.data.groups, self.data.units, len(compared)
         place = np.full(len(groups), -1, dtype=np.int32)
         place[compared] = np.arange(width)
         levels = tuple(groups.levels[g] for g in compared)
         compared_groups = Groups(groups.attributes, levels, place[self.codes], groups.min_size)
         seed = int(stream(self.seed, "concept", name).integers(2**62))
-        kinds = [(metric in RANKED, null_of(metric, self.choices)) for metric in metrics]
         # Metrics of one kind share cells and what is exchangeable.
-        for ranked, null in dict.fromkeys(kinds):
-            sharing = [
-                metric
-                for metric, kind in zip(metrics, kinds, strict=True)
-                if kind == (ranked, null)
-            ]
+        for (ranked, null), sharing in sharing_metrics.items():
             rows = np.flatnonzero((place[self.codes] >= 0) & (used | ranked))
             # True and false positives and negatives at the threshold: TP, FN, FP, TN.
             cell, positive, size = np.where(labels, 0, 2)[rows] + (scores[rows] < threshold), 2, 4
@@ -768,7 +776,7 @@ def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:
             chance_test=chance_test,
             n=sum(group.n for group in by_group),
             by_group=by_group,
-            reason="a group takes no part" if undefined else "",
+            reason=explain_undefined(value, "a group takes no part"),
             shows="the metric of each group",
         )
 
@@ -788,7 +796,7 @@ def _concept(results: ConceptResults, concept: int) -> Part:
         chance_test=chance_test,
         n=sum(group.n for group in by_group),
         by_group=by_group,
-        reason="fewer than two groups take part" if undefined else "",
+        reason=explain_undefined(value, "fewer than two groups take part"),
         excluded=tuple(Excluded(reason, count) for reason, count in sorted(left_out.items())),
     )
 
@@ -1021,7 +1029,7 @@ def summarise(results: ConceptResults) -> Estimate:
         by=parts,
         excluded=excluded_of(results.groups, results.excluded) | left_out,
         unit=results.unit,
-        reason="no concept with two groups" if math.isnan(value) else "",
+        reason=explain_undefined(value, "no concept with two groups"),
         ends=no_ends if math.isnan(value) else _pairwise_ends(results.replicates(None)),
     )
 

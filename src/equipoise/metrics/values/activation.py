@@ -35,10 +35,12 @@ from equipoise.metrics.building import (
     bootstrap_method,
     compare_with_chance,
     ends_of,
+    explain_undefined,
     group_part,
     rows_of_replicates,
     sizes,
 )
+from equipoise.metrics.counts import fill_labels, name_unit
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate, register
@@ -145,11 +147,11 @@ class Regions:
         def before(y: Place, x: Place) -> Floats:
             """Return the sum of each map above and left of a point, interpolated."""
             (row, down), (column, across) = y, x
-            above, below = (
-                self.cumulated[owners, line, column] * (1 - across)
-                + self.cumulated[owners, line, column + 1] * across
-                for line in (row, row + 1)
-            )
+            right = column + 1
+            above = self.cumulated[owners, row, column] * (1 - across)
+            above += self.cumulated[owners, row, right] * across
+            below = self.cumulated[owners, row + 1, column] * (1 - across)
+            below += self.cumulated[owners, row + 1, right] * across
             return above * (1 - down) + below * down
 
         corner_sums = before(bottoms, rights) - before(tops, rights) - before(bottoms, lefts)
@@ -172,7 +174,7 @@ def _read_regions(
 ) -> tuple[Regions, Groups, list[str]]:
     """Return maps with their boxes, and the groups and units of the images with a share."""
     regions, n_given = Regions.of(maps, boxes), len(np.asarray(boxes))
-    image_groups = Groups.of(np.full(n_given, "all") if groups is None else groups)
+    image_groups = Groups.of(fill_labels(groups, n_given))
     names = [*map(str, range(n_given) if units is None else units)]
     for subject, labels in (("groups", image_groups.codes), ("units", names)):
         if len(labels) != n_given:
@@ -241,7 +243,7 @@ def activation_share(
     group_members = [image_groups.codes == code for code in range(len(image_groups))]
     members = [np.ones(len(regions), dtype=np.bool_), *group_members]
     draws = _mean_shares(regions, members, names, resampling, rng)
-    value, unit = float(draws.observed[0]), "image" if units is None else "unit"
+    value, unit = float(draws.observed[0]), name_unit(units, "image")
     nothing, parts = "no image with a region and a map", []
     boot, notes = None if draws.boot is None else draws.boot[:, 1:], [""] * len(image_groups)
     rows = rows_of_replicates(
@@ -273,7 +275,7 @@ def activation_share(
         by=parts,
         excluded=regions.dropped,
         unit=unit,
-        reason=nothing if undefined else "",
+        reason=explain_undefined(value, nothing),
         ends=ends_of(draws.boot, 0),
     )
 
@@ -396,7 +398,7 @@ def activation_share_gap(
         params={"beyond_area": beyond_area},
         by=parts,
         excluded={**regions.dropped, **gap.excluded},
-        unit="image" if units is None else "unit",
+        unit=name_unit(units, "image"),
     )
 
 
@@ -449,7 +451,7 @@ def paired_share_difference(
     """
     image_differences = floats(differences)
     n, finite = len(image_differences), np.isfinite(image_differences)
-    image_groups = Groups.of(np.full(n, "all") if groups is None else groups)
+    image_groups = Groups.of(fill_labels(groups, n))
     names = np.arange(n) if units is None else np.asarray(units).astype(str)
     if any(array.shape != (n,) for array in (image_differences, names, image_groups.codes)):
         raise InputError("differences, groups and units: expected one for each image")
@@ -478,7 +480,7 @@ def paired_share_difference(
         null_drawn=_SIGNS if has_interval else "",
         by=[] if groups is None else parts,
         excluded={"no share": n - overall.n},
-        unit="image" if units is None else "unit",
+        unit=name_unit(units, "image"),
         reason=overall.reason,
         ends=ClosedForm(mean_t, (values,)) if has_interval else no_ends,
     )

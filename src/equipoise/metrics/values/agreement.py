@@ -21,7 +21,11 @@ from equipoise.core import (
     tally,
     unwarned,
 )
-from equipoise.metrics.building import bootstrap_method, ends_of
+from equipoise.metrics.building import (
+    bootstrap_method,
+    ends_of,
+    explain_undefined,
+)
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.stats.draws import block_sizes
@@ -118,7 +122,7 @@ def krippendorff_alpha(
         by=_parts(multiply_labelled, names, level_of(resampling)),
         excluded={"items with one label": tally(table.sum(axis=1) == 1)},
         unit="item",
-        reason=reason if np.isnan(value) else "",
+        reason=explain_undefined(value, reason),
         ends=no_ends if np.isnan(value) else ends,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any
@@ -39,8 +38,10 @@ from equipoise.core import (
 )
 from equipoise.core.labels import shape_of, unit_codes
 from equipoise.metrics.building import (
+    apply_to_draws,
     compare_with_chance,
     excluded_of,
+    explain_undefined,
     gaps,
     group_part,
     group_rows,
@@ -51,6 +52,7 @@ from equipoise.metrics.building import (
     spread_level,
     too_small,
 )
+from equipoise.metrics.counts import fill_labels
 from equipoise.metrics.counts.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
@@ -177,8 +179,8 @@ class Rejections:
         draws = Draws.of(
             self.resampling,
             numbers(_sums(self.cell, self.values, self.cells))[0],
-            None if self.boot is None else numbers(self.boot),
-            None if self.null is None else numbers(self.null),
+            apply_to_draws(numbers, self.boot),
+            apply_to_draws(numbers, self.null),
             _NULL,
         )
         ends = _gap_ends(draws, compared, successes, floats(images))
@@ -204,7 +206,7 @@ class Rejections:
                 chance_test=compare_with_chance(draws, 0, "higher"),
                 n=int(images[compared].sum()),
                 by_group=groups,
-                reason=_FEW if math.isnan(draws.observed[0]) else "",
+                reason=explain_undefined(draws.observed[0], _FEW),
             )
             for place, group_value in enumerate(groups, start=1):
                 if group_value.n:
@@ -372,7 +374,7 @@ def rejection_gap(
         ),
         excluded=excluded,
         unit=resampled,
-        reason=_FEW if math.isnan(value) else "",
+        reason=explain_undefined(value, _FEW),
         ends=ends,
     )
 
@@ -401,7 +403,7 @@ def _read_rows(
     sets = np.arange(n) if sets is None else sets
     unit, _ = unit_codes(sets, n, "sets")
     cluster, names = unit_codes(sets if clusters is None else clusters, n, "clusters")
-    stratum, labels = encode(np.full(n, "all") if strata is None else strata, subject="strata")
+    stratum, labels = encode(fill_labels(strata, n), subject="strata")
     if (stratum < 0).any():
         raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
     row_clusters, cells = (

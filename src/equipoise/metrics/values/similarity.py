@@ -891,9 +891,8 @@ def null_of(pools: Pools, measured: Sequence[ExchangeStatistic], codes: Integers
 
 def _chance_test(draws: Draws, tested: Draws | None, index: int) -> ChanceTest:
     """Return the chance level of a number, with the p-value of the tested one."""
-    chance_test, p_test = (
-        compare_with_chance(numbers, index, "higher") for numbers in (draws, tested or draws)
-    )
+    chance_test = compare_with_chance(draws, index, "higher")
+    p_test = compare_with_chance(tested or draws, index, "higher")
     return replace(chance_test, p_value=p_test.p_value, null_drawn=p_test.null_drawn)
 
 
@@ -1220,9 +1219,8 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
 
 def _draw_ratios(concepts: Concepts, effects: Effects, null: Floats) -> Draws:
     """Return the largest difference of a group from all others in standard errors, and draws."""
-    observed_ratio, null_ratio = (
-        np.fmax.reduce(np.abs(array[..., 1:]), axis=-1) for array in (effects.tested, null)
-    )
+    observed_ratio = np.fmax.reduce(np.abs(effects.tested[..., 1:]), axis=-1)
+    null_ratio = np.fmax.reduce(np.abs(null[..., 1:]), axis=-1)
     return concepts.draws(observed_ratio, null_ratio, f"{concepts.null}, {_RATIOS}")
 
 
@@ -1295,10 +1293,9 @@ def _against_rest(
             less_rest(boot[:, index], n),
         )
         null_differences, rest_effects = less_rest(bands[:, index], n), group_effects - differences
-        half, rest_half = (
-            _student(replicates, int(freedom), level)
-            for replicates in (replicate_differences, boot[:, index] - replicate_differences)
-        )
+        rest_differences = boot[:, index] - replicate_differences
+        half = _student(replicate_differences, int(freedom), level)
+        rest_half = _student(rest_differences, int(freedom), level)
         numbers = [
             rest_effects,
             rest_effects - rest_half,

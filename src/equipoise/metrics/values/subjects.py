@@ -26,7 +26,13 @@ from equipoise.core import (
     tally,
     unwarned,
 )
-from equipoise.metrics.building import UNTESTED, ChanceTest, compare_with_null, nan_mean
+from equipoise.metrics.building import (
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
+    explain_undefined,
+    nan_mean,
+)
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
@@ -406,7 +412,7 @@ def alignment(
             )  # fmt: skip
         else:
             chance_test = _compare_with_signs(values, expected, value, resampling, rng)
-    reason = "all preferences, or all hypotheses, are equal" if math.isnan(value) else ""
+    reason = explain_undefined(value, "all preferences, or all hypotheses, are equal")
     sides = []
     if not ranked:
         if len({*expected.tolist()}) == 1:
@@ -446,9 +452,8 @@ def _pairs(
     if isinstance(preferences, Mapping):
         names = sorted({*preferences} & {*hypothesis}, key=str)
         excluded["in one of preferences and hypothesis only"] = len({*preferences} ^ {*hypothesis})
-        preferences, hypothesis = (
-            [mapping[n] for n in names] for mapping in (preferences, hypothesis)
-        )
+        preferences = [preferences[name] for name in names]
+        hypothesis = [hypothesis[name] for name in names]
     first, second, excluded["no finite number"] = pairs_of(preferences, hypothesis)
     if not ranked:
         second = np.sign(second)

@@ -30,15 +30,19 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import (
     PERCENTILE,
+    apply_to_draws,
     bootstrap_method,
+    column_of,
     compare_with_chance,
     ends_of,
+    explain_undefined,
     gaps,
     nan_mean,
     part,
     rows_of_replicates,
     sizes,
 )
+from equipoise.metrics.counts import fill_labels
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import permutations
@@ -123,7 +127,7 @@ class Images:
             "units": similarities.units,
         }
         for subject, values in labels.items():
-            coded.append(encode(np.full(n, "all") if values is None else values, subject=subject))
+            coded.append(encode(fill_labels(values, n), subject=subject))
             if len(coded[-1][0]) != n:
                 raise InputError(f"{subject}: {len(coded[-1][0])} labels; expected {n}, as scores")
         (region, regions), (group, names), (unit, units) = coded
@@ -350,8 +354,8 @@ def _estimate(
     draws = Draws.of(
         resampling,
         statistic(values),
-        None if boot is None else statistic(boot),
-        None if null is None else statistic(null),
+        apply_to_draws(statistic, boot),
+        apply_to_draws(statistic, null),
         "images exchange their group within each region",
     )
     value = float(draws.observed[0])
@@ -371,7 +375,7 @@ def _estimate(
         by=_list_regions(metric, images, draws, values, counts, boot, comparable),
         excluded=images.excluded,
         unit=unit,
-        reason="no region has two groups" if math.isnan(value) else "",
+        reason=explain_undefined(value, "no region has two groups"),
         ends=overall_ends or ends_of(draws.boot, 0),
         corrected=overall_ends.estimate if overall_ends else math.nan,
     )
@@ -389,7 +393,7 @@ def _list_regions(
     """Return the part of each region; those that compare groups have bounds of their own."""
     parts = []
     for index, (region, n) in enumerate(zip(images.regions, counts, strict=True)):
-        region_boot, ends = None if boot is None else boot[:, index], ends_of(draws.boot, index + 1)
+        region_boot, ends = column_of(boot, index), ends_of(draws.boot, index + 1)
         if boot is not None and index in comparable:
             ends = images.bounds(values, boot, [index])
         notes = np.where(n > 0, "", "no images").tolist()
@@ -405,7 +409,7 @@ def _list_regions(
                 by_group=rows_of_replicates(
                     images.groups, n, values[index], region_boot, draws.level, notes
                 ),
-                reason="fewer than two groups" if math.isnan(draws.observed[index + 1]) else "",
+                reason=explain_undefined(draws.observed[index + 1], "fewer than two groups"),
             )
         )
     return parts

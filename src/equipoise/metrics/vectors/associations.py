@@ -447,9 +447,8 @@ class _EffectSize:
         ranked = zip(self.ranked, self.means, strict=True)
         centred = np.sort(np.concatenate([scores - mean for scores, mean in ranked]))
         square = centred * centred
-        spread, third = (
-            float(powers.sum()) / len(centred) for powers in (square, square * centred)
-        )
+        spread = float(square.sum()) / len(centred)
+        third = float((square * centred).sum()) / len(centred)
         return spread > 0.0 and abs(third) > _SKEWED * spread**1.5
 
     def jackknife(self, space: Space) -> Jackknife | None:
@@ -605,9 +604,8 @@ class Scores:
         if self.jackknife is not None and self.freedom > 0:
             replicates = self.jackknife.draws(_DRAWS, self.seed)
         # The range of half a score and its negative is the absolute score.
-        observed, replicates = (
-            np.stack([values, -values], axis=-1) / 2.0 for values in (self.observed, replicates)
-        )
+        observed = np.stack([self.observed, -self.observed], axis=-1) / 2.0
+        replicates = np.stack([replicates, -replicates], axis=-1) / 2.0
         return MeanNorm(observed, replicates, self.freedom, "range")
 
 

@@ -32,7 +32,13 @@ from equipoise.core import (
     nans,
     record,
 )
-from equipoise.metrics.building import UNTESTED, ChanceTest, compare_with_null, number
+from equipoise.metrics.building import (
+    UNTESTED,
+    ChanceTest,
+    compare_with_null,
+    explain_undefined,
+    number,
+)
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import COSINE, MetricSpec, make_estimate, register
 from equipoise.metrics.vector_rows import Table, float_rows, inverse_lengths, project
@@ -145,6 +151,13 @@ class UnitSums:
     total: Floats
     count: int
     zeros: int
+
+    @classmethod
+    def pool(cls, sums: Sequence[UnitSums]) -> UnitSums:
+        """Return the sum of several sets together."""
+        total = np.add.reduce([set_sums.total for set_sums in sums])
+        count = sum(set_sums.count for set_sums in sums)
+        return cls(total, count, sum(set_sums.zeros for set_sums in sums))
 
     @property
     def mean(self) -> Floats:
@@ -266,7 +279,7 @@ def _mean_between(sums: Floats, counts: Sequence[int]) -> Floats:
 
 def _moments(sets: Sequence[Table], sums: Sequence[UnitSums]) -> Moments:
     """Return the moments of the unit vectors of all sets together."""
-    d, rows = sets[0].shape[1], sum(set_sums.count for set_sums in sums)
+    d, pooled = sets[0].shape[1], UnitSums.pool(sums)
 
     def read(work: tuple[int, range]) -> Iterator[Floats32]:
         index, span = work
@@ -277,8 +290,8 @@ def _moments(sets: Sequence[Table], sums: Sequence[UnitSums]) -> Moments:
 
     # Every span has sums of d² products, which are held together.
     n_spans = -(-sum(map(len, sets)) // max(1, _PRODUCTS // d**2))
-    mean = np.add.reduce([set_sums.total for set_sums in sums]) / rows
-    return Moments.around(mean, rows, read, _spans(sets, max(n_spans, _CHUNK // d)))
+    spans = _spans(sets, max(n_spans, _CHUNK // d))
+    return Moments.around(pooled.mean, pooled.count, read, spans)
 
 
 def blocks(array: Table, name: str, span: range) -> Iterator[tuple[AnyArray, Floats]]:
@@ -323,11 +336,11 @@ def _accumulated(
 
 def _spans(sets: Sequence[Table], step: int) -> list[tuple[int, range]]:
     """Cut sets into spans, which do not depend on the number of threads."""
-    return [
-        (index, range(start, min(start + step, len(array))))
-        for index, array in enumerate(sets)
-        for start in range(0, len(array), step)
-    ]
+    spans = []
+    for index, array in enumerate(sets):
+        for start in range(0, len(array), step):
+            spans.append((index, range(start, min(start + step, len(array)))))
+    return spans
 
 
 REFERENCE = "Mandal 2024, chapter 3 (image similarity score)"
@@ -418,11 +431,9 @@ class Sets:
         if n_sets < least:
             raise InputError(f"sets: {n_sets}; expected {least} or more sets of embeddings")
         if isinstance(sets, Sets):
-            return (
-                sets
-                if sets.without_spreads == without_spreads
-                else replace(sets, without_spreads=without_spreads)
-            )
+            if sets.without_spreads == without_spreads:
+                return sets
+            return replace(sets, without_spreads=without_spreads)
         labels = [f"sets[{str(name)!r}]" for name in sets]
         tables = [embedding_table(x, name) for x, name in zip(sets.values(), labels, strict=True)]
         return cls(tuple(map(str, sets)), tables, unit_sums(tables, labels), without_spreads)
@@ -433,21 +444,24 @@ class Sets:
         chosen = tuple(self.names[place] for place in places)
         if chosen == self.names:
             return self
-        arrays, sums = (
-            [self.arrays[place] for place in places],
-            [self.sums[place] for place in places],
-        )
+        arrays = [self.arrays[place] for place in places]
+        sums = [self.sums[place] for place in places]
         return Sets(chosen, arrays, sums, self.without_spreads, (self, places))
 
     @property
+    def counts(self) -> list[int]:
+        """Images with a direction, of each set."""
+        return [set_sums.count for set_sums in self.sums]
+
+    @property
     def sizes(self) -> dict[str, int]:
-        """Images with a direction."""
-        return {name: set_sums.count for name, set_sums in zip(self.names, self.sums, strict=True)}
+        """Images with a direction, by the name of their set."""
+        return dict(zip(self.names, self.counts, strict=True))
 
     @property
     def excluded(self) -> dict[str, int]:
         """Images without a direction."""
-        return {"zero vectors": sum(set_sums.zeros for set_sums in self.sums)}
+        return {"zero vectors": UnitSums.pool(self.sums).zeros}
 
     @cached_property
     def means(self) -> Floats:
@@ -472,7 +486,7 @@ class Sets:
 
         Sums of large sets are drawn from the moments of all unit vectors.
         """
-        counts, d = [set_sums.count for set_sums in self.sums], self.arrays[0].shape[1]
+        counts, d = self.counts, self.arrays[0].shape[1]
         # Few exchanges take less time than the moments.
         if min(counts) >= _LARGE and d <= min(_WIDEST, 16 * permutations):
             moments = _moments(self.arrays, self.sums)
@@ -507,15 +521,12 @@ class Sets:
         over sets of a variance of projections on what the set is compared with; the degrees of
         freedom are Welch and Satterthwaite's.
         """
-        n = np.array([self.sums[index].count for index in chosen], dtype=np.float64)
+        n = np.array(self.counts, dtype=np.float64)[[*chosen]]
         if n.min() < 2 or self.without_spreads:
             return Spread(value, math.nan, math.nan)
-        squares = np.array(
-            [
-                np.einsum("i,ij,j->", row, self.scatters[index], row)
-                for index, row in zip(chosen, weights, strict=True)
-            ]
-        )
+        squares = np.empty(len(chosen))
+        for place, (index, row) in enumerate(zip(chosen, weights, strict=True)):
+            squares[place] = np.einsum("i,ij,j->", row, self.scatters[index], row)
         parts = squares / (n - 1.0) / n
         variance = float(parts.sum())
         effective = (n - 1.0).sum()
@@ -530,17 +541,19 @@ class Sets:
         value = 1.0 - float(self.cosines[a, b])
         return self.between([a, b], np.eye(len(self.names))[[b, a]], value)
 
+    def group_value(self, a: int, spread: Spread, level: float) -> GroupValue:
+        """Return a distance of one set as the value of a group."""
+        name = self.names[a]
+        return GroupValue(name, (name,), self.sums[a].count, spread.value, *spread(level))
+
     def part(
         self, metric: str, subject: str, chosen: Collection[int], spread: Spread, **columns: Any
     ) -> Part:
         """Return a number of some sets as a part."""
-        chosen_sums = [self.sums[index] for index in {*chosen}]
-        zeros = sum(set_sums.zeros for set_sums in chosen_sums)
-        excluded = (Excluded("zero vectors", zeros),) if zeros else ()
-        n = sum(set_sums.count for set_sums in chosen_sums)
-        return number(
-            metric, spread.value, subject=subject, ends=spread, n=n, excluded=excluded, **columns
-        )
+        pooled = UnitSums.pool([self.sums[index] for index in {*chosen}])
+        if pooled.zeros:
+            columns["excluded"] = (Excluded("zero vectors", pooled.zeros),)
+        return number(metric, spread.value, subject=subject, ends=spread, n=pooled.count, **columns)
 
 
 SetsLike = Sets | Sequence[ArrayLike] | Mapping[str, ArrayLike]
@@ -626,7 +639,7 @@ def iss_intra(
         no_chance="one set has no groups to exchange",
         excluded=sets.excluded,
         unit="image",
-        reason=_FEW if math.isnan(spread.value) else "",
+        reason=explain_undefined(spread.value, _FEW),
         ends=spread,
     )
 
@@ -688,19 +701,17 @@ def iss_cross(
             null, value, "higher", text, resolution=resampling.resolution, scale=1.0
         )
         if chance_test.chance:
-            total = np.add.reduce([set_sums.total for set_sums in named_sets.sums])
-            pooled = UnitSums(total, sum(set_sums.count for set_sums in named_sets.sums), 0)
+            pooled = UnitSums.pool(named_sets.sums)
             chance_test = replace(
                 chance_test, chance=replace(chance_test.chance, mean=pooled.distance)
             )
     parts = []
-    for a, b in [*((a, a) for a in range(n_sets)), *combinations(range(n_sets), 2)]:
+    for a, b in [*zip(range(n_sets), range(n_sets), strict=True), *combinations(range(n_sets), 2)]:
         pair_spread = named_sets.pair(a, b)
-        metric = "iss_intra" if a == b else "mean_distance"
-        subject = (
-            named_sets.names[a] if a == b else f"{named_sets.names[a]} × {named_sets.names[b]}"
-        )
-        reason = _FEW if math.isnan(pair_spread.value) else ""
+        metric, subject = "iss_intra", named_sets.names[a]
+        if a != b:
+            metric, subject = "mean_distance", f"{named_sets.names[a]} × {named_sets.names[b]}"
+        reason = explain_undefined(pair_spread.value, _FEW)
         parts.append(
             named_sets.part(
                 metric, subject, (a, b), pair_spread, level=level_of(resampling), reason=reason
@@ -715,7 +726,7 @@ def iss_cross(
         by=parts,
         excluded=named_sets.excluded,
         unit="image",
-        reason="a set has no image with a direction" if undefined else "",
+        reason=explain_undefined(value, "a set has no image with a direction"),
         ends=spread,
     )
 
@@ -814,13 +825,8 @@ def iss_difference(
                 2.0 * special.stdtr(difference.freedom, -abs(difference.value) / difference.error)
             )
             chance_test = ChanceTest(Chance(0.0, -half, half, _NULL), p, _NULL)
-        groups = tuple(
-            GroupValue(
-                name, (name,), named_sets.sums[a].count, spreads[a].value, *spreads[a](level)
-            )
-            for a, name in ((a, named_sets.names[a]) for a in pair)
-        )
-        subject = " − ".join(group.group for group in groups)
+        groups = tuple(named_sets.group_value(a, spreads[a], level) for a in pair)
+        subject = f"{groups[0].group} − {groups[1].group}"
         defined = difference.error > 0.0 or (
             named_sets.without_spreads and not math.isnan(difference.value)
         )

@@ -24,6 +24,7 @@ from equipoise.core import (
 )
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import SPREAD, centred_percentile
+from equipoise.metrics.counts import name_unit
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.sets import embedding_table
@@ -121,7 +122,7 @@ def frechet_distance(
         return max(0.0, mean_difference + spread - 2.0 * shared)
 
     value = distance(np.ones(len(names)) for _, names in owners)
-    unit = "row" if units is None else "unit"
+    unit = name_unit(units)
     work = sum(k * d * min(k, d) + 10 * min(k, d) ** 3 for k in (n, m))
 
     def draws(limit: int) -> list[float]:
@@ -238,7 +239,7 @@ def inception_score(
         return math.exp(max(0.0, image_entropy - float(xlogy(mean, mean).sum())))
 
     value = score(np.ones(len(owner[1])))
-    unit = "row" if units is None else "unit"
+    unit = name_unit(units)
     method, ends = _spread(
         value,
         1.0,

@@ -42,11 +42,13 @@ from equipoise.metrics.building import (
     centred_percentile,
     compare_with_null,
     ends_of,
+    explain_undefined,
     gaps,
     group_rows,
     number,
     sizes,
 )
+from equipoise.metrics.counts import name_unit
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import ANY_NUMBER, COHEN, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import HARM, Alternative, permutations
@@ -158,7 +160,7 @@ def label_concentration(
         by=parts,
         excluded=counted.excluded,
         unit=counted.unit,
-        reason="fewer than two groups have images enough" if math.isnan(value) else "",
+        reason=explain_undefined(value, "fewer than two groups have images enough"),
         ends=_centred_ends(observed, boot, 0, 0.0),
     )
 
@@ -172,7 +174,9 @@ def _shapes(k: int, zeros: bool, usable: Booleans, tables: Floats) -> Floats:
     with unwarned():
         mean = np.where(mask, counts, 0.0).sum(axis=2) / n
         residuals = np.where(mask, counts - mean[:, :, None], 0.0)
-        second, third, fourth = ((residuals**power).sum(axis=2) / n for power in (2, 3, 4))
+        second = (residuals**2).sum(axis=2) / n
+        third = (residuals**3).sum(axis=2) / n
+        fourth = (residuals**4).sum(axis=2) / n
         second = np.where(second <= 1e-20 * mean**2, np.nan, second)
         shapes = [top / counts.sum(axis=2), third / second**1.5, fourth / second**2 - 3.0]
     compared = [gaps(values, usable) for values in shapes]
@@ -311,7 +315,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         by=parts,
         excluded={**counted.excluded, "labels of both groups": tally(in_both)},
         unit=counted.unit,
-        reason=_UNDEFINED if math.isnan(observed[0]) else "",
+        reason=explain_undefined(observed[0], _UNDEFINED),
         ends=ends_of(boot, 0),
     )
 
@@ -386,13 +390,12 @@ class LabelCounts:
         np.add.at(table, (codes[complete], used_groups.codes), 1.0)
         sampler: Sampler = TableSampler(table)
         if units is not None:
-            outcome, group, row_units = (
-                integers(array) for array in (codes[complete], used_groups.codes, unit[complete])
-            )
+            outcome, group = integers(codes[complete]), integers(used_groups.codes)
+            row_units = integers(unit[complete])
             rows, weights, keys = np.arange(n_used), np.ones(n_used), unit_keys(unit_names)
             sampler = ItemSampler(outcome, rows, weights, group, row_units, keys, table.shape)
         excluded = {"missing label, group or unit": n - n_used}
-        name = "image" if units is None else "unit"
+        name = name_unit(units, "image")
         return cls(names, order, used_groups, table, sampler, excluded, name)
 
     def part(self, index: int, score: float, side: str) -> Part:

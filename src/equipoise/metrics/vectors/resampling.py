@@ -336,10 +336,8 @@ def exchange(
     enumerated = partitions <= MOST_PARTITIONS
     sums, text, halved = _draw_sums(fixed_point, n, resampling, seed, name)
     total, first_sum = fixed_point.sum(axis=0), fixed_point[:n].sum(axis=0)
-    observed, null = (
-        _difference(first_sums, total - first_sums, n, m, bits)[..., :k]
-        for first_sums in (first_sum, sums)
-    )
+    observed = _difference(first_sum, total - first_sum, n, m, bits)[..., :k]
+    null = _difference(sums, total - sums, n, m, bits)[..., :k]
     exchanged = ExchangedDifferences(
         observed,
         null,
@@ -353,9 +351,8 @@ def exchange(
     )
     if not studentized:
         return exchanged
-    error, errors = (
-        _error(first_sums, total - first_sums, n, m, bits) for first_sums in (first_sum, sums)
-    )
+    error = _error(first_sum, total - first_sum, n, m, bits)
+    errors = _error(sums, total - sums, n, m, bits)
     return replace(exchanged, error=error, errors=errors)
 
 
@@ -445,7 +442,7 @@ def count_at_least(values: Integers, size: int, threshold: int) -> int:
     values : ndarray of int64, shape (n,), n <= 44
     size, threshold : int
     """
-    first_sums, second_sums = (_sorted_sums(half) for half in (values[::2], values[1::2]))
+    first_sums, second_sums = _sorted_sums(values[::2]), _sorted_sums(values[1::2])
     count = 0
     for left_size, sums in enumerate(first_sums):
         if 0 <= size - left_size < len(second_sums):
@@ -553,7 +550,7 @@ def _exchange_units(
     for sign, sums, groups in ((1.0, first, 0), (-1.0, second, 1)):
         counts, total, squares, crosses, sizes = np.split(sums, np.cumsum([1, k, k, k]), axis=1)
         mean = np.ldexp(total / counts, -bits)
-        square, cross = (np.ldexp(floats(array), -fine) for array in (squares, crosses))
+        square, cross = np.ldexp(floats(squares), -fine), np.ldexp(floats(crosses), -fine)
         squares_around = square - 2.0 * mean * cross + mean**2 * sizes
         carriers = tally(blocks.group == groups)
         differences += sign * mean
@@ -735,22 +732,22 @@ class Space:
         """
         totals = {name: table.sum(axis=0) for name, table in rows.items()}
         samples: list[set[str]] = []
-        for name in (varied_name for varied_name in self.varied if varied_name in rows):
-            units = {*(self[name].units or ())}
-            joined = [
-                sample
-                for sample in samples
-                if any(units & {*(self[o].units or ())} for o in sample)
-            ]
-            samples = [sample for sample in samples if sample not in joined] + [
-                {name}.union(*joined)
-            ]
+        for name in self.varied:
+            if name not in rows:
+                continue
+            units, joined = {*(self[name].units or ())}, {name}
+            separate: list[set[str]] = []
+            for sample in samples:
+                if units.isdisjoint(self._units_of(sample)):
+                    separate.append(sample)
+                else:
+                    joined |= sample
+            samples = [*separate, joined]
 
         def without(sample: set[str]) -> dict[str, Floats]:
             removed = {name: rows[name] for name in sample}
             if all(self[name].units is not None for name in sample):
-                units = [unit for name in sample for unit in self[name].units or ()]
-                names, place = np.unique(units, return_inverse=True)
+                names, place = np.unique(self._units_of(sample), return_inverse=True)
                 ends = np.cumsum([len(table) for table in removed.values()])[:-1]
                 for (name, table), unit_places in zip(
                     removed.items(), np.split(place, ends), strict=True
@@ -764,6 +761,13 @@ class Space:
             }
 
         return [without(sample) for sample in samples]
+
+    def _units_of(self, names: Iterable[str]) -> list[Any]:
+        """Return the units of the members of some sets, set after set."""
+        units: list[Any] = []
+        for name in names:
+            units += self[name].units or ()
+        return units
 
     def exchange(
         self,

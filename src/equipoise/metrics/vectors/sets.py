@@ -376,7 +376,7 @@ def shared_members(first: Members, second: Members) -> int:
     """Count members of the first set that are, as vectors, in the second too."""
     # Normalising leaves the last digits of equal directions apart; adding 0 makes -0 of them 0.
     heads = [members.firsts.round(12) + 0.0 for members in (first, second)]
-    first_heads, second_heads = (head.copy() for head in heads)
+    first_heads, second_heads = heads[0].copy(), heads[1].copy()
     first_heads.sort()
     second_heads.sort()
     shared_heads = first_heads[

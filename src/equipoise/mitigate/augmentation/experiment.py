@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from hashlib import sha256
-from itertools import combinations
+from itertools import (
+    combinations,
+    product,
+)
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -223,17 +226,20 @@ def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, 
     InputError
         See `augmentation_experiment`.
     """
-    pairs_by_set = {name: tuple(_count(faces)) for name, faces in sets.items()}
-    classes, groups = map(_distinct, zip(*pairs_by_set["biased"], strict=True))
-    for name, pairs in pairs_by_set.items():
-        if pairs != pairs_by_set["biased"]:
+    expected = [*_count(sets["biased"])]
+    classes, groups = map(_distinct, zip(*expected, strict=True))
+    for name, faces in sets.items():
+        pairs = [*_count(faces)]
+        if pairs != expected:
             raise InputError(
-                f"the {name} images have the classes and groups {[*pairs]}; expected those of the "
-                f"biased ones: {[*pairs_by_set['biased']]}"
+                f"the {name} images have the classes and groups {pairs}; expected those of the "
+                f"biased ones: {expected}"
             )
     if len(groups) != 2 or len(classes) < 2:
         raise InputError(f"{len(groups)} groups and {len(classes)} classes; expected two and more")
-    sizes = {np.asarray(image).shape for faces in sets.values() for image in faces.images}
+    sizes: set[tuple[int, ...]] = set()
+    for faces in sets.values():
+        sizes.update(np.asarray(image).shape for image in faces.images)
     if len(sizes) > 1 or any(len(size) != 3 or size[0] != size[1] for size in sizes):
         raise InputError(f"images of the shapes {sizes}; expected squares of one size, (s, s, 3)")
     biased = sets["biased"]
@@ -276,7 +282,7 @@ def _count(faces: Faces) -> dict[Pair, int]:
     """Count the images of each class and group; pairs without an image count 0."""
     counts = Counter(zip(map(str, faces.labels), map(str, faces.groups), strict=True))
     labels, groups = map(_distinct, zip(*counts, strict=True))
-    return {(label, group): counts[label, group] for label in labels for group in groups}
+    return {pair: counts[pair] for pair in product(labels, groups)}
 
 
 THRESHOLD = 0.01
@@ -497,16 +503,6 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
     with its interval, `chance` that of always naming the most frequent class, and the Accuracy
     Difference to the network trained on balanced images.
     """
-    images = (
-        {"images": name, "class": label, "group": group, "count": count}
-        for name, counts in done.counts.items()
-        for (label, group), count in counts.items()
-    )
-    missing = (
-        {"images": name, "group": group, "without": without, "of": n}
-        for name, groups in done.missing.items()
-        for group, (without, n) in groups.items()
-    )
     numbers = {
         "accuracy": NUMBER,
         "low": NUMBER,
@@ -537,9 +533,21 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
     return {
         "augmentation": table_of(accuracies, trained | numbers),
         "augmentation_associations": table_of(_association_rows(done), association | measured),
-        "augmentation_images": table_of(images, counted),
-        "faces_missing": table_of(missing, without_face),
+        "augmentation_images": table_of(_image_counts(done), counted),
+        "faces_missing": table_of(_missing_faces(done), without_face),
     }
+
+
+def _image_counts(done: Experiment) -> Iterator[Row]:
+    for name, counts in done.counts.items():
+        for (label, group), count in counts.items():
+            yield {"images": name, "class": label, "group": group, "count": count}
+
+
+def _missing_faces(done: Experiment) -> Iterator[Row]:
+    for name, groups in done.missing.items():
+        for group, (without, n) in groups.items():
+            yield {"images": name, "group": group, "without": without, "of": n}
 
 
 def _accuracy_rows(done: Experiment, seed: int, replicates: int) -> Iterator[Row]:

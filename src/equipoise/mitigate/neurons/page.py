@@ -77,9 +77,8 @@ def _trade_chart(swept: Sequence[Row], measure: str) -> Chart:
         by_measure = {row["measure"]: row for row in panel}
         for series, key in ((kind, "difference"), (f"random {kind}", "random")):
             if measure in by_measure:
-                x, y = (
-                    row["before"] + row[key] for row in (by_measure[_BIAS], by_measure[measure])
-                )
+                bias, price = by_measure[_BIAS], by_measure[measure]
+                x, y = bias["before"] + bias[key], price["before"] + price[key]
                 tip = f"{units} {series}: {number(x)}, {number(y)}"
                 marks.append({"series": series, "x": x, "y": y, "tip": tip})
     name = measure.replace("_", " ")

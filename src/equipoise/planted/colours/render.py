@@ -165,10 +165,8 @@ def coverage(factors: Factors, distance: Callable[[Floats, Floats], Floats]) -> 
     ndarray of float64, shape (n, IMAGE_SIZE, IMAGE_SIZE)
         A linear ramp one pixel wide across the outline.
     """
-    side, turn, x, y = (
-        quantity[:, None, None]
-        for quantity in (SIDE * factors.scale, factors.rotation, factors.x, factors.y)
-    )
+    side, turn = (SIDE * factors.scale)[:, None, None], factors.rotation[:, None, None]
+    x, y = factors.x[:, None, None], factors.y[:, None, None]
     centres = np.arange(IMAGE_SIZE) + 0.5
     free = IMAGE_SIZE - 2.0 * MARGIN
     right = (centres[None, None, :] - (MARGIN + free * x)) / side

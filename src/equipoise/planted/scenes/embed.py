@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -49,8 +50,8 @@ def embed_images(clip: DualEncoder, images: Bytes) -> Floats32:
 
 def embed_groups(clip: DualEncoder, prompts: Sequence[Sequence[str]]) -> Floats32:
     """Return one vector for each group of prompts: the mean of their unit vectors, of length 1."""
-    vectors = _unit(clip.embed_texts([text for group in prompts for text in group]))
-    ends = np.cumsum([len(group) for group in prompts])[:-1]
+    vectors = _unit(clip.embed_texts([*chain.from_iterable(prompts)]))
+    ends = np.cumsum([*map(len, prompts)])[:-1]
     return _unit(np.stack([part.mean(axis=0) for part in np.split(vectors, ends)]))
 
 
