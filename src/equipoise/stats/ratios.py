@@ -68,7 +68,7 @@ def _end(sign: float, centre: Floats, counts: tuple[Floats, ...], z: float) -> F
         middle = (near + far) / 2.0
         inside = -sign * _score(np.exp(middle), *counts) <= z
         near, far = np.where(inside, middle, near), np.where(inside, far, middle)
-    return np.exp((near + far) / 2.0)
+    return floats(np.exp((near + far) / 2.0))
 
 
 def _score(ratio: Floats, s: Floats, n: Floats, other_s: Floats, other_n: Floats) -> Floats:
