@@ -8,16 +8,32 @@ from equipoise.stats.power import (
     power_of_difference,
     sample_size_for_difference,
 )
+from equipoise.stats.ratios import score_ratio
 from equipoise.stats.resampling import Bootstrap, Permutation, Resampling
+from equipoise.stats.selection import (
+    LeadingSize,
+    leading_gap,
+    leading_size,
+    share_errors,
+    simultaneous_normal,
+    simultaneous_shares,
+)
 
 __all__ = [
     "Association",
     "Bootstrap",
+    "LeadingSize",
     "Permutation",
     "Resampling",
+    "leading_gap",
+    "leading_size",
     "minimum_difference",
     "minimum_effect_size",
     "power_of_association",
     "power_of_difference",
     "sample_size_for_difference",
+    "score_ratio",
+    "share_errors",
+    "simultaneous_normal",
+    "simultaneous_shares",
 ]
