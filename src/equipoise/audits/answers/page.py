@@ -186,9 +186,7 @@ def unresolved_texts(result: AuditResult) -> Section | None:
         for panel in panels(table, "model", "question").values()
         for row in panel[:MOST_UNRESOLVED]
     ]
-    unresolved_table = Table.of(
-        "Unresolved texts", columns, first_rows, source="unresolved_texts"
-    )
+    unresolved_table = Table.of("Unresolved texts", columns, first_rows, source="unresolved_texts")
     return Section.of("unresolved-texts", "Unresolved texts", text, unresolved_table)
 
 
