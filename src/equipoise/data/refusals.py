@@ -518,7 +518,6 @@ _SHRUG = re.compile(r"\N{SHRUG}|\?")
 _NOISE = re.compile(r"[^\w\s'.,;:!?()/%=-]|_")
 
 
-@cache
 def plain_text(text: str) -> str:
     """Return a text without case, markdown, emoji, and what it quotes."""
     text = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
