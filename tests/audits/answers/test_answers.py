@@ -8,6 +8,7 @@ import pytest
 
 from audits.answers.worlds import N, answers, config, images, pick, run
 from equipoise import audits
+from equipoise.audits.answers.page import unresolved_texts
 from equipoise.core import ConfigError, DataError, Family, Verdict
 from equipoise.report import write
 
@@ -217,3 +218,43 @@ def test_a_model_that_names_every_group_rightly_is_not_condemned():
     disparities = [finding for finding in result.findings if finding.verdict is Verdict.DISPARITY]
     metrics = {(finding.metric, finding.compared_to) for finding in disparities}
     assert metrics == {("accuracy", "overall")}
+
+
+def test_neutral_answers_are_a_third_answer_and_block_no_verdict():
+    table = answers(
+        {"a man": 60, "A person on a bike": 35, "I can't tell if it is a man": 5},
+        {"a man": 10, "a woman": 50, "someone in a coat": 38, "a red house": 2},
+    )
+    result = run(table, model={"normalize": {"classes": ["man", "woman"]}})
+    assert pick(result, "answer_gap", "man").verdict is Verdict.DISPARITY
+    neutral = pick(result, "answer_gap", "(neutral)")
+    shares = {estimate.group: estimate.value for estimate in neutral.by_group}
+    assert shares == {"a": pytest.approx(35 / 95), "b": pytest.approx(0.38)}
+    assert pick(result, "unanswered_rate").value == pytest.approx(0.05)
+
+
+def test_unresolved_texts_are_listed_the_most_frequent_first():
+    table = answers(
+        {"a man": 95, "a red house": 2, "an old car": 3}, {"a woman": 96, "a red house": 4}
+    )
+    result = run(table, model={"normalize": {"classes": ["man", "woman"]}})
+    listed = result.tables["unresolved_texts"].to_pylist()
+    assert [(row["text"], row["count"]) for row in listed] == [
+        ("a red house", 6),
+        ("an old car", 3),
+    ]
+    assert listed[0]["share"] == pytest.approx(0.03)
+    assert unresolved_texts(result) is not None
+    assert unresolved_texts(run(answers({"a man": 100}, {"a man": 100}))) is None
+
+
+def test_a_gate_on_free_text_needs_classes():
+    gate = [{"metric": "answer_gap", "max": 0.1}]
+    with pytest.raises(ConfigError) as raised:
+        config(JOBS, gate=gate)
+    assert "gate[0].metric" in str(raised.value)
+    assert "models.m.normalize.classes" in str(raised.value)
+    declared = {"normalize": {"classes": ["nurse"]}}
+    for model in (declared, {"normalize": None}):
+        assert config(JOBS, gate=gate, model=model).gate
+    assert config(JOBS, gate=[{"metric": "unanswered_rate", "max": 0.1}]).gate

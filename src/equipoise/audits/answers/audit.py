@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.against_rest import against_rest
-from equipoise.audits.answers.config import Config, FigureConfig, ModelConfig
+from equipoise.audits.answers.config import RATES_OF_STATES, Config, FigureConfig, ModelConfig
 from equipoise.audits.columns import Row, numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import located
@@ -69,7 +69,7 @@ from equipoise.data import (
     read_table,
 )
 from equipoise.data.labels import read_labels
-from equipoise.data.resolver import NO_CLASS
+from equipoise.data.resolver import NO_CLASS, UNRESOLVED
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import EffectSizes
@@ -87,9 +87,10 @@ RARER = "(rarer answers)"
 
 # Seconds for a design and for a cell of a resampled table: rough guides, from the example.
 _SECONDS_PER_DESIGN, _SECONDS_PER_CELL = 0.08, 2e-7
-_RATES = {"unknown": "unknown_rate", "refused": "refused_rate", "missing": "empty_rate"}
 # Raw texts that are listed for each answer, and answers that a note lists.
 _TEXTS, _LISTED = 5, 10
+# Unresolved texts that are listed for each model and question.
+_UNRESOLVED_TEXTS = 1000
 
 
 @record
@@ -347,9 +348,10 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         return Measured(tuple(drafts), tables, tuple(notes))
 
     def combine(self, config: Config, data: AnswersData, measured: Sequence[Measured]) -> Measured:
-        """Add the raw texts behind each answer."""
+        """Add the raw texts behind each answer, and those without one."""
         together = Measured.together(measured)
-        return replace(together, tables={**together.tables, **_texts(data, config)})
+        tables = {**together.tables, **_texts(data, config), **_unresolved_texts(data)}
+        return replace(together, tables=tables)
 
     def details(
         self,
@@ -525,7 +527,7 @@ def _measure_unanswered(
 ) -> Iterator[UncorrectedFinding]:
     """Yield shares of rows with right, wrong and no answers, and why they have none, by group."""
     states, seed = design.state, design.config.resampling.seed
-    kinds = {state: metric for state, metric in _RATES.items() if (states == state).any()}
+    kinds = {state: metric for state, metric in RATES_OF_STATES.items() if (states == state).any()}
     if design.config.metrics.unanswered_rate is None or not kinds:
         return
     gaps = [*map(_about_rows, right_or_wrong(design, place, resampling, seed))]
@@ -642,7 +644,7 @@ def _answer_table(design: AnswersDesign) -> pa.Table:
 def _state_table(design: AnswersDesign) -> pa.Table:
     """Count the rows of each group by state."""
     states, rows = design.state, []
-    kinds = [state for state in ("answered", *_RATES) if (states == state).any()]
+    kinds = [state for state in ("answered", *RATES_OF_STATES) if (states == state).any()]
     for group, name in enumerate(design.groups.names):
         mine = states[design.groups.codes == group]
         for state in kinds:
@@ -697,3 +699,29 @@ def _texts(data: AnswersData, config: Config) -> dict[str, pa.Table]:
         "texts": INTEGER,
     }
     return {"texts": table_of(rows, columns)} if rows else {}
+
+
+def _unresolved_texts(data: AnswersData) -> dict[str, pa.Table]:
+    """Return the texts that are no class, neutral answer or refusal, the most frequent first."""
+    rows = []
+    for key, (model, question) in data.questions.items():
+        versions = [*data.rows.models[key].versions.values()]
+        raw, answers = versions[0].coded, versions[-1].coded
+        counts = raw.take(answers.equals(UNRESOLVED)).counts
+        ranked = np.argsort(-counts, kind="stable")[:_UNRESOLVED_TEXTS]
+        answered = int((answers.codes >= 0).sum())
+        rows += [
+            {
+                "model": model, "question": question, "text": raw.vocabulary[code],
+                "count": int(counts[code]), "share": float(counts[code] / answered),
+            }
+            for code in ranked.tolist() if counts[code]
+        ]  # fmt: skip
+    columns = {
+        "model": TEXT,
+        "question": TEXT,
+        "text": TEXT,
+        "count": INTEGER,
+        "share": NUMBER,
+    }
+    return {"unresolved_texts": table_of(rows, columns)} if rows else {}

@@ -28,6 +28,13 @@ from equipoise.audits.config_fields import (
     among,
 )
 
+RATES_OF_STATES = {
+    "unknown": "unknown_rate",
+    "refused": "refused_rate",
+    "missing": "empty_rate",
+}
+"""Metric of each state of a row without an answer."""
+
 
 class DataConfig(LabelledImagesConfig):
     """The images with their groups, and the true answer where it is known."""
@@ -131,7 +138,27 @@ class Config(AuditConfig):
         for name, figure in self.figures.items():
             groups = group_name(figure.groups or ()) or None
             among(f"figures.{name}.groups", groups, self.group_names)
+        self._check_gate()
         return self
+
+    def _check_gate(self) -> None:
+        """Refuse a gate on the content of free text that has no classes."""
+        for index, rule in enumerate(self.gate):
+            if rule.metric in RATES_OF_STATES.values() or rule.metric == "unanswered_rate":
+                continue
+            for name, model in self.models.items():
+                if rule.model in (None, name) and self._lacks_classes(model):
+                    raise ValueError(
+                        f"gate[{index}].metric: {rule.metric} compares answers, and models.{name} "
+                        "gives free text without classes. To do: declare the possible answers in "
+                        f"'models.{name}.normalize.classes' or the true ones in 'data.target', or "
+                        "set 'normalize: null' for answers from a fixed list"
+                    )
+
+    def _lacks_classes(self, model: ModelConfig) -> bool:
+        """Whether a model gives free text of which no class is declared."""
+        steps = model.normalize
+        return self.data.target is None and steps is not None and not steps.classes
 
     @property
     def answers(self) -> FrequentOptions:

@@ -28,7 +28,7 @@ from equipoise.report.blocks import (
 from equipoise.report.plots import COLORS, Axis, intervals, labelled_points, scatter
 from equipoise.report.text import count, listed, number
 
-MOST_ANSWERS, MOST_PANELS, MOST_GROUPS = 20, 12, len(COLORS)
+MOST_ANSWERS, MOST_PANELS, MOST_GROUPS, MOST_UNRESOLVED = 20, 12, len(COLORS), 20
 
 
 def facts(result: AuditResult) -> Pairs:
@@ -164,12 +164,38 @@ def texts(result: AuditResult) -> Section | None:
     return Section.of("texts", "Raw texts", text, text_table)
 
 
+def unresolved_texts(result: AuditResult) -> Section | None:
+    """Return the texts that are no class, neutral answer or refusal, the most frequent first."""
+    table = rows(result, "unresolved_texts")
+    if not table:
+        return None
+    columns = [
+        Column("Text", "text"),
+        Column("Rows", "count", NUMBER),
+        Column("Share", "share", SHARE),
+        Column("Model", "model"),
+        Column("Question", "question"),
+    ]
+    text = (
+        "These texts name no class and are neither neutral answers nor refusals. The most "
+        "frequent come first. Enter their classes in the run's worksheet.csv, and give the file "
+        "as “synonyms”."
+    )
+    first_rows = [
+        row
+        for panel in panels(table, "model", "question").values()
+        for row in panel[:MOST_UNRESOLVED]
+    ]
+    unresolved_table = Table.of("Unresolved texts", columns, first_rows, source="unresolved_texts")
+    return Section.of("unresolved-texts", "Unresolved texts", text, unresolved_table)
+
+
 PAGE = Page(
     leads=("answer_gap",),
     by_group=(("accuracy", Aggregate.DIFFERENCE), "unanswered_rate", "refused_rate",
               "unknown_rate", "empty_rate"),
     subjects="answers",
-    sections=(unanswered, answers, figures, texts),
+    sections=(unanswered, answers, figures, texts, unresolved_texts),
     facts=facts,
     steps=(
         "Look at the images with this answer in each group (“equipoise review”).",

@@ -35,7 +35,7 @@ from equipoise.core import (
 )
 from equipoise.core.wording import shortened
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
-from equipoise.data.resolver import AMBIGUOUS, NO_CLASS, UNRESOLVED
+from equipoise.data.resolver import AMBIGUOUS, NEUTRAL_ANSWER, NO_CLASS, UNRESOLVED
 from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import DemographicParity
@@ -149,7 +149,8 @@ class LabelDesign:
     @cached_property
     def by_class(self) -> Counts:
         """Counts of classes; texts that are none are counted together."""
-        label, classes = self.label, {*self.data.classes, *self.predictions.classes, *NO_CLASS}
+        label, not_classes = self.label, (*NO_CLASS, NEUTRAL_ANSWER)
+        classes = {*self.data.classes, *self.predictions.classes, *not_classes}
         if {*label.vocabulary} <= classes:
             return self.counts
         label = label.relabel(
