@@ -20,13 +20,12 @@ from equipoise.core import (
     EquipoiseError,
     Finding,
     Harm,
-    Verdict,
 )
 from equipoise.core.conclusion import Cause
+from equipoise.core.finding import REAL
 from equipoise.stats.verdict import harmful_excess
 
 _SHARE_LEFT = 0.7
-_STRONG = (Verdict.DISPARITY, Verdict.DETECTED)
 
 
 def explain(
@@ -55,10 +54,10 @@ def explain(
         strong = {
             place: finding
             for place, finding in enumerate(findings)
-            if finding.model == model and finding.verdict in _STRONG
+            if finding.model == model and finding.verdict in REAL
         }
-        own_designs = [design for design in designs if design.model == model]
-        causes += _explain_model(audit, config, data, own_designs, strong, harms)
+        model_designs = [design for design in designs if design.model == model]
+        causes += _explain_model(audit, config, data, model_designs, strong, harms)
     return causes
 
 

@@ -13,8 +13,9 @@ from equipoise import report
 from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
 from equipoise.cli.terminal import say, say_table, say_values
-from equipoise.core import AuditResult, Family, Finding, NullHypothesis, Verdict
+from equipoise.core import AuditResult, Family, Finding, NullHypothesis
 from equipoise.core.estimate import name_with
+from equipoise.core.finding import REAL
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
@@ -85,7 +86,6 @@ def write(result: AuditResult, folder: Path) -> None:
 
 WIDTH = 80
 _MOST_BARS, _MOST_OTHERS, _BAR = 5, 4, 26
-_REAL = (Verdict.DISPARITY, Verdict.DETECTED)
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -104,7 +104,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
         "findings": [
             asdict(finding) | {"verdict": _word(finding)}
             for finding in result.findings
-            if finding.tested and (not finding.subject or finding.verdict in _REAL)
+            if finding.tested and (not finding.subject or finding.verdict in REAL)
         ],
         "warnings": result.manifest.warnings,
         "notes": result.manifest.notes,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.core.finding import Aggregate, Verdict
+from equipoise.core.finding import REAL, Aggregate, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,4 +107,4 @@ class Conclusion:
     @property
     def real(self) -> bool:
         """Whether a difference was found."""
-        return self.verdict in (Verdict.DISPARITY, Verdict.DETECTED)
+        return self.verdict in REAL

@@ -26,6 +26,10 @@ class Verdict(StrEnum):
     NONE = "no verdict"
 
 
+REAL = (Verdict.DISPARITY, Verdict.DETECTED)
+"""Verdicts that a difference was found."""
+
+
 class Family(StrEnum):
     """Which family of tests a finding belongs to."""
 

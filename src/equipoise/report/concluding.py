@@ -8,12 +8,12 @@ from statistics import NormalDist
 
 from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
 from equipoise.core.conclusion import Cause, Conclusion
+from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.words import contrast, names_groups, ranked, weight
 
 _ALPHA = 0.05
-_STRONG = (Verdict.DISPARITY, Verdict.DETECTED)
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def conclusions_of(
         places[finding.model].append(place)
     conclusions = list[Conclusion]()
     for model, model_places in places.items():
-        own_causes = [cause for cause in causes if cause.model == model]
-        clusters = _clusters(findings, model_places, leads, own_causes)
+        model_causes = [cause for cause in causes if cause.model == model]
+        clusters = _clusters(findings, model_places, leads, model_causes)
         conclusions += [_conclusion(findings, cluster) for cluster in clusters]
         named = {findings[place].groups for cluster in clusters for place in cluster.members}
         conclusions += _undisturbed(findings, model_places, leads, named)
@@ -75,10 +75,6 @@ def in_order(result: AuditResult) -> list[Finding]:
     return [*dict.fromkeys((*first, *ranked(result.findings)))]
 
 
-def _may_lead(finding: Finding) -> bool:
-    return finding.leads
-
-
 def _clusters(
     findings: Sequence[Finding],
     places: Sequence[int],
@@ -86,7 +82,7 @@ def _clusters(
     causes: Sequence[Cause],
 ) -> list[Cluster]:
     """Return the clusters of a model's real differences, the one that leads first."""
-    strong = [place for place in places if findings[place].verdict in _STRONG]
+    strong = [place for place in places if findings[place].verdict in REAL]
     clusters, rest = list[Cluster](), dict.fromkeys(strong)
     for cause in causes:
         members = [place for place in cause.findings if place in rest]
@@ -96,9 +92,7 @@ def _clusters(
             for place in members:
                 del rest[place]
     for members in _by_structure(findings, [*rest]):
-        eligible = [
-            place for place in members if findings[place].tested and _may_lead(findings[place])
-        ]
+        eligible = [place for place in members if findings[place].tested and findings[place].leads]
         if eligible:
             lead = min(eligible, key=lambda place: _place_of(findings[place], leads))
             clusters.append(Cluster(lead, tuple(members)))
@@ -261,8 +255,7 @@ def _undisturbed(
     conclusions = []
     for members in by_groups.values():
         main = min(members, key=lambda place: _main_comparison(findings[place], leads))
-        others = tuple(place for place in members if place != main)
-        conclusions.append(_conclusion(findings, Cluster(main, (main, *others))))
+        conclusions.append(_conclusion(findings, Cluster(main, tuple(members))))
     return conclusions
 
 

@@ -99,7 +99,7 @@ def _statement(
         n_values = sum(finding.model == model for finding in findings)
         name = enclose("", model, ": ")
         return Statement(None, f"{name}{plural(n_values, 'value')}, none with a verdict.")
-    first, *others = conclusions
+    first, *further = conclusions
     finding = findings[first.finding]
     text = conclusion_sentence(finding, first)
     if not first.real:
@@ -112,7 +112,7 @@ def _statement(
         finding,
         tuple(
             Remark(Badge(other.verdict), conclusion_sentence(findings[other.finding], other))
-            for other in others
+            for other in further
         ),
     )
 

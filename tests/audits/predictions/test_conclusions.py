@@ -65,9 +65,9 @@ def test_each_planted_cause_is_named_in_a_conclusion_of_its_own(name):
     planted = [cell for cell, _ in WORLDS[name]]
     named, few = 0, 0
     for seed in range(6):
-        found = disparities(audit(world(seed, WORLDS[name])))
-        few += len(found) <= len(planted) + 1
-        leading = [cell_of(conclusion) for conclusion in found[: len(planted)]]
+        conclusions = disparities(audit(world(seed, WORLDS[name])))
+        few += len(conclusions) <= len(planted) + 1
+        leading = [cell_of(conclusion) for conclusion in conclusions[: len(planted)]]
         named += all(cell in leading for cell in planted)
     assert named >= 5
     assert few >= 5
