@@ -1,15 +1,17 @@
 # Everything runs in .venv, made on first use. Another interpreter: make test PYTHON=/path/to/python
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11)
 # Where a worker dies the run ends and names its test: pytest-xdist may wait for ever for another.
-PYTEST_FLAGS ?= -n auto --dist loadfile --max-worker-restart=0
+PYTEST_FLAGS ?= -n auto --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 # A few simulations take minutes each: dealt out one by one, none waits for another of its file.
 SLOW_SAMPLE ?= 5
 SLOW_FLAGS ?= -n auto --dist loadgroup --max-worker-restart=0
 BIN := .venv/bin
 # A worker for each core: threads of linear algebra would wait for cores that are taken.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest
-# pip's own notices (a newer pip, an unused mirror) are not news for whoever runs `make`.
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# pip's own notices (a newer pip, an unused mirror) are not news for whoever runs `make`. A module is
+# compiled when it is first imported: most never are.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check \
+  -c constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help demo docs check test slow soak calibrate bench constraints clean

@@ -20,6 +20,16 @@ ALLOWED_SKIPS = {
     "needs a CPU with bfloat16": "bfloat16 runs only where the processor reports it",
 }
 
+# Files that take longest, in a worker each: dealt out first, since a worker that gets one last
+# works on alone.
+LONGEST = (
+    "network/test_nothing_leaves.py", "planted/test_scenes_training.py", "soak/test_history.py",
+    "audits/test_studies.py", "test_tutorials.py", "soak/test_injection.py",
+    "planted/test_scenes_graphs.py", "evidence/test_extraction_ray.py", "test_end_to_end.py",
+    "test_project.py", "counterfactuals/test_control.py", "review/test_example.py",
+    "mitigate/test_trained_models.py", "audits/test_plan_counts.py", "audits/test_memory.py",
+)  # fmt: skip
+
 settings.register_profile("equipoise", derandomize=True, deadline=None)
 settings.load_profile("equipoise")
 
@@ -34,10 +44,12 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Under EQUIPOISE_SLOW_SAMPLE=n, keep every nth case of a slow test, from its first one on.
+    """Put the longest files first; under EQUIPOISE_SLOW_SAMPLE=n, keep every nth slow case.
 
-    Tests marked `slow(whole=True)` run without it alone.
+    The first case of a slow test is kept. Tests marked `slow(whole=True)` run without it alone.
     """
+    places = {ROOT / "tests" / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     step, cases = int(os.environ.get("EQUIPOISE_SLOW_SAMPLE", "1")), Counter()
     dropped = []
     for item in items:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from equipoise.core import InputError, ModelError
-from equipoise.counterfactuals import generate_prompts, generate_sets
+from equipoise.counterfactuals import GenerationSettings, generate_prompts, generate_sets
 from equipoise.evidence import decode
 from generator_models import Swatches, captions, prompts, swatch
 
@@ -20,7 +20,9 @@ def check_pictures(generated):
 
 
 def test_prompts_have_images_with_seeds_of_their_own(tmp_path):
-    generated = generate_prompts(prompts(), Swatches(), tmp_path, images=3, part=4)
+    generated = generate_prompts(
+        prompts(), Swatches(), tmp_path, images=3, settings=GenerationSettings(part=4)
+    )
     assert generated.computed == generated.table.num_rows == 15
     assert generated.table["prompt_id"].to_pylist() == [f"p{i // 3}" for i in range(15)]
     assert generated.table["candidate"].to_pylist() == [0, 1, 2] * 5
@@ -52,21 +54,33 @@ def test_sets_share_seed_and_draws(tmp_path):
 
 
 def test_more_candidates_leave_existing_images(tmp_path):
-    generate_sets(captions(), Swatches(), tmp_path, candidates=3, part=8)
-    more = generate_sets(captions(), Swatches(), tmp_path, candidates=5, part=8)
+    generate_sets(
+        captions(), Swatches(), tmp_path, candidates=3, settings=GenerationSettings(part=8)
+    )
+    more = generate_sets(
+        captions(), Swatches(), tmp_path, candidates=5, settings=GenerationSettings(part=8)
+    )
     assert more.computed == 2 * 24
-    fewer = generate_sets(captions(), Swatches(), tmp_path, candidates=3, part=8)
+    fewer = generate_sets(
+        captions(), Swatches(), tmp_path, candidates=3, settings=GenerationSettings(part=8)
+    )
     assert (fewer.computed, fewer.table.num_rows) == (0, 72)
     check_pictures(more)
     # Blocks of several candidates: what is made anew is less than a block.
-    generate_prompts(prompts(2), Swatches(), tmp_path, images=20, part=10)
-    generated = generate_prompts(prompts(2), Swatches(), tmp_path, images=33, part=10)
+    generate_prompts(
+        prompts(2), Swatches(), tmp_path, images=20, settings=GenerationSettings(part=10)
+    )
+    generated = generate_prompts(
+        prompts(2), Swatches(), tmp_path, images=33, settings=GenerationSettings(part=10)
+    )
     assert 2 * 13 <= generated.computed < 2 * 13 + 10
 
 
 def test_refusals_are_a_state_and_no_failure(tmp_path):
     model = Swatches(act=lambda prompt, image: None if "Black" in prompt else image)
-    generated = generate_sets(captions(2), model, tmp_path, candidates=2, max_failures=0.0)
+    generated = generate_sets(
+        captions(2), model, tmp_path, candidates=2, settings=GenerationSettings(max_failures=0.0)
+    )
     refused = [row for row in generated.table.to_pylist() if row["state"] == "refused"]
     assert {row["race"] for row in refused} == {"Black"}
     assert (len(refused), len(generated.pictures)) == (8, 16)
@@ -89,8 +103,16 @@ def test_too_many_failures_stop_the_run_and_are_asked_for_again(tmp_path):
         match=r"python:generator_models:swatches failed on 6 of 48 images, and max_failures allows "
         r"2; the first is 'race-gender/a-photo-of-a/umpire/asian/male/000': no umpire",
     ):
-        generate_sets(captions(4), fails_on("umpire"), tmp_path, candidates=2, part=6)
-    generated = generate_sets(captions(4), Swatches(), tmp_path, candidates=2, part=6)
+        generate_sets(
+            captions(4),
+            fails_on("umpire"),
+            tmp_path,
+            candidates=2,
+            settings=GenerationSettings(part=6),
+        )
+    generated = generate_sets(
+        captions(4), Swatches(), tmp_path, candidates=2, settings=GenerationSettings(part=6)
+    )
     assert generated.computed == 42
     assert {*generated.table["state"].to_pylist()} == {"image"}
 
@@ -98,14 +120,20 @@ def test_too_many_failures_stop_the_run_and_are_asked_for_again(tmp_path):
 def test_a_model_that_only_fails_stops_at_the_first_part(tmp_path):
     model = fails_on("photo")
     with pytest.raises(ModelError, match=r"failed on 4 of 40 images.*'p0/000': no photo$"):
-        generate_prompts(prompts(40), model, tmp_path, part=4, max_failures=1.0)
+        generate_prompts(
+            prompts(40), model, tmp_path, settings=GenerationSettings(part=4, max_failures=1.0)
+        )
     assert sum(model.asked) == 4 + 4
 
 
 def test_copies_on_several_devices_make_the_same(tmp_path):
-    single = generate_sets(captions(), Swatches(), tmp_path / "one", candidates=6, part=12)
+    single = generate_sets(
+        captions(), Swatches(), tmp_path / "one", candidates=6, settings=GenerationSettings(part=12)
+    )
     copies = [Swatches() for _ in range(3)]
-    three = generate_sets(captions(), copies, tmp_path / "three", candidates=6, part=12)
+    three = generate_sets(
+        captions(), copies, tmp_path / "three", candidates=6, settings=GenerationSettings(part=12)
+    )
     assert three.table.equals(single.table)
     assert three.inputs == single.inputs
     assert sum(map(len, (copy.asked for copy in copies))) == 24
@@ -141,8 +169,22 @@ def test_tables_that_cannot_be_used(table, tmp_path):
 
 
 def test_draws_depend_on_names_alone(tmp_path):
-    all_sets = generate_sets(captions(4), Swatches(), tmp_path, candidates=4, seed=3, part=10)
-    few = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=3, part=64)
+    all_sets = generate_sets(
+        captions(4),
+        Swatches(),
+        tmp_path,
+        candidates=4,
+        seed=3,
+        settings=GenerationSettings(part=10),
+    )
+    few = generate_sets(
+        captions(2),
+        Swatches(),
+        tmp_path,
+        candidates=2,
+        seed=3,
+        settings=GenerationSettings(part=64),
+    )
     columns = ["image_id", "prompt", "seed", "shared", "base"]
     by_id = {row["image_id"]: row for row in all_sets.table.select(columns).to_pylist()}
     for row in few.table.select(columns).to_pylist():

@@ -8,6 +8,7 @@ import pytest
 
 from equipoise.core import DataError, RunError
 from equipoise.counterfactuals import (
+    GenerationSettings,
     export_images,
     generate_prompts,
     generate_sets,
@@ -43,9 +44,11 @@ def test_an_export_has_every_row_and_picture(tmp_path):
 
 
 def test_a_plan_estimates_from_finished_images(tmp_path):
-    generated = generate_sets(captions(), NAME, tmp_path, candidates=2, part=12)
+    generated = generate_sets(
+        captions(), NAME, tmp_path, candidates=2, settings=GenerationSettings(part=12)
+    )
     more = request_captions(captions(), 5, 0, (0.1, 0.9), None)
-    planned = plan(more, NAME, tmp_path, part=12)
+    planned = plan(more, NAME, tmp_path, GenerationSettings(part=12))
     assert (planned.present, planned.to_do, planned.folder) == (48, 72, generated.folder)
     parts = sum(path.stat().st_size for path in generated.folder.glob("part-*"))
     assert planned.bytes == round(parts / 48 * 72)
@@ -56,7 +59,12 @@ def test_a_plan_estimates_from_finished_images(tmp_path):
     other = plan(request_prompts(prompts(10), 1, 0), NAME, tmp_path)
     assert (other.sets, other.present, other.to_do, other.folder) == (None, 0, 10, None)
     assert other.seconds == pytest.approx(rate["seconds"] / 48 * 10)
-    slower = plan(request_prompts(prompts(10), 1, 0), NAME, tmp_path, sampling=Sampling(steps=99))
+    slower = plan(
+        request_prompts(prompts(10), 1, 0),
+        NAME,
+        tmp_path,
+        GenerationSettings(sampling=Sampling(steps=99)),
+    )
     assert (slower.bytes, slower.seconds) == (None, None)
 
 

@@ -7,8 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from equipoise.core import DataError
-from equipoise.counterfactuals import generate_prompts, read_generated
-from equipoise.evidence import embed_texts, extract_embeddings, pictures_in_folder
+from equipoise.counterfactuals import GenerationSettings, generate_prompts, read_generated
+from equipoise.evidence import (
+    ExtractionSettings,
+    embed_texts,
+    extract_embeddings,
+    pictures_in_folder,
+)
 from generator_models import Swatches, prompts
 from picture_models import Means
 
@@ -35,11 +40,11 @@ def named(caught):
 
 def test_a_damaged_part_is_named_and_computed_again(photos, store, caplog):
     pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store, part=2)
+    first = extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=2))
     damaged = first.parts[1:5]
     contents = [damage(path, "embedding") for path in damaged]
     with caplog.at_level(logging.WARNING):
-        second = extract_embeddings(pictures, Means(), store, part=2)
+        second = extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=2))
     assert sorted(named(caplog)) == sorted(map(str, damaged))
     assert second.computed == 8
     assert [path.read_bytes() for path in damaged] == contents
@@ -49,22 +54,26 @@ def test_a_damaged_part_is_named_and_computed_again(photos, store, caplog):
 def test_damaged_failures_are_noticed(photos, store):
     (photos / "00001.png").write_bytes(b"no picture")
     pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store, part=20, max_failures=0.1)
+    first = extract_embeddings(
+        pictures, Means(), store, settings=ExtractionSettings(part=20, max_failures=0.1)
+    )
     content = first.parts[0].read_bytes()
     first.parts[0].write_bytes(content.replace(b"00001.png", b"00003.png"))
-    second = extract_embeddings(pictures, Means(), store, part=20, max_failures=0.1)
+    second = extract_embeddings(
+        pictures, Means(), store, settings=ExtractionSettings(part=20, max_failures=0.1)
+    )
     assert second.failures["image_id"].to_pylist() == ["00001.png"]
     assert first.parts[0].read_bytes() == content
 
 
 def test_a_damaged_part_without_its_images_is_refused(photos, store):
     pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store, part=8)
+    first = extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=8))
     damage(first.parts[0], "embedding")
     for place in range(8):
         (photos / f"{place:05d}.png").unlink()
     with pytest.raises(DataError) as caught:
-        extract_embeddings(pictures, Means(), store, part=8)
+        extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=8))
     assert caught.value.file == pictures.name
 
 
@@ -82,18 +91,24 @@ def test_vectors_of_texts_are_computed_again(store, caplog):
 
 @pytest.mark.parametrize("column", ["image", "prompt", "seed"])
 def test_made_images_are_made_again(column, store, caplog):
-    first = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
+    first = generate_prompts(
+        prompts(), Swatches(), store, images=3, settings=GenerationSettings(part=4)
+    )
     path = sorted(first.folder.glob("part-*"))[1]
     images, content = pq.read_metadata(path).num_rows, damage(path, column)
     with caplog.at_level(logging.WARNING):
-        second = generate_prompts(prompts(), Swatches(), store, images=3, part=4)
+        second = generate_prompts(
+            prompts(), Swatches(), store, images=3, settings=GenerationSettings(part=4)
+        )
     assert named(caplog) == [str(path)]
     assert second.computed == images
     assert path.read_bytes() == content
 
 
 def test_a_damaged_image_is_not_read(store):
-    generated = generate_prompts(prompts(), Swatches(), store, images=3, part=100)
+    generated = generate_prompts(
+        prompts(), Swatches(), store, images=3, settings=GenerationSettings(part=100)
+    )
     (path,) = generated.folder.glob("part-*")
     damage(path, "image")
     reread = read_generated(generated.folder)

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from equipoise.core import RunError
-from equipoise.evidence import embed_texts, extract_embeddings, pictures_in_folder
+from equipoise.evidence import (
+    ExtractionSettings,
+    embed_texts,
+    extract_embeddings,
+    pictures_in_folder,
+)
 from picture_models import Means, write_pictures
 
 LACKING = [errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP]
@@ -39,18 +44,20 @@ def files(store):
 def test_a_full_disk_keeps_finished_parts_and_the_next_run_continues(photos, small_disk, tmp_path):
     write_pictures(photos, 40)
     pictures = pictures_in_folder(photos)
-    complete = extract_embeddings(pictures, Means(), tmp_path / "whole", part=2)
+    complete = extract_embeddings(
+        pictures, Means(), tmp_path / "whole", settings=ExtractionSettings(part=2)
+    )
     (small_disk / "other").write_bytes(bytes(32_000))
     store = small_disk / "store"
     with pytest.raises(RunError) as caught:
-        extract_embeddings(pictures, Means(), store, part=2)
+        extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=2))
     assert caught.value.__cause__.errno == errno.ENOSPC
     parts = {*store.rglob("part-*")}
     assert 0 < len(parts) < len(complete.parts)
     assert not [*store.rglob("*.partial")]
     (small_disk / "other").unlink()
     subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], check=True)
-    again = extract_embeddings(pictures, Means(), store, part=2)
+    again = extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=2))
     assert again.computed == 40 - 2 * len(parts)
     assert files(store) == files(tmp_path / "whole")
 

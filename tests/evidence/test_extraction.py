@@ -10,6 +10,7 @@ from alone import alone
 from equipoise.core import ModelError
 from equipoise.evidence import (
     Decoding,
+    ExtractionSettings,
     RunOptions,
     extract_answers,
     extract_embeddings,
@@ -35,7 +36,9 @@ def part_bytes(evidence):
 
 def test_each_image_is_embedded_in_the_order_of_ids(photos, store):
     model = Means()
-    evidence = extract_embeddings(pictures_in_folder(photos), model, store, part=5)
+    evidence = extract_embeddings(
+        pictures_in_folder(photos), model, store, settings=ExtractionSettings(part=5)
+    )
     assert evidence.table["image_id"].to_pylist() == [f"{k:05d}.png" for k in range(12)]
     np.testing.assert_allclose(vectors(evidence), truth(photos), rtol=1e-6)
     assert (
@@ -56,7 +59,10 @@ def test_two_runs_and_any_order_of_the_input_give_the_same_bytes(photos, tmp_pat
         order = np.random.default_rng(run).permutation(names).tolist()
         pictures = pictures_of_table(order, order, root=photos, name="t")
         evidence = extract_embeddings(
-            pictures, Means(), tmp_path / f"{run}", part=3, max_failures=0.5
+            pictures,
+            Means(),
+            tmp_path / f"{run}",
+            settings=ExtractionSettings(part=3, max_failures=0.5),
         )
         files = part_bytes(evidence) | {
             name: (evidence.folder / name).read_bytes()
@@ -68,10 +74,10 @@ def test_two_runs_and_any_order_of_the_input_give_the_same_bytes(photos, tmp_pat
 
 def test_only_the_part_of_a_changed_image_is_computed_anew(photos, store):
     pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store, part=4)
+    first = extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=4))
     Image.new("RGB", (8, 8), "red").save(photos / "00005.png")
     model = Means()
-    again = extract_embeddings(pictures, model, store, part=4)
+    again = extract_embeddings(pictures, model, store, settings=ExtractionSettings(part=4))
     assert model.seen == [4]
     assert again.computed == 4
     np.testing.assert_allclose(vectors(again)[5], [255, 0, 0, 8])
@@ -156,7 +162,10 @@ def test_a_model_that_cannot_be_asked_that_is_refused(ask, photos, store):
 def test_a_model_is_loaded_by_name_with_the_options(photos, store):
     pictures = pictures_in_folder(photos)
     evidence = extract_embeddings(
-        pictures, "python:picture_models:new_means", store, options=RunOptions(device="cpu")
+        pictures,
+        "python:picture_models:new_means",
+        store,
+        settings=ExtractionSettings(options=RunOptions(device="cpu")),
     )
     np.testing.assert_allclose(vectors(evidence), truth(photos), rtol=1e-6)
     with pytest.raises(ModelError, match="^picture_models:nothing failed: "):
@@ -168,7 +177,12 @@ def test_progress_counts_every_image_once(photos, store):
     for computed in (12, 0):
         steps = []
         evidence = extract_embeddings(
-            pictures, Means(), store, part=5, progress=lambda *step, steps=steps: steps.append(step)
+            pictures,
+            Means(),
+            store,
+            settings=ExtractionSettings(
+                part=5, progress=lambda *step, steps=steps: steps.append(step)
+            ),
         )
         assert evidence.computed == computed
         assert steps == [("images through the model", done, 12) for done in (5, 10, 12)]
@@ -176,7 +190,9 @@ def test_progress_counts_every_image_once(photos, store):
 
 def test_the_manifest_describes_the_evidence(photos, store):
     (photos / "00003.png").write_bytes(b"broken")
-    evidence = extract_embeddings(pictures_in_folder(photos), Means(), store, max_failures=0.2)
+    evidence = extract_embeddings(
+        pictures_in_folder(photos), Means(), store, settings=ExtractionSettings(max_failures=0.2)
+    )
     manifest = json.loads((evidence.folder / "manifest.json").read_text())
     assert manifest["whole"] is True
     assert (manifest["images"], manifest["rows"]) == (12, 11)
@@ -218,7 +234,7 @@ def refuse(self, address, *more):
 socket.socket.connect = socket.socket.connect_ex = refuse
 socket.getaddrinfo = lambda *asked, **more: refuse(socket.socket(), asked)
 from picture_models import Means
-from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.evidence import ExtractionSettings, extract_embeddings, pictures_in_folder
 
 found = extract_embeddings(pictures_in_folder(Path(sys.argv[1])), Means(), Path(sys.argv[2]))
 print(found.table.num_rows)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from alone import alone
-from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.evidence import ExtractionSettings, extract_embeddings, pictures_in_folder
 from equipoise.planted.scenes.embed import WEIGHTS
 from picture_models import write_pictures
 
@@ -16,10 +16,13 @@ CLIP = f"hf:{WEIGHTS}/clip-biased"
 
 PROGRAM = """
 import json, os, sys
+from dataclasses import replace
 from pathlib import Path
 from picture_models import Means
 from equipoise.core.errors import EquipoiseError
-from equipoise.evidence import extract_answers, extract_embeddings, pictures_in_folder
+from equipoise.evidence import (
+    ExtractionSettings, extract_answers, extract_embeddings, pictures_in_folder,
+)
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 import ray
@@ -32,28 +35,29 @@ nodes.add_node(num_cpus=1)
 ray.init(address=nodes.address, log_to_driver=False)
 photos, store, clip = sys.argv[1:]
 pictures = pictures_in_folder(Path(photos))
-settings = {"engine": "ray", "part": 16, "max_failures": 0.05}
+settings = ExtractionSettings(engine="ray", part=16, max_failures=0.05)
 told = []
 
 def tell(*step):
     told.append(step)
 
-found = extract_embeddings(pictures, clip, Path(store), progress=tell, **settings)
+watched = replace(settings, progress=tell)
+extraction = extract_embeddings(pictures, clip, Path(store), settings=watched)
 place = extract_answers(
-    pictures, "Where?", "python:picture_models:nodes", Path(store), **settings
+    pictures, "Where?", "python:picture_models:nodes", Path(store), settings=settings
 )
 again = extract_answers(
-    pictures, "Where?", "python:picture_models:nodes", Path(store), **settings
+    pictures, "Where?", "python:picture_models:nodes", Path(store), settings=settings
 )
 said = {
-    "folder": str(found.folder), "computed": [found.computed, again.computed],
+    "folder": str(extraction.folder), "computed": [extraction.computed, again.computed],
     "told": told, "nodes": len({*place.table["answer"].to_pylist()}), "errors": [],
 }
 for model in ("python:picture_models:nothing", "python:picture_models:new_means", Means()):
     ask = extract_answers if isinstance(model, str) and "new" in model else extract_embeddings
     try:
         question = ("Who?",) if ask is extract_answers else ()
-        ask(pictures, *question, model, Path(store), **settings)
+        ask(pictures, *question, model, Path(store), settings=settings)
     except EquipoiseError as error:
         said["errors"].append(f"{type(error).__name__}: {error}")
 print("said", json.dumps(said))
@@ -81,7 +85,12 @@ def cluster(photos):
 
 @pytest.fixture(scope="module")
 def native(photos):
-    return extract_embeddings(pictures_in_folder(photos), CLIP, photos.parent / "native", part=16)
+    return extract_embeddings(
+        pictures_in_folder(photos),
+        CLIP,
+        photos.parent / "native",
+        settings=ExtractionSettings(part=16),
+    )
 
 
 def test_the_cluster_gives_the_same_rows(cluster, native):
@@ -103,7 +112,12 @@ def test_the_cluster_gives_the_same_rows(cluster, native):
 def test_the_cluster_resumes_and_so_does_this_process(cluster, photos):
     assert cluster["computed"] == [99, 0]
     pictures = pictures_in_folder(photos)
-    assert extract_embeddings(pictures, CLIP, photos.parent / "store", part=16).computed == 0
+    assert (
+        extract_embeddings(
+            pictures, CLIP, photos.parent / "store", settings=ExtractionSettings(part=16)
+        ).computed
+        == 0
+    )
 
 
 def test_every_node_works(cluster):

@@ -15,6 +15,7 @@ from PIL import Image
 from alone import alone
 from equipoise.core import DataError, ModelError
 from equipoise.evidence import (
+    ExtractionSettings,
     extract_answers,
     extract_embeddings,
     pictures_in_folder,
@@ -44,7 +45,10 @@ def test_a_failure_has_a_stage_and_a_reason(photos, store):
     pictures = pictures_of_table(names, names, root=photos, name="t")
     (photos / "00007.png").unlink()
     evidence = extract_embeddings(
-        pictures, Means(act=of_width(9, np.nan)), store, part=5, max_failures=0.9
+        pictures,
+        Means(act=of_width(9, np.nan)),
+        store,
+        settings=ExtractionSettings(part=5, max_failures=0.9),
     )
     failures = {
         row["image_id"]: (row["stage"], row["reason"]) for row in evidence.failures.to_pylist()
@@ -69,17 +73,21 @@ def test_a_failure_has_a_stage_and_a_reason(photos, store):
 def test_a_file_that_comes_back_is_read(photos, store):
     pictures = pictures_in_folder(photos)
     aside = (photos / "00002.png").rename(photos.parent / "aside.png")
-    first = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.1)
+    first = extract_embeddings(
+        pictures, Means(), store, settings=ExtractionSettings(part=4, max_failures=0.1)
+    )
     assert first.failures["stage"].to_pylist() == ["read"]
     aside.rename(photos / "00002.png")
-    again = extract_embeddings(pictures, Means(), store, part=4)
+    again = extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=4))
     assert again.failures.num_rows == 0
     assert again.computed == 4
 
 
 def test_a_batch_that_fails_is_tried_image_by_image(photos, store):
     model = Means(act=of_width(10, ValueError("too\nwide")))
-    evidence = extract_embeddings(pictures_in_folder(photos), model, store, max_failures=0.5)
+    evidence = extract_embeddings(
+        pictures_in_folder(photos), model, store, settings=ExtractionSettings(max_failures=0.5)
+    )
     assert model.seen == [12] + [1] * 12
     assert evidence.failures["image_id"].to_pylist() == [f"{k:05d}.png" for k in (2, 5, 8, 11)]
     assert {*evidence.failures["reason"].to_pylist()} == {"ValueError: too wide"}
@@ -92,8 +100,11 @@ def test_a_model_that_always_fails_is_to_blame_and_leaves_nothing(photos, store)
         raise RuntimeError("CUDA error: device lost")
 
     with pytest.raises(ModelError, match="00000.png.*device lost"):
-        extract_embeddings(pictures, Means(act=act), store, part=4)
-    assert extract_embeddings(pictures, Means(), store, part=4).computed == 12
+        extract_embeddings(pictures, Means(act=act), store, settings=ExtractionSettings(part=4))
+    assert (
+        extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=4)).computed
+        == 12
+    )
 
 
 def test_a_model_that_breaks_down_half_way_is_asked_again(photos, store):
@@ -105,8 +116,8 @@ def test_a_model_that_breaks_down_half_way_is_asked_again(photos, store):
         return row
 
     with pytest.raises(DataError, match="4 of 12"):
-        extract_embeddings(pictures, Means(act=act), store, part=4)
-    again = extract_embeddings(pictures, Means(), store, part=4)
+        extract_embeddings(pictures, Means(act=act), store, settings=ExtractionSettings(part=4))
+    again = extract_embeddings(pictures, Means(), store, settings=ExtractionSettings(part=4))
     assert again.computed == 8
     assert again.failures.num_rows == 0
 
@@ -116,14 +127,18 @@ def test_more_failures_than_allowed_stop_the_run_with_a_list(photos, store):
         (photos / name).write_bytes(b"")
     pictures = pictures_in_folder(photos)
     with pytest.raises(DataError) as caught:
-        extract_embeddings(pictures, Means(), store, part=12, max_failures=0.1)
+        extract_embeddings(
+            pictures, Means(), store, settings=ExtractionSettings(part=12, max_failures=0.1)
+        )
     (folder,) = (store / "embeddings").iterdir()
     assert "2 of 12" in str(caught.value)
     assert str(folder / "failures.parquet") in str(caught.value)
     listed = pq.read_table(folder / "failures.parquet")["image_id"].to_pylist()
     assert listed == ["00000.png", "00004.png"]
     assert json.loads((folder / "manifest.json").read_text())["whole"] is False
-    evidence = extract_embeddings(pictures, Means(), store, part=12, max_failures=2 / 12)
+    evidence = extract_embeddings(
+        pictures, Means(), store, settings=ExtractionSettings(part=12, max_failures=2 / 12)
+    )
     assert (evidence.computed, evidence.failures.num_rows) == (0, 2)
 
 
@@ -132,7 +147,9 @@ def test_a_part_without_a_row_keeps_its_place(photos, store):
         (photos / f"{k:05d}.png").write_bytes(b"")
     pictures = pictures_in_folder(photos)
     for expected in (8, 0):
-        evidence = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.5)
+        evidence = extract_embeddings(
+            pictures, Means(), store, settings=ExtractionSettings(part=4, max_failures=0.5)
+        )
         assert evidence.computed == expected
         assert evidence.table["image_id"].to_pylist() == [f"{k:05d}.png" for k in range(4, 12)]
 
@@ -186,7 +203,7 @@ INTERRUPTED = """
 import os, signal, sys, time
 from pathlib import Path
 from picture_models import Means
-from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.evidence import ExtractionSettings, extract_embeddings, pictures_in_folder
 
 def act(image, row):
     time.sleep(0.02)
@@ -199,7 +216,8 @@ def tell(step, done, total):
 begun = time.monotonic()
 try:
     pictures = pictures_in_folder(Path(sys.argv[1]))
-    extract_embeddings(pictures, Means(act=act), Path(sys.argv[2]), part=4, progress=tell)
+    settings = ExtractionSettings(part=4, progress=tell)
+    extract_embeddings(pictures, Means(act=act), Path(sys.argv[2]), settings=settings)
 except KeyboardInterrupt:
         print("interrupted")
 
@@ -219,7 +237,9 @@ def test_an_interrupt_is_obeyed_and_loses_no_finished_part(photos, store):
     (folder,) = (store / "embeddings").iterdir()
     parts = {*folder.glob("part-*.parquet")}
     assert 1 <= len(parts) < 20
-    evidence = extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
+    evidence = extract_embeddings(
+        pictures_in_folder(photos), Means(), store, settings=ExtractionSettings(part=4)
+    )
     assert evidence.computed == 400 - 4 * len(parts)
     assert parts <= {*evidence.parts}
 
@@ -261,12 +281,16 @@ def read_only(monkeypatch, number=errno.EROFS):
 def test_a_whole_store_is_read_from_a_read_only_disk(number, photos, store, monkeypatch):
     (photos / "00002.png").write_bytes(b"no picture")
     pictures = pictures_in_folder(photos)
-    first = extract_embeddings(pictures, Means(), store, part=4, max_failures=0.1)
+    first = extract_embeddings(
+        pictures, Means(), store, settings=ExtractionSettings(part=4, max_failures=0.1)
+    )
     before = {path: path.stat().st_mtime_ns for path in store.rglob("*")}
     with monkeypatch.context() as patch:
         read_only(patch, number)
         model = Means()
-        again = extract_embeddings(pictures, model, store, part=4, max_failures=0.1)
+        again = extract_embeddings(
+            pictures, model, store, settings=ExtractionSettings(part=4, max_failures=0.1)
+        )
     assert model.seen == []
     assert again.table.equals(first.table)
     assert (again.inputs, again.failures) == (first.inputs, first.failures)

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from alone import environment
-from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.evidence import ExtractionSettings, extract_embeddings, pictures_in_folder
 from equipoise.evidence.working import Readers, StoppedError
 from picture_models import Means
 
@@ -40,7 +40,7 @@ import sys, threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from picture_models import Means
-from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.evidence import ExtractionSettings, extract_embeddings, pictures_in_folder
 
 class Gone:
     def __init__(self, source):
@@ -61,7 +61,7 @@ class Gone:
 pictures = pictures_in_folder(Path(sys.argv[1]))
 pictures = replace(pictures, source=Gone(pictures.source))
 try:
-    extract_embeddings(pictures, Means(), Path(sys.argv[2]), part=4)
+    extract_embeddings(pictures, Means(), Path(sys.argv[2]), settings=ExtractionSettings(part=4))
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
@@ -71,7 +71,9 @@ except KeyboardInterrupt:
 def test_a_file_that_never_answers_holds_up_no_interrupt(photos, store, again):
     """Also where its part exists already and is only checked."""
     if again:
-        extract_embeddings(pictures_in_folder(photos), Means(), store, part=4)
+        extract_embeddings(
+            pictures_in_folder(photos), Means(), store, settings=ExtractionSettings(part=4)
+        )
     call = [sys.executable, "-c", BLOCKED, str(photos), str(store)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         try:

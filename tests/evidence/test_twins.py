@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from equipoise.evidence import extract_embeddings, pictures_of_table
+from equipoise.evidence import ExtractionSettings, extract_embeddings, pictures_of_table
 from equipoise.evidence.pictures import pack_digests, same_pictures
 from picture_models import Means
 
@@ -26,7 +26,9 @@ def test_images_with_the_same_bytes_are_counted_and_kept(photos, tmp_path):
     files = [*NAMES[:5], NAMES[4], *NAMES[6:]]  # a path that stands twice is no other case
     pictures = pictures_of_table(NAMES, files, root=photos, name="t")
     for _ in range(2):  # computed, and read
-        evidence = extract_embeddings(pictures, Means(), tmp_path / "s", part=4, max_failures=0.5)
+        evidence = extract_embeddings(
+            pictures, Means(), tmp_path / "s", settings=ExtractionSettings(part=4, max_failures=0.5)
+        )
         copies_of_1 = ("00001.png", "00006.png", "00007.png")
         copies_of_4 = ("00004.png", "00005.png")
         assert evidence.identical == (copies_of_1, copies_of_4)
@@ -38,7 +40,9 @@ def test_images_with_the_same_bytes_are_counted_and_kept(photos, tmp_path):
 def test_images_that_could_not_be_read_are_no_twins(photos, tmp_path):
     files = [*NAMES[:5], "no.png", "none.png", *NAMES[:2]]
     pictures = pictures_of_table(NAMES, files, root=photos, name="t")
-    evidence = extract_embeddings(pictures, Means(), tmp_path / "s", max_failures=0.5)
+    evidence = extract_embeddings(
+        pictures, Means(), tmp_path / "s", settings=ExtractionSettings(max_failures=0.5)
+    )
     assert evidence.identical == (("00000.png", "00007.png"), ("00001.png", "00008.png"))
 
 

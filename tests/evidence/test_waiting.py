@@ -2,6 +2,7 @@ import pytest
 
 from equipoise.core import DataError
 from equipoise.evidence import (
+    ExtractionSettings,
     Pending,
     extract_embeddings,
     pending,
@@ -17,7 +18,7 @@ def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(photos, tmp_p
     pictures = pictures_in_folder(photos)
     (photos / "00011.png").write_bytes(b"")
     with pytest.raises(DataError):
-        extract_embeddings(pictures, Means(), tmp_path, part=4)
+        extract_embeddings(pictures, Means(), tmp_path, settings=ExtractionSettings(part=4))
     status = pending(pictures, NAME, "embeddings", tmp_path, part=4)
     assert status == Pending(12, present=11, failed=1, missing=0)
     (stopped,) = (tmp_path / "embeddings").iterdir()
@@ -32,7 +33,9 @@ def test_finished_parts_are_counted_also_of_a_run_that_was_stopped(photos, tmp_p
 def test_missing_files_are_counted(photos, tmp_path):
     pictures = pictures_in_folder(photos)
     (photos / "00001.png").unlink()
-    extract_embeddings(pictures, Means(), tmp_path, part=4, max_failures=0.5)
+    extract_embeddings(
+        pictures, Means(), tmp_path, settings=ExtractionSettings(part=4, max_failures=0.5)
+    )
     status = pending(pictures, NAME, "embeddings", tmp_path, part=4)
     assert (status.present, status.failed, status.to_do, status.missing) == (11, 1, 0, 1)
 

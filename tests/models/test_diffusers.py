@@ -15,7 +15,7 @@ from diffusion_checkpoints import (
     without_cross_attention,
 )
 from equipoise.core import InputError, ModelError
-from equipoise.counterfactuals import generate_sets
+from equipoise.counterfactuals import GenerationSettings, generate_sets
 from equipoise.models import Sampling, load_generator
 
 SAMPLING = Sampling(steps=3, guidance=3.0)
@@ -70,7 +70,9 @@ def test_prompts_longer_than_the_model_reads_are_refused_before_anything_is_made
         model.generate(["a"], seeds=[1], sampling=Sampling(steps=3, negative_prompt=long))
     captions = pa.table({"caption_id": ["p", "q"], "set": ["s", "s"], "caption": ["a", long]})
     with pytest.raises(ModelError, match=message):
-        generate_sets(captions, model, tmp_path, candidates=1, sampling=SAMPLING)
+        generate_sets(
+            captions, model, tmp_path, candidates=1, settings=GenerationSettings(sampling=SAMPLING)
+        )
     assert not [*tmp_path.iterdir()]
     assert model.generate([long[:-2]], seeds=[1], sampling=SAMPLING)[0] is not None
 

@@ -20,9 +20,15 @@ from PIL import Image
 from equipoise.audits.model_cache import open_model
 from equipoise.cli.mitigation_world import image_sets, subject_texts
 from equipoise.core import EquipoiseError
-from equipoise.counterfactuals import caption_sets, generate_prompts, generate_sets
+from equipoise.counterfactuals import (
+    GenerationSettings,
+    caption_sets,
+    generate_prompts,
+    generate_sets,
+)
 from equipoise.evidence import (
     Decoding,
+    ExtractionSettings,
     RunOptions,
     extract_answers,
     extract_embeddings,
@@ -195,7 +201,8 @@ def _clip(files: Path, store: Path, *, ids: int = PICTURES, crop: int = 0, **mor
     crops = [[0, 0, 32 - crop, 32]] * ids if crop else None
     pictures = pictures_of_table(names, names, root=files / "photos", name="table", crops=crops)
     model = f"hf:{files / 'model'}"
-    return extract_embeddings(pictures, model, store, **{"options": CPU, **more}).computed
+    settings = replace(ExtractionSettings(options=CPU), **more)
+    return extract_embeddings(pictures, model, store, settings=settings).computed
 
 
 def _known_clip(files: Path, store: Path) -> int:
@@ -207,7 +214,8 @@ def _known_clip(files: Path, store: Path) -> int:
 def _vit(files: Path, store: Path, *, features: bool = False) -> int:
     extract = extract_embeddings if features else extract_probabilities
     pictures, options = pictures_in_folder(files / "photos"), replace(CPU, dtype="auto")
-    return extract(pictures, f"hf:{files / 'model'}", store, options=options).computed
+    settings = ExtractionSettings(options=options)
+    return extract(pictures, f"hf:{files / 'model'}", store, settings=settings).computed
 
 
 def _export(files: Path) -> None:
@@ -259,7 +267,9 @@ def _widths(files: Path, store: Path, *, question: str = "Who?", **more: Any) ->
         pictures = pictures_in_folder(files / "photos")
         options = replace(CPU, dtype="auto", **more)
         name = "python:soak_widths:make"
-        return extract_answers(pictures, question, name, store, options=options).computed
+        return extract_answers(
+            pictures, question, name, store, settings=ExtractionSettings(options=options)
+        ).computed
     finally:
         sys.path.remove(str(files))
 
@@ -267,7 +277,9 @@ def _widths(files: Path, store: Path, *, question: str = "Who?", **more: Any) ->
 def _swatches(files: Path, store: Path, **more: Any) -> int:
     subjects = json.loads((files / "subjects.json").read_text(encoding="utf-8"))
     captions = caption_sets(subjects, {"gender": ["male", "female"]})
-    return generate_sets(captions, SWATCHES, store, **{"candidates": 2, **more}).computed
+    settings = GenerationSettings(sampling=more.pop("sampling", Sampling()))
+    arguments = {"candidates": 2, "settings": settings, **more}
+    return generate_sets(captions, SWATCHES, store, **arguments).computed
 
 
 def _subjects(files: Path, second: str = "nurse") -> None:
@@ -281,7 +293,9 @@ def _diffusion(files: Path) -> None:
 def _diffused(files: Path, store: Path) -> int:
     prompts = pa.table({"prompt_id": ["a"], "prompt": ["a solid circle"]})
     model, sampling = f"diffusers:{files / 'model'}", Sampling(steps=1)
-    return generate_prompts(prompts, model, store, sampling=sampling, options=CPU).computed
+    return generate_prompts(
+        prompts, model, store, settings=GenerationSettings(sampling=sampling, options=CPU)
+    ).computed
 
 
 def _trained(files: Path, store: Path, *, seed: int = 0, rate: float = 3e-4, texts: int = 3) -> int:

@@ -39,16 +39,17 @@ import sys
 from pathlib import Path
 import ray
 from equipoise.core.errors import RunError
-from equipoise.evidence import extract_embeddings, pictures_in_folder
+from equipoise.evidence import ExtractionSettings, extract_embeddings, pictures_in_folder
 
 address, photos, store, model, part = sys.argv[1:]
 ray.init(address=address, log_to_driver=False)
 pictures = pictures_in_folder(Path(photos))
 try:
-    extract_embeddings(
-        pictures, model, Path(store), part=int(part), engine="ray",
+    settings = ExtractionSettings(
+        part=int(part), engine="ray",
         progress=lambda _, done, __: print(f"done {done}", flush=True),
     )
+    extract_embeddings(pictures, model, Path(store), settings=settings)
 except RunError as error:
     sys.exit(f"refused: {error}")
 """

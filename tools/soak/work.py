@@ -47,21 +47,20 @@ def write_pictures(folder: Path, n: int, *, broken: tuple[int, ...] = ()) -> Non
 
 def extract(report: Report, store: Path, photos: Path, model: str, part: int) -> int:
     """Embed a folder of pictures; return how many were computed."""
-    from equipoise.evidence import extract_embeddings, pictures_in_folder
+    from equipoise.evidence import ExtractionSettings, extract_embeddings, pictures_in_folder
 
     result = extract_embeddings(
         pictures_in_folder(photos),
         model,
         store,
-        part=part,
-        progress=lambda _, done, __: report(done),
+        settings=ExtractionSettings(part=part, progress=lambda _, done, __: report(done)),
     )
     return result.computed
 
 
 def generate(report: Report, store: Path, candidates: int, part: int) -> int:
     """Make caption sets of four subjects; return how many images were made."""
-    from equipoise.counterfactuals import caption_sets, generate_sets
+    from equipoise.counterfactuals import GenerationSettings, caption_sets, generate_sets
 
     values = {"race": ["Asian", "Black", "White"], "gender": ["male", "female"]}
     result = generate_sets(
@@ -69,8 +68,7 @@ def generate(report: Report, store: Path, candidates: int, part: int) -> int:
         SWATCHES,
         store,
         candidates=candidates,
-        part=part,
-        progress=lambda _, done, __: report(done),
+        settings=GenerationSettings(part=part, progress=lambda _, done, __: report(done)),
     )
     return result.computed
 

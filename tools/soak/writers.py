@@ -131,11 +131,13 @@ def _other_photos() -> None:
 
 
 def _extract() -> None:
-    from equipoise.evidence import extract_embeddings, pictures_in_folder
+    from equipoise.evidence import ExtractionSettings, extract_embeddings, pictures_in_folder
     from tests.picture_models import Means
 
     pictures = pictures_in_folder(Path("photos"))
-    extract_embeddings(pictures, Means(), Path("store"), part=4, max_failures=0.5)
+    extract_embeddings(
+        pictures, Means(), Path("store"), settings=ExtractionSettings(part=4, max_failures=0.5)
+    )
 
 
 def _texts() -> None:
@@ -146,11 +148,17 @@ def _texts() -> None:
 
 
 def _generated(candidates: int) -> Any:
-    from equipoise.counterfactuals import caption_sets, generate_sets
+    from equipoise.counterfactuals import GenerationSettings, caption_sets, generate_sets
     from tests.generator_models import Swatches
 
     captions = caption_sets(["doctor", "nurse"], {"gender": ["male", "female"]})
-    return generate_sets(captions, Swatches(), Path("store"), candidates=candidates, part=6)
+    return generate_sets(
+        captions,
+        Swatches(),
+        Path("store"),
+        candidates=candidates,
+        settings=GenerationSettings(part=6),
+    )
 
 
 def _generate() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from equipoise.audits.notes import Note, first_of
 from equipoise.core import AnyArray, DataError, Groups, Labels, Objects
 from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
@@ -18,9 +19,6 @@ Row = dict[str, Any]
 
 MOST_GROUPS = 1_000
 """Groups that can be compared: pairs of them take a minute and two gigabytes beyond."""
-
-# Groups that an error or a note lists.
-_LISTED = 10
 
 SCHEMA = pa.schema(
     {
@@ -80,12 +78,6 @@ def size(
     }  # fmt: skip
 
 
-def first_of(names: Iterable[str], separator: str = ", ") -> str:
-    """Return the first names, and "…" where there are more."""
-    name_list = [*names]
-    return separator.join([*name_list[:_LISTED], *(["…"] if len(name_list) > _LISTED else [])])
-
-
 def listed(groups: Groups) -> str:
     """Return the first groups with their sizes, for an error."""
     sizes = zip(groups.names, groups.counts.tolist(), strict=True)
@@ -118,7 +110,7 @@ def planned(groups: Groups, of: str, left_out: Mapping[str, int]) -> list[Row]:
     return rows
 
 
-def notes(groups: Groups, of: str) -> Iterator[str]:
+def notes(groups: Groups, of: str) -> Iterator[Note | str]:
     """Yield notes on small groups, rows in no group, and groups that look like missing values.
 
     Parameters
@@ -129,23 +121,24 @@ def notes(groups: Groups, of: str) -> Iterator[str]:
     """
     sizes = [*zip(groups.names, groups.counts.tolist(), groups.usable.tolist(), strict=True)]
     if few := [f"{name} ({n})" for name, n, usable in sizes if not usable]:
-        yield (
-            f"{groups.name}: groups with fewer than {groups.min_size} {of} are not compared: "
-            f"{first_of(few)}."
+        yield Note(
+            groups.name,
+            f"groups with fewer than {groups.min_size} {of} are not compared: {first_of(few)}.",
         )
     if groups.n_missing:
-        yield f"{groups.name}: {groups.n_missing} {of} lack an attribute and are in no group."
+        yield Note(groups.name, f"{groups.n_missing} {of} lack an attribute and are in no group.")
     yield from looking_missing(groups)
 
 
-def looking_missing(groups: Groups) -> Iterator[str]:
+def looking_missing(groups: Groups) -> Iterator[Note | str]:
     """Yield a note on groups with names that look like missing values."""
     levels = dict.fromkeys(chain.from_iterable(groups.levels))
     suspects = [*map(repr, filter(looks_missing, levels))]
     if suspects:
-        yield (
-            f"{groups.name}: {', '.join(suspects)} is taken for a group. If it is a missing "
-            "value, list it under `missing:`, or leave it out with a rule `value_groups`."
+        yield Note(
+            groups.name,
+            f"{', '.join(suspects)} is taken for a group. If it is a missing "
+            "value, list it under `missing:`, or leave it out with a rule `value_groups`.",
         )
 
 

@@ -94,7 +94,7 @@ class Measured:
 
     findings: tuple[UncorrectedFinding, ...] = ()
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note | str, ...] = ()
 
     @classmethod
     def together(cls, measured: Iterable[Measured]) -> Measured:
@@ -197,7 +197,7 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         config: ConfigT,
         data: DataT,
         designs: Sequence[DesignT],
-    ) -> Iterable[str]:
+    ) -> Iterable[Note | str]:
         """Return the notes on the data for plans and reports."""
         return ()
 

@@ -11,7 +11,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.group_sizes import Row, count_failures
 from equipoise.audits.kind import Design
-from equipoise.audits.notes import merged
+from equipoise.audits.notes import Note, merged
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.outputs import IMAGES
 from equipoise.core import Manifest
@@ -33,7 +33,7 @@ class Account:
     """
 
     failures: list[Row] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note | str] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -63,9 +63,12 @@ def account_of(inputs: AnyInputs) -> Account:
             shared = {"images": images, "pictures": len(outputs.identical)}
             account.counts.setdefault("identical", {})[outputs.on] = shared
             account.notes.append(
-                f"{outputs.on}: {images} of {len(requested)} images have the same bytes as "
-                f"another, such as {' and '.join(map(repr, outputs.identical[0][:2]))}; every id "
-                "keeps its row and counts."
+                Note(
+                    outputs.on,
+                    f"{images} of {len(requested)} images have the same bytes as another, such as "
+                    f"{' and '.join(map(repr, outputs.identical[0][:2]))}; every id keeps its "
+                    "row and counts.",
+                )
             )
     return account
 
@@ -75,8 +78,8 @@ def manifest_of_run(
     designs: Sequence[Design],
     account: Account,
     *,
-    refused: Iterable[str],
-    measured: Iterable[str],
+    refused: Iterable[Note],
+    measured: Iterable[Note | str],
     base: Path,
     seconds: float,
 ) -> Manifest:
@@ -88,7 +91,7 @@ def manifest_of_run(
     designs : sequence of Design
         Those that could be measured.
     account : Account
-    refused, measured : iterable of str
+    refused, measured : iterable of Note
         Notes on designs that were not measured, and on what was.
     base : Path
         Folder whose git commit is recorded.
@@ -114,7 +117,7 @@ def manifest_of_run(
         inputs={**files, **data.inputs},
         counts={**data.counts, **({"prepared": account.counts} if account.counts else {})},
         seconds=seconds,
-        notes=once(notes),
+        notes=merged(notes),
     )
     repeated = group_sizes.repeated_units(data.ids, manifest.resolved)
     return replace(
@@ -122,15 +125,3 @@ def manifest_of_run(
         models={outputs.model: outputs.info for outputs in models.outputs},
         warnings=merged([*repeated, *audit.warnings(config, data, designs)]),
     )
-
-
-def once(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return each note once, merging equal notes on several models or groups.
-
-    What a note is about stands before its first colon.
-    """
-    about: dict[str, dict[str, None]] = {}
-    for note in notes:
-        which, colon, text = note.partition(": ")
-        about.setdefault(colon + text if colon else note, {})[which if colon else ""] = None
-    return tuple(group_sizes.first_of(which, "; ") + text for text, which in about.items())

@@ -11,6 +11,7 @@ from typing import Any
 from equipoise.audits import group_sizes
 from equipoise.audits.config import AuditConfig, resampling_of
 from equipoise.audits.kind import Audit, Data, Design, DesignT, Measured
+from equipoise.audits.notes import Note
 from equipoise.core import DataError, InputError, Progress, with_progress
 
 
@@ -24,12 +25,12 @@ class Refusals:
         Of all designs.
     failed : set of str
         Models with a design that failed.
-    notes : list of str
+    notes : list of Note
     """
 
     models: set[str]
     failed: set[str] = field(default_factory=set)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     @contextmanager
     def noted(self, design: Design) -> Iterator[None]:
@@ -40,12 +41,12 @@ class Refusals:
             self.failed.add(design.model)
             if self.failed == self.models:
                 raise
-            self.notes.append(f"{design.model}: not measured: {error}")
+            self.notes.append(Note(design.model, f"not measured: {error}"))
 
 
 def checked_designs(
     audit: Audit[Any, Any, DesignT], config: AuditConfig, data: Data
-) -> tuple[list[DesignT], list[str]]:
+) -> tuple[list[DesignT], list[Note]]:
     """Return the designs that can be measured, and notes on the others."""
     designs = audit.designs(config, data)
     refusals, measurable = Refusals({design.model for design in designs}), list[DesignT]()
@@ -63,7 +64,7 @@ def measure_designs(
     data: Data,
     designs: Sequence[DesignT],
     progress: Progress | None = None,
-) -> tuple[Measured, list[str]]:
+) -> tuple[Measured, list[Note]]:
     """Return the merged results of all designs, and notes on unmeasured designs."""
     resolved = Counter[str]()
     for design in designs:

@@ -16,12 +16,13 @@ from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.images import AuditImages, open_images
 from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
 from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects, Progress
-from equipoise.counterfactuals import Generated, generate, plan
+from equipoise.counterfactuals import Generated, GenerationSettings, generate, plan
 from equipoise.counterfactuals.parts import Request
 from equipoise.data import Items, load_items
 from equipoise.data.labels import Coded, Content, Outputs
 from equipoise.evidence import (
     Extraction,
+    ExtractionSettings,
     Pictures,
     Prompts,
     RunOptions,
@@ -279,20 +280,21 @@ class Models:
         extract, options = getattr(extraction, f"extract_{content}"), self.config.extraction
         model = self.opened(section)
         request.pop("expected", None)
-        if options.part is not None:
-            request["part"] = options.part
+        run_options = RunOptions()
         # A model that was wanted on any GPU can run on several.
         spreads = options.engine == "ray" or (model.info.device == "cuda" and gpus() > 1)
         if isinstance(section.model, str) and spreads:
             # Each worker opens a model of its own.
             model = section.located(self.base.absolute())
-            request["options"] = section.options(options)
+            run_options = section.options(options)
         with self._running(name):
-            progress = self.progress_of(f"{name}, {on}")
-            run: Extraction = extract(
-                pictures, model=model, store=self.store, engine=options.engine,
-                max_failures=options.max_failures, progress=progress, **request,
+            settings = ExtractionSettings(
+                options=run_options, engine=options.engine, part=options.part,
+                max_failures=options.max_failures, progress=self.progress_of(f"{name}, {on}"),
             )  # fmt: skip
+            run: Extraction = extract(
+                pictures, model=model, store=self.store, settings=settings, **request
+            )
         column = run.table.column(run.table.num_columns - 1).combine_chunks()
         labels = values = None
         if content == "answers":
@@ -424,20 +426,17 @@ def make_images(
     """
     options = models.config.extraction
     runs = section.located(models.base)
-    run_options: dict[str, Any] = {
-        "options": section.options(options),
-        "max_failures": options.max_failures,
-        "sampling": sampling,
-    }
+    settings = GenerationSettings(
+        sampling=sampling, options=section.options(options), max_failures=options.max_failures
+    )
     if options.part is not None:
-        run_options["part"] = options.part
+        settings = replace(settings, part=options.part)
     if not models.dry:
-        generated = generate(
-            request, runs, models.store, progress=models.progress_of(on), **run_options
-        )
+        settings = replace(settings, progress=models.progress_of(on))
+        generated = generate(request, runs, models.store, settings)
         return generated, {"info": generated.info, "inputs": generated.inputs}
     runs = called(runs)
-    planned = plan(request, runs, models.store, **run_options)
+    planned = plan(request, runs, models.store, settings)
     pending = {
         "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
         "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,

@@ -14,8 +14,8 @@ from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import conclude
 from equipoise.audits.group_sizes import Row
 from equipoise.audits.kind import AnyAudit, Data, Design, audit_of
-from equipoise.audits.manifest import once
 from equipoise.audits.measuring import checked_designs, measure_designs
+from equipoise.audits.notes import Note, merged
 from equipoise.audits.outputs import DryRun
 from equipoise.core import DataError, InputError
 from equipoise.core.types import Json
@@ -118,7 +118,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     by_groups = dict[str, Design]()
     for design in designs:
         by_groups.setdefault(design.groups.name, design)
-    groups, group_notes = list[Row](), list[str]()
+    groups, group_notes = list[Row](), list[Note | str]()
     for design in by_groups.values():
         groups += group_sizes.planned(design.groups, audit.items, design.lacking)
         group_notes += group_sizes.looking_missing(design.groups)
@@ -139,7 +139,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
         groups=groups,
         tests_by_model=tests,
         seconds=ceil(10 * (_START + seconds)) / 10,
-        notes=once(notes),
+        notes=merged(notes),
     )
 
 

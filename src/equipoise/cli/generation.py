@@ -88,7 +88,11 @@ class MakingConfig(Section):
 
     def arguments(self, base: Path) -> dict[str, Any]:
         """Return the arguments of `plan` and `generate`: the request, the model and the options."""
-        from equipoise.counterfactuals import request_captions, request_prompts
+        from equipoise.counterfactuals import (
+            GenerationSettings,
+            request_captions,
+            request_prompts,
+        )
 
         generator, prompts = self.generator, self.prompts
         if prompts is not None:
@@ -100,8 +104,8 @@ class MakingConfig(Section):
             "request": request,
             "model": generator.located(base),
             "store": base / self.store,
-            "sampling": generator.sampling,
-            "options": generator.options(ExtractionConfig()),
-            "part": self.part,
-            "max_failures": self.max_failures,
-        }
+            "settings": GenerationSettings(
+                sampling=generator.sampling, options=generator.options(ExtractionConfig()),
+                part=self.part, max_failures=self.max_failures,
+            ),
+        }  # fmt: skip

@@ -11,6 +11,7 @@ from equipoise.counterfactuals.captions import (
 
 if TYPE_CHECKING:
     from equipoise.counterfactuals.generation import (
+        GenerationSettings,
         Planned,
         generate,
         generate_prompts,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CaptionSets",
     "Generated",
+    "GenerationSettings",
     "Planned",
     "caption_sets",
     "export_images",

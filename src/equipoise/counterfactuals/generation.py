@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from threading import Event
 from time import perf_counter
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import pyarrow as pa
 
@@ -54,8 +54,8 @@ from equipoise.models.generators import ControlledGenerator, ImageGenerator, Sam
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How images are made.
+class GenerationSettings:
+    """Settings of a generation.
 
     Attributes
     ----------
@@ -78,16 +78,6 @@ class Settings:
     progress: Progress | None = None
 
 
-class How(TypedDict, total=False):
-    """Keywords of a generation; see `Settings`."""
-
-    sampling: Sampling
-    options: RunOptions
-    part: int
-    max_failures: float
-    progress: Progress | None
-
-
 def generate_prompts(
     prompts: pa.Table,
     model: str | ImageGenerator | Sequence[ImageGenerator],
@@ -95,7 +85,7 @@ def generate_prompts(
     *,
     images: int = 1,
     seed: int = 0,
-    **options: Unpack[How],
+    settings: GenerationSettings = GenerationSettings(),
 ) -> Generated:
     """Make images of prompts, each from a noise of its own.
 
@@ -115,8 +105,7 @@ def generate_prompts(
         Of each prompt.
     seed : int
         That of an image depends on it, the prompt's id and the number of the image alone.
-    **options
-        See `Settings`.
+    settings : GenerationSettings
 
     Returns
     -------
@@ -131,7 +120,7 @@ def generate_prompts(
     RunError
         When the store cannot be written, or another process writes it.
     """
-    return generate(request_prompts(prompts, images, seed), model, Path(store), **options)
+    return generate(request_prompts(prompts, images, seed), model, Path(store), settings)
 
 
 def generate_sets(
@@ -143,7 +132,7 @@ def generate_sets(
     shared: Shares = (0.1, 0.9),
     shared_self: Shares | float | None = None,
     seed: int = 0,
-    **options: Unpack[How],
+    settings: GenerationSettings = GenerationSettings(),
 ) -> Generated:
     """Make candidates of caption sets: images that differ in what their captions differ in.
 
@@ -168,8 +157,8 @@ def generate_sets(
         The same for maps of images to themselves, or one share for all; None for none.
     seed : int
         The draws of a candidate depend on it, the set's id and its number alone.
-    **options
-        See `Settings`; errors as of `generate_prompts`.
+    settings : GenerationSettings
+        Errors as of `generate_prompts`.
 
     Returns
     -------
@@ -181,7 +170,7 @@ def generate_sets(
     Howard et al. 2024, SocialCounterfactuals, section 3.1; Hertz et al. 2023, Prompt-to-Prompt.
     """
     request = request_captions(captions, candidates, seed, shared, shared_self)
-    return generate(request, model, Path(store), **options)
+    return generate(request, model, Path(store), settings)
 
 
 @dataclass(frozen=True)
@@ -220,9 +209,13 @@ class Planned:
     folder: Path | None
 
 
-def plan(request: Request, model: str, store: Path, **options: Unpack[How]) -> Planned:
+def plan(
+    request: Request,
+    model: str,
+    store: Path,
+    settings: GenerationSettings = GenerationSettings(),
+) -> Planned:
     """Return counts of what `generate` would do; no model is loaded."""
-    settings = Settings(**options)
     present, folder_of_run, cost = 0, None, None
     for path in sorted(store.glob("generations/*/manifest.json")):
         folder, manifest = path.parent, read_manifest(path.parent)
@@ -254,10 +247,9 @@ def generate(
     request: Request,
     model: str | ImageGenerator | Sequence[ImageGenerator],
     store: Path,
-    **options: Unpack[How],
+    settings: GenerationSettings = GenerationSettings(),
 ) -> Generated:
     """Return the requested images, generating any that the store lacks."""
-    settings = Settings(**options)
     if isinstance(model, Sequence) and not isinstance(model, str):
         models = [*model]
     else:
@@ -302,7 +294,7 @@ def generate(
 def _run(
     parts: Mapping[Path, Piece],
     models: Sequence[Any],
-    settings: Settings,
+    settings: GenerationSettings,
     folder: Path,
     about: dict[str, Json],
 ) -> int:

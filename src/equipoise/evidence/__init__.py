@@ -3,6 +3,7 @@
 from equipoise.evidence.examples import read_pictures, with_every_column, write_examples
 from equipoise.evidence.extraction import (
     Extraction,
+    ExtractionSettings,
     Pending,
     extract_answers,
     extract_embeddings,
@@ -40,6 +41,7 @@ __all__ = [
     "LABELS",
     "Decoding",
     "Extraction",
+    "ExtractionSettings",
     "ImageError",
     "Pending",
     "Pictures",

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -57,8 +57,7 @@ from equipoise.evidence.working import (
 from equipoise.models.protocols import Model
 
 ENGINES = ("native", "ray")
-# Answers take long.
-PART_OF_ANSWERS = 32
+_PART, _PART_OF_ANSWERS = 256, 32
 
 
 @record
@@ -117,41 +116,31 @@ class Extraction:
         return read_rows(self.parts)
 
 
-class ExtractionOptions(TypedDict, total=False):
-    """Keywords of an extraction; see `Settings`."""
-
-    options: RunOptions
-    engine: str
-    part: int
-    max_failures: float
-    decoding: Decoding
-    progress: Progress | None
-
-
 @dataclass(frozen=True)
-class Settings:
-    """ExtractionOptions an extraction is run.
+class ExtractionSettings:
+    """ExtractionSettings of an extraction.
 
     Attributes
     ----------
     options : RunOptions
-        ExtractionOptions a model is loaded by its name.
+        How a model is loaded by its name.
     engine : str
         ``native`` (this machine) or ``ray`` (the cluster that Ray is connected to, or the one
         that RAY_ADDRESS names).
-    part : int
-        Images in one file: what is done again after a kill.
+    part : int or None
+        Images in one file: what is done again after a kill. None: 256, of answers 32, since these
+        take long.
     max_failures : float
         Largest share of the images that may fail.
     decoding : Decoding
-        ExtractionOptions pictures become pixels.
+        How pictures become pixels.
     progress : callable or None
-        Told the step, the images done, and all of them.
+        Progress callback: (step, images done, all images).
     """
 
     options: RunOptions = field(default_factory=RunOptions)
     engine: str = "native"
-    part: int = 256
+    part: int | None = None
     max_failures: float = 0.05
     decoding: Decoding = field(default_factory=Decoding)
     progress: Progress | None = None
@@ -166,7 +155,7 @@ class Settings:
         """
         if self.engine not in ENGINES:
             raise InputError(f"engine is {self.engine!r}; expected one of {', '.join(ENGINES)}")
-        if self.part < 1 or not 0 <= self.max_failures <= 1:
+        if (self.part is not None and self.part < 1) or not 0 <= self.max_failures <= 1:
             raise InputError(
                 f"part is {self.part} and max_failures {self.max_failures:g}; expected 1 or more, "
                 "and a share from 0 to 1"
@@ -179,7 +168,7 @@ def extract_embeddings(
     store: Path,
     *,
     features: bool = False,
-    **options: Unpack[ExtractionOptions],
+    settings: ExtractionSettings = ExtractionSettings(),
 ) -> Extraction:
     """Embed images with a dual encoder, or with the features of a classifier.
 
@@ -196,8 +185,7 @@ def extract_embeddings(
         Folder of the evidence.
     features : bool
         Take a classifier's features, also of a model that embeds images as well.
-    **how
-        See `Settings`.
+    settings : ExtractionSettings
 
     Returns
     -------
@@ -216,7 +204,7 @@ def extract_embeddings(
         When the store cannot be written, or another process writes it.
     """
     request = Request("embeddings", features=features)
-    return extract_request(request, pictures, model, store, Settings(**options))
+    return extract_request(request, pictures, model, store, settings)
 
 
 def extract_scores(
@@ -224,7 +212,7 @@ def extract_scores(
     texts: Sequence[str],
     model: str | Model | Extractor,
     store: Path,
-    **options: Unpack[ExtractionOptions],
+    settings: ExtractionSettings = ExtractionSettings(),
 ) -> Extraction:
     """Score every image with every text by an image-text matching model.
 
@@ -236,8 +224,8 @@ def extract_scores(
         Each once.
     model : str or PairScorer
     store : Path
-    **how
-        See `Settings`; errors as of `extract_embeddings`.
+    settings : ExtractionSettings
+        Errors as of `extract_embeddings`.
 
     Returns
     -------
@@ -245,14 +233,14 @@ def extract_scores(
         With `scores`: m probabilities of a match, higher is better.
     """
     request = Request("scores", texts=tuple(texts))
-    return extract_request(request, pictures, model, store, Settings(**options))
+    return extract_request(request, pictures, model, store, settings)
 
 
 def extract_probabilities(
     pictures: Pictures,
     model: str | Model | Extractor,
     store: Path,
-    **options: Unpack[ExtractionOptions],
+    settings: ExtractionSettings = ExtractionSettings(),
 ) -> Extraction:
     """Classify images.
 
@@ -262,15 +250,15 @@ def extract_probabilities(
         n images.
     model : str or Classifier
     store : Path
-    **how
-        See `Settings`; errors as of `extract_embeddings`.
+    settings : ExtractionSettings
+        Errors as of `extract_embeddings`.
 
     Returns
     -------
     Extraction
         With `probabilities`, one for each of `names`.
     """
-    return extract_request(Request("probabilities"), pictures, model, store, Settings(**options))
+    return extract_request(Request("probabilities"), pictures, model, store, settings)
 
 
 def extract_answers(
@@ -278,7 +266,7 @@ def extract_answers(
     question: str,
     model: str | Model | Extractor,
     store: Path,
-    **options: Unpack[ExtractionOptions],
+    settings: ExtractionSettings = ExtractionSettings(),
 ) -> Extraction:
     """Ask a question about every image.
 
@@ -290,16 +278,14 @@ def extract_answers(
         Empty for a caption, of a model that can.
     model : str or Answerer
     store : Path
-    **how
-        See `Settings`, but a part has 32 images, since answers take long; errors as of
-        `extract_embeddings`.
+    settings : ExtractionSettings
+        Errors as of `extract_embeddings`.
 
     Returns
     -------
     Extraction
         With `answer`, as the model wrote it.
     """
-    settings = Settings(**ExtractionOptions(part=PART_OF_ANSWERS) | options)
     return extract_request(Request("answers", question=question), pictures, model, store, settings)
 
 
@@ -309,12 +295,17 @@ _FORMAT = 1
 _FIRST = 20
 
 
+def _default_part(table: str) -> int:
+    """Return how many images a file has: fewer of answers, which take long."""
+    return _PART_OF_ANSWERS if table == "answers" else _PART
+
+
 def extract_request(
     request: Request,
     pictures: Pictures,
     model: str | Model | Extractor,
     store: Path,
-    settings: Settings,
+    settings: ExtractionSettings,
 ) -> Extraction:
     """Return the outputs of a request: stored parts, and missing parts computed.
 
@@ -323,6 +314,8 @@ def extract_request(
     ModelError, DataError, RunError
         See `extract_embeddings`.
     """
+    part = settings.part or _default_part(request.table)
+    settings = replace(settings, part=part)
     engine = _engine(settings, model, request)
     # All that decides what the parts hold but the pictures themselves.
     facts = _facts(request, pictures, settings)
@@ -338,7 +331,7 @@ def extract_request(
         "images": len(pictures),
         "versions": versions,
     }
-    ledger = Ledger(folder, pictures, settings.part)
+    ledger = Ledger(folder, pictures, part)
     with hold_folder(folder) as writable, quiet():
         if writable:
             write_manifest(folder, about | {"whole": False})
@@ -364,7 +357,7 @@ def extract_request(
 
 
 def _engine(
-    settings: Settings, model: str | Model | Extractor, request: Request
+    settings: ExtractionSettings, model: str | Model | Extractor, request: Request
 ) -> Native | Cluster:
     """Return the engine that settings name, with a model for the request.
 
@@ -382,7 +375,7 @@ def _engine(
     return Native(tuple(make_extractor(loaded, request) for loaded in models), settings.decoding)
 
 
-def _facts(request: Request, pictures: Pictures, settings: Settings) -> Fields:
+def _facts(request: Request, pictures: Pictures, settings: ExtractionSettings) -> Fields:
     """Return the part of a folder's key that doesn't depend on the model."""
     return {
         "format": _FORMAT,
@@ -397,7 +390,9 @@ def _facts(request: Request, pictures: Pictures, settings: Settings) -> Fields:
     }
 
 
-def _done(ledger: Ledger, engine: Native | Cluster, key: str, settings: Settings) -> list[Outcome]:
+def _done(
+    ledger: Ledger, engine: Native | Cluster, key: str, settings: ExtractionSettings
+) -> list[Outcome]:
     """Return the outcome of every part, in order.
 
     Raises
@@ -520,8 +515,8 @@ def pending(
     Pending
     """
     resolved_request = Request(table, **request)
-    part = part or (PART_OF_ANSWERS if table == "answers" else Settings.part)
-    conditions = _facts(resolved_request, pictures, Settings(part=part))
+    settings = ExtractionSettings(part=part or _default_part(table))
+    conditions = _facts(resolved_request, pictures, settings)
     if table == "scores":
         conditions["names"] = [*resolved_request.texts]
     best = (0, 0)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from equipoise.core import Floats, Objects, Progress, record
 from equipoise.core.wording import number
-from equipoise.counterfactuals import generate_prompts
+from equipoise.counterfactuals import GenerationSettings, generate_prompts
 from equipoise.evidence import decode
 from equipoise.metrics import representation
 from equipoise.mitigate.measuring import (
@@ -94,8 +94,8 @@ class GeneratedTest:
         prompts, names = map(list, zip(*pairs, strict=True))
         table = pa.table({"prompt_id": prompts, "prompt": prompts, "subject": names})
         generated = generate_prompts(
-            table, model, self.store, images=self.count, seed=self.seed, sampling=self.sampling,
-            progress=progress,
+            table, model, self.store, images=self.count, seed=self.seed,
+            settings=GenerationSettings(sampling=self.sampling, progress=progress),
         )  # fmt: skip
         rows = {row["image_id"]: row for row in generated.table.to_pylist()}
         image_ids = generated.pictures.ids.tolist()

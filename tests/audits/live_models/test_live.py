@@ -89,7 +89,7 @@ def test_each_of_several_workers_opens_the_model_by_name(world, monkeypatch, eng
     model, options = passed[0]
     if engine == "ray":
         assert model == f"hf:{world / 'clip'}"
-        assert options["options"] == RunOptions(dtype="float32")
+        assert options["settings"].options == RunOptions(dtype="float32")
     else:  # on a processor the loaded model runs, however many GPUs there are
         assert model.info.device == "cpu"
         assert "options" not in options

@@ -17,6 +17,7 @@ from equipoise.audits.columns import numbers_of
 from equipoise.audits.findings import Place, parts, whole, without_verdict
 from equipoise.audits.group_sizes import Row, check_two, groups_by, lacking, sizes_of
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.notes import Note
 from equipoise.core import (
     ConfigError,
     DataError,
@@ -32,7 +33,7 @@ from equipoise.core import (
 from equipoise.core.columns import BYTES, INTEGER, NUMBER, TEXT
 from equipoise.data import ArraySource, Vectors, load_vectors
 from equipoise.data.labels import Items, Outputs
-from equipoise.evidence.extraction import Extraction, Settings, extract_request
+from equipoise.evidence.extraction import Extraction, ExtractionSettings, extract_request
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Extractor, Request
 from equipoise.metrics.spec import spec_for
@@ -211,7 +212,7 @@ class Activations(Audit["Config", ActivationData, Design]):
 
     def notes(
         self, config: Config, data: ActivationData, designs: Sequence[Design]
-    ) -> Iterable[str]:
+    ) -> Iterable[Note | str]:
         """Return the notes on maps, on blurred pictures and on images without a map."""
         yield (
             "A map shows the places that the layer's activations and gradients point to. It "
@@ -222,13 +223,14 @@ class Activations(Audit["Config", ActivationData, Design]):
             yield f"Blurred in the pictures, and not in what models saw: {regions}."
         for design in self._designs(config, data):
             if not design.compared:
-                yield (
-                    f"{design.model}, {design.region}, {design.groups.name}: not measured, because "
-                    "fewer than two groups have enough images with a region and an activation."
+                yield Note(
+                    f"{design.model}, {design.region}, {design.groups.name}",
+                    "not measured, because "
+                    "fewer than two groups have enough images with a region and an activation.",
                 )
         for name, mapped in data.models.items():
             if mapped.without and config.models[name].model is None:
-                yield f"{name}: {mapped.without} images have no map."
+                yield Note(name, f"{mapped.without} images have no map.")
 
     def sizes(self, config: Config, data: ActivationData) -> Iterator[Row]:
         """Return the groups of the images with a share, by the first model and region."""
@@ -379,7 +381,7 @@ def _extract_maps(
         facts |= {"mirror": mirror, "people": key_of([boxes.tolist() for boxes in people.values()])}
     facts["targets"] = key_of([*targets.values()])
     options = models.config.extraction
-    settings = Settings(
+    settings = ExtractionSettings(
         part=options.part or _PART, max_failures=options.max_failures, progress=models.progress
     )
     extractor = Extractor(model.info, (), call, None, "activations")

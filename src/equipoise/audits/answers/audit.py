@@ -42,6 +42,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.notes import Note
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models
 from equipoise.core import (
     Aggregate,
@@ -391,7 +392,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
 
     def notes(
         self, config: Config, data: AnswersData, designs: Sequence[AnswersDesign]
-    ) -> Iterable[str]:
+    ) -> Iterable[Note | str]:
         """Return the notes on rows without an answer, and on answers that are pooled."""
         yield from notes_of_targets(designs)
         yield from notes_of_texts(data.rows.models)
@@ -404,13 +405,16 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         for design in designs:
             different, pooled = design.different, design.different - len(design.frequent)
             if design.leads and design.silent:
-                yield f"{design.key}, {design.groups.name}: no row of a group has an answer."
+                yield Note(
+                    f"{design.key}, {design.groups.name}", "no row of a group has an answer."
+                )
             elif design.leads and options is not None and different <= options.k:
-                yield f"{design.key}: no label concentration of {different} different answers."
+                yield Note(design.key, f"no label concentration of {different} different answers.")
             if design.leads and pooled:
-                yield (
-                    f"{design.key}: {pooled} of {different} different answers are given too seldom "
-                    "to be compared by themselves, and are pooled."
+                yield Note(
+                    design.key,
+                    f"{pooled} of {different} different answers are given too seldom "
+                    "to be compared by themselves, and are pooled.",
                 )
 
 

@@ -31,6 +31,7 @@ from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.images import AuditImages
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.notes import Note
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Family, Integers, table_of
 from equipoise.core.columns import INTEGER, TEXT
@@ -231,7 +232,7 @@ class Associations(Audit[Config, AssociationData, Question]):
 
     def notes(
         self, config: Config, data: AssociationData, designs: Sequence[Question]
-    ) -> Iterator[str]:
+    ) -> Iterator[Note | str]:
         """Yield the notes on embeddings and sets."""
         yield "Sets are chosen words and images: others would give other numbers."
         for space in data.spaces:
@@ -243,10 +244,11 @@ class Associations(Audit[Config, AssociationData, Question]):
                 measured.update(case.targets)
             lacking = [name for name in design.options.target_names if name not in measured]
             if lacking or not design.cases:
-                yield (
-                    f"{design.model}: {design.options.metric} of {design.options.group_text} isn't "
+                yield Note(
+                    design.model,
+                    f"{design.options.metric} of {design.options.group_text} isn't "
                     f"measured{f' for {listed(lacking)}' if lacking else ''}, because the model "
-                    "lacks usable embeddings or scores."
+                    "lacks usable embeddings or scores.",
                 )
 
     def sizes(self, config: Config, data: AssociationData) -> Iterator[group_sizes.Row]:
@@ -336,16 +338,16 @@ def _smallest_effects(design: Question, alpha: float) -> Iterator[dict[str, Any]
         }
 
 
-def _embedding_notes(space: Space) -> Iterator[str]:
+def _embedding_notes(space: Space) -> Iterator[Note | str]:
     for table, vectors in (space.vectors or {}).items():
         where = f"{space.model}, {table}"
         if vectors.rescaled:
-            yield f"{where}: the vectors are not all of length 1, and were normalised."
+            yield Note(where, "the vectors are not all of length 1, and were normalised.")
         numbers = {**vectors.counts, "items_without_row": vectors.unmatched}
         for key, problem in _LEFT_OUT.items():
             if n := numbers.get(key, 0):
                 named = listed(numbers.get(f"{key}_examples", ()))
-                yield f"{where}: {n} {problem}{f' ({named})' if named else ''}."
+                yield Note(where, f"{n} {problem}{f' ({named})' if named else ''}.")
 
 
 def _small_targets(data: AssociationData) -> set[str]:
@@ -362,7 +364,7 @@ def _small_targets(data: AssociationData) -> set[str]:
     return small
 
 
-def _set_notes(data: AssociationData) -> Iterator[str]:
+def _set_notes(data: AssociationData) -> Iterator[Note | str]:
     """Yield the notes on unused and small sets, and on members that sets share."""
     if small := _small_targets(data):
         yield (
@@ -387,7 +389,7 @@ def _set_notes(data: AssociationData) -> Iterator[str]:
     for name, items in data.items.items():
         for column, n in items.counts["missing"].items():
             if n:
-                yield f"{name}: {n} items have no {column}, and are in no set or group by it."
+                yield Note(name, f"{n} items have no {column}, and are in no set or group by it.")
 
 
 def _shared_rows(rows: Integers, other_rows: Integers | None) -> Integers:

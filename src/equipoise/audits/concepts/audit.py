@@ -379,13 +379,15 @@ class Concepts(Audit[Config, ConceptData, Design]):
             "versions": versions, "detectable": detectable,
         }  # fmt: skip
 
-    def notes(self, config: Config, data: ConceptData, designs: Sequence[Design]) -> Iterator[str]:
+    def notes(
+        self, config: Config, data: ConceptData, designs: Sequence[Design]
+    ) -> Iterator[Note | str]:
         """Return labelled concepts that a model does not score, and groups in no concept."""
         labelled = config.concepts or sorted(data.labels.labelled)
         for model, scores in data.models.items():
             lacking = [name for name in labelled if name not in scores.concepts]
             if lacking:
-                yield f"{model}: labelled concepts without scores: {listed(lacking, _LISTED)}."
+                yield Note(model, f"labelled concepts without scores: {listed(lacking, _LISTED)}.")
         for design in designs:
             if not design.version.changes:
                 yield from _uncompared_groups(config, data, design)
@@ -514,7 +516,7 @@ def _count_positives(data: ConceptData, design: Design) -> Integers:
     return counts
 
 
-def _uncompared_groups(config: Config, data: ConceptData, design: Design) -> Iterator[str]:
+def _uncompared_groups(config: Config, data: ConceptData, design: Design) -> Iterator[Note | str]:
     """Name groups that are large enough and yet compared in no concept, with their positives."""
     groups, positives = design.selection.groups, _count_positives(data, design)
     choices = choices_of(config, design.version)
@@ -522,10 +524,11 @@ def _uncompared_groups(config: Config, data: ConceptData, design: Design) -> Ite
     for place in np.flatnonzero(groups.usable & (reasons != "").all(axis=0)):
         best = int(positives[:, place].argmax())
         concept = data.models[design.model].concepts[best]
-        yield (
-            f"{design.model}, {groups.name}: {groups.names[place]} ({groups.counts[place]} rows) "
+        yield Note(
+            f"{design.model}, {groups.name}",
+            f"{groups.names[place]} ({groups.counts[place]} rows) "
             f"is compared in no concept. Its most frequent one, {concept}: {reasons[best, place]}. "
-            "Lower `choices.min_positives`, or add images of this group."
+            "Lower `choices.min_positives`, or add images of this group.",
         )
 
 
@@ -541,13 +544,15 @@ def _smallest_differences(design: Design, positives: Integers, tests: int) -> Ro
     return row
 
 
-def _excluded_notes(design: Design) -> Iterator[str]:
+def _excluded_notes(design: Design) -> Iterator[Note | str]:
     """Say which rows a version leaves out; the base says which of the baseline have no group."""
     version = design.version
     for reason, count in design.selection.excluded.items():
         if reason != _NO_GROUP or version.changes:
             model = f"{design.model}, " if reason == _UNSCORED else ""
-            yield f"{model}{design.groups.name}, {version.name}: {count} rows left out ({reason})."
+            yield Note(
+                f"{model}{design.groups.name}, {version.name}", f"{count} rows left out ({reason})."
+            )
 
 
 def _place(design: Design, version: str) -> Place:

@@ -9,6 +9,7 @@ from equipoise.audits.engines.rankings.audit import Rankings
 from equipoise.audits.engines.rankings.designs import RankingDesign
 from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.kind import audit_kind
+from equipoise.audits.notes import Note
 from equipoise.core.types import Json
 
 
@@ -54,16 +55,17 @@ class Counterfactuals(Rankings[Config]):
 
     def notes(
         self, config: Config, data: RankingData, designs: Sequence[RankingDesign]
-    ) -> Iterable[str]:
+    ) -> Iterable[Note | str]:
         """Add the notes on sets that lack images."""
         yield from super().notes(config, data, designs)
         for design in _by_groups(designs):
             sets = count_sets(design)
             if sets["incomplete"] or sets["repeated"]:
-                yield (
-                    f"{design.name}: of {sets['sets']} sets, {sets['incomplete']} lack an image of "
+                yield Note(
+                    design.name,
+                    f"of {sets['sets']} sets, {sets['incomplete']} lack an image of "
                     f"some combination and {sets['repeated']} have several of one. They are ranked "
-                    "as they are."
+                    "as they are.",
                 )
 
 

@@ -27,6 +27,7 @@ from equipoise.audits.findings import (
 )
 from equipoise.audits.group_sizes import Row, groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.notes import Note
 from equipoise.core import (
     Booleans,
     DataError,
@@ -285,18 +286,22 @@ class Dataset(Audit[Config, DatasetData, Design]):
             ],
         }
 
-    def notes(self, config: Config, data: DatasetData, designs: Sequence[Design]) -> Iterator[str]:
+    def notes(
+        self, config: Config, data: DatasetData, designs: Sequence[Design]
+    ) -> Iterator[Note | str]:
         """Yield the notes on the reference, and on labels that aren't compared."""
         for name in dict.fromkeys(design.groups.name for design in designs):
             if config.metrics.representation is not None and name not in data.reference:
-                yield f"{name}: {_NO_REFERENCE}, without a verdict. Add `reference` to the config."
+                yield Note(
+                    name, f"{_NO_REFERENCE}, without a verdict. Add `reference` to the config."
+                )
         if not data.labels and not data.marks:
             yield "No labels are compared. Name their columns under `data.labels`."
         for name, column in data.labels.items():
             if pooled := len(column.vocabulary) - len(_options(config).frequent(column)):
-                yield f"{name}: {pooled} labels of few images are pooled."
+                yield Note(name, f"{pooled} labels of few images are pooled.")
         for model in data.models:
-            yield f"{model}: distances show nothing that the embedding doesn't encode."
+            yield Note(model, "distances show nothing that the embedding doesn't encode.")
 
 
 def _options(config: Config) -> FrequentOptions:

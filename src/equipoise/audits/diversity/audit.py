@@ -21,8 +21,9 @@ from equipoise.audits.findings import (
     whole,
     without_verdict,
 )
-from equipoise.audits.group_sizes import Members, Row, first_of, groups_by, lacking, size
+from equipoise.audits.group_sizes import Members, Row, groups_by, lacking, size
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.notes import Note, first_of
 from equipoise.core import (
     DataError,
     Estimate,
@@ -378,7 +379,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
     def notes(
         self, config: Config, data: DiversityData, designs: Sequence[Design]
-    ) -> Iterable[str]:
+    ) -> Iterable[Note | str]:
         """Return the notes on embeddings that can't be used, and on small sets."""
         yield "Distances are those of the embedding, and show nothing that it doesn't encode."
         yield "Images are taken as independent: near duplicates make intervals too narrow."
@@ -389,7 +390,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         for design in designs:
             if design.within and design.small:
                 few = [f"{name} ({n})" for name, n in design.small.items()]
-                yield f"{design.name}: too small to be measured: {first_of(few)}."
+                yield Note(design.name, f"too small to be measured: {first_of(few)}.")
 
     def sizes(self, config: Config, data: DiversityData) -> Iterator[Row]:
         """Return the sets of the first model: others differ only in images without embedding."""
@@ -447,14 +448,14 @@ def _split_by_size(groups: Groups, rows: Integers) -> tuple[dict[str, Integers],
     return large, {name: len(places) for name, places in sets.items() if name not in large}
 
 
-def _embedding_notes(name: str, vectors: Vectors) -> Iterator[str]:
+def _embedding_notes(name: str, vectors: Vectors) -> Iterator[Note | str]:
     """Yield notes on embeddings that are changed or not used."""
     if vectors.rescaled:
-        yield f"{name}: the embeddings are not of length 1; they are normalised."
+        yield Note(name, "the embeddings are not of length 1; they are normalised.")
     for n, problem in (
         (vectors.unmatched, "no embedding"),
         (vectors.counts["zero"], "an embedding of zeros"),
         (vectors.counts["not_finite"], "an embedding that is not finite"),
     ):
         if n:
-            yield f"{name}: images with {problem} ({n}) are not used."
+            yield Note(name, f"images with {problem} ({n}) are not used.")

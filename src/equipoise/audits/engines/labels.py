@@ -21,6 +21,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.group_sizes import groups_by, lacking
+from equipoise.audits.notes import Note
 from equipoise.core import (
     Aggregate,
     Booleans,
@@ -262,38 +263,42 @@ _STATES = {
 }
 
 
-def notes_of_rows(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
+def notes_of_rows(models: Mapping[str, ModelPredictions]) -> Iterator[Note | str]:
     """Yield how many rows have no label, or no output that counts."""
     for name, model in models.items():
         if model.without_label:
-            yield f"{name}: {model.without_label} outputs have no labelled row and are not used."
+            yield Note(
+                name, f"{model.without_label} outputs have no labelled row and are not used."
+            )
         for state, consequence in _STATES.items():
             if n := model.rows(state):
-                yield f"{name}: {n} labelled rows {consequence}."
+                yield Note(name, f"{n} labelled rows {consequence}.")
 
 
-def notes_of_texts(models: Mapping[str, ModelPredictions]) -> Iterator[str]:
+def notes_of_texts(models: Mapping[str, ModelPredictions]) -> Iterator[Note | str]:
     """Yield how many texts name no class for sure, or several."""
     for name, model in models.items():
         for version, predictions in model.versions.items():
             sizes = predictions.coded.sizes()
             unresolved, ambiguous = sizes.get(UNRESOLVED, 0), sizes.get(AMBIGUOUS, 0)
             if unresolved or ambiguous:
-                yield (
-                    f"{name}, {version}: {unresolved} texts name no class for sure, and "
+                yield Note(
+                    f"{name}, {version}",
+                    f"{unresolved} texts name no class for sure, and "
                     f"{ambiguous} several. The worksheet lists the former: enter their classes and "
-                    "give it as `synonyms`."
+                    "give it as `synonyms`.",
                 )
 
 
-def notes_of_targets(designs: Iterable[LabelDesign]) -> Iterator[str]:
+def notes_of_targets(designs: Iterable[LabelDesign]) -> Iterator[Note | str]:
     """Yield notes on groups that determine the target."""
     for name in dict.fromkeys(design.groups.name for design in designs if design.determined):
-        yield (
-            f"{name}: the groups determine the target. A model without mistakes gives them "
+        yield Note(
+            name,
+            "the groups determine the target. A model without mistakes gives them "
             "different labels, so shares of labels get no verdict, and accuracy is tested over all "
             "rows only. Differences in accuracy say which classes are found less often: bias "
-            "against people only where the target is an attribute of people, such as gender."
+            "against people only where the target is an attribute of people, such as gender.",
         )
 
 
@@ -404,15 +409,15 @@ def _findings(
         yield from part_findings
 
 
-def notes_left_out(place: Place, left_out: Mapping[str, int]) -> Iterator[str]:
+def notes_left_out(place: Place, left_out: Mapping[str, int]) -> Iterator[Note | str]:
     """Say of how many classes there is no finding."""
     counts = ", ".join(
         f"{metric} of {n_omitted:,}" for metric, n_omitted in left_out.items() if n_omitted
     )
     if counts:
-        yield (
-            f"{place.model}, {place.groups}: classes that can't be estimated, mostly for lack of "
-            f"rows, have no finding: {counts}."
+        yield Note(
+            f"{place.model}, {place.groups}",
+            f"classes that can't be estimated, mostly for lack of rows, have no finding: {counts}.",
         )
 
 

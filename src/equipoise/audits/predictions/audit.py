@@ -398,7 +398,9 @@ class Predictions(Audit[Config, ScoredData, Design]):
             ],
         }
 
-    def notes(self, config: Config, data: ScoredData, designs: Sequence[Design]) -> Iterable[str]:
+    def notes(
+        self, config: Config, data: ScoredData, designs: Sequence[Design]
+    ) -> Iterable[Note | str]:
         """Return the notes on the data and on how groups and classes go together."""
         yield from notes_of_rows(data.models)
         yield from notes_of_targets(designs)
@@ -410,11 +412,12 @@ class Predictions(Audit[Config, ScoredData, Design]):
             facts = data.counts["models"][design.model]["versions"][design.version]
             if outside := facts.get("choices_outside"):
                 key = f"models.{design.model}"
-                yield (
-                    f"{design.model}: no row has {listed(outside, _LISTED)} as data.target, "
+                yield Note(
+                    design.model,
+                    f"no row has {listed(outside, _LISTED)} as data.target, "
                     f"{config.data.target}, and these are classes of the model. Where it predicts "
                     f"one, the audit stops after it has run: map them under {key}.map, or set "
-                    f"{key}.open_vocabulary: true."
+                    f"{key}.open_vocabulary: true.",
                 )
 
     def warnings(
@@ -522,14 +525,14 @@ def _smallest_effects(design: LabelDesign, config: Config, tests: int) -> Row:
     }  # fmt: skip
 
 
-def _notes_of_unused_maps(data: PredictionData) -> Iterator[str]:
+def _notes_of_unused_maps(data: PredictionData) -> Iterator[Note | str]:
     """Name entries of class mappings that no row used: perhaps a typing error."""
     facts_of = {"data": data.counts["labels"]}
     for model, counts in data.counts["models"].items():
         facts_of |= {f"{model}, {name}": facts for name, facts in counts["versions"].items()}
     for section, facts in facts_of.items():
         if labels := facts.get("map_unused"):
-            yield f"{section}: no row has the label of map entries {', '.join(labels)}."
+            yield Note(section, f"no row has the label of map entries {', '.join(labels)}.")
 
 
 def _tables_of(

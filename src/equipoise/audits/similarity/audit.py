@@ -16,6 +16,7 @@ from equipoise.audits.engines.rankings.preferences import with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.kind import Measured, audit_kind
+from equipoise.audits.notes import Note
 from equipoise.audits.similarity.config import Config
 from equipoise.core import Aggregate, Estimate, Family, GroupValue, Part, Variant, record
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
@@ -325,7 +326,9 @@ class Similarity(ByQuery[Config, Design]):
             "comparisons": [design.planned for design in designs],
         }  # fmt: skip
 
-    def notes(self, config: Config, data: RankingData, designs: Sequence[Design]) -> Iterable[str]:
+    def notes(
+        self, config: Config, data: RankingData, designs: Sequence[Design]
+    ) -> Iterable[Note | str]:
         """Return the notes on images that aren't used, and on sets."""
         yield from super().notes(config, data, designs)
         if config.data.sets is None:

@@ -13,6 +13,7 @@ from equipoise.audits.engines.associations.spaces import SCHEMAS as ASSOCIATIONS
 from equipoise.audits.engines.associations.spaces import measured
 from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.notes import Note
 from equipoise.audits.outputs import Models
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
@@ -188,15 +189,15 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
 
     def warnings(
         self, config: Config, data: TextToImageData, designs: Sequence[Design]
-    ) -> Iterator[str]:
+    ) -> Iterator[Note | str]:
         """Yield a warning for each share of an unchecked classifier."""
         for share in config.shares:
             if share.labelled is None:
-                yield f"{share.of}: shares have no verdict, because {UNCHECKED}."
+                yield Note(share.of, f"shares have no verdict, because {UNCHECKED}.")
 
     def notes(
         self, config: Config, data: TextToImageData, designs: Sequence[Design]
-    ) -> Iterator[str]:
+    ) -> Iterator[Note | str]:
         """Yield the notes on groups, intervals, and images without outputs."""
         yield "Groups are as prompts name them and classifiers perceive them."
         if config.pairs:
@@ -212,26 +213,28 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
                 if n_unusable := int(
                     ((data.generated[generator].state == IMAGE) & ~vectors.usable).sum()
                 ):
-                    yield f"{model}: {n_unusable} images of {generator} have no usable vector."
+                    yield Note(model, f"{n_unusable} images of {generator} have no usable vector.")
 
 
 def _image_notes(
     name: str, images: loading.GeneratedImages, prompts: Sequence[str]
-) -> Iterator[str]:
+) -> Iterator[Note | str]:
     """Yield the notes on the prompts, seeds and states of a generator's images."""
     named = np.isin(images.items.columns["prompt"].astype(str), prompts)
     if n := int((~named).sum()):
-        yield (
-            f"{name}: {n} of {len(named)} images have a prompt that 'prompts' doesn't "
-            "name; they are not used."
+        yield Note(
+            name,
+            f"{n} of {len(named)} images have a prompt that 'prompts' doesn't "
+            "name; they are not used.",
         )
     if not images.seeded:
-        yield f"{name}: seeds are not known, so every image counts as independent."
+        yield Note(name, "seeds are not known, so every image counts as independent.")
     for state in (REFUSED, FAILED):
         if n := int((images.state == state).sum()):
-            yield (
-                f"{name}: {n} of {len(images.state)} images were {state}; they are in no "
-                "share and no score."
+            yield Note(
+                name,
+                f"{n} of {len(images.state)} images were {state}; they are in no "
+                "share and no score.",
             )
 
 

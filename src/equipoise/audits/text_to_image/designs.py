@@ -24,6 +24,7 @@ from equipoise.audits.engines.associations.spaces import (
     Space,
 )
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
+from equipoise.audits.notes import Note
 from equipoise.audits.text_to_image.config import Config, SharesConfig
 from equipoise.audits.text_to_image.loading import (
     IMAGE,
@@ -133,12 +134,13 @@ class SpaceDesign(Design):
         return [pair for pair in pairs if all(len(sets[name]["images"]) for name in pair)]
 
     @property
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[Note | str]:
         """Sentences on the pairs that are not measured."""
         for first, second in (pair for pair in self.config.pairs if pair not in self.pairs):
-            yield (
-                f"{self.model}, {self.version}: {first} against {second} is not measured. One of "
-                "the sets, or every target, has no image that can be used."
+            yield Note(
+                f"{self.model}, {self.version}",
+                f"{first} against {second} is not measured. One of "
+                "the sets, or every target, has no image that can be used.",
             )
 
     @property

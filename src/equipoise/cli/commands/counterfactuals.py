@@ -1,6 +1,6 @@
 """`equipoise counterfactuals`: make images of caption sets, or of prompts."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -88,7 +88,9 @@ def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) 
         check_place(export, overwrite=overwrite)
     try:
         with Steps() as progress:
-            generated = generate(**making.arguments(config.parent), progress=progress)
+            arguments = making.arguments(config.parent)
+            settings = replace(arguments.pop("settings"), progress=progress)
+            generated = generate(**arguments, settings=settings)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_STOPPED) from None
     states = generated.table["state"].value_counts().to_pylist()

@@ -26,6 +26,7 @@ from equipoise.audits.engines.associations.spaces import (
 )
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, estimable, without_verdict
 from equipoise.audits.kind import Measured
+from equipoise.audits.notes import Note
 from equipoise.core import (
     Aggregate,
     Chance,
@@ -159,16 +160,19 @@ def measure_weat(question: Question) -> Iterator[Result]:
 _UNEVEN = 1.25
 
 
-def _note_uneven_targets(question: Question, estimate: Estimate, subject: str) -> Iterator[str]:
+def _note_uneven_targets(
+    question: Question, estimate: Estimate, subject: str
+) -> Iterator[Note | str]:
     """Yield the note on targets that differ in spread and size."""
     ratio = estimate.params["spread_ratio"]
     if question.options.studentized or math.isnan(ratio) or 1 / _UNEVEN < ratio < _UNEVEN:
         return
     sizes = " and ".join(str(estimate.n[side]) for side in "xy")
     wrong = "small" if ratio > 1.0 else "large"
-    yield (
-        f"{question.model}, weat of {subject}: the targets ({sizes} members) differ in size and "
-        f"spread, so the classic p may be too {wrong}. `studentized: true` allows for both."
+    yield Note(
+        f"{question.model}, weat of {subject}",
+        f"the targets ({sizes} members) differ in size and "
+        f"spread, so the classic p may be too {wrong}. `studentized: true` allows for both.",
     )
 
 
@@ -481,9 +485,10 @@ def related(
     if missing_subjects := [
         name for name, (figure, _) in points.items() if not math.isfinite(figure)
     ]:
-        yield (
-            f"{column}: no figure for {listed(missing_subjects, 10)}, {len(missing_subjects)} of "
-            f"{len(values)} left out."
+        yield Note(
+            column,
+            f"no figure for {listed(missing_subjects, 10)}, {len(missing_subjects)} of "
+            f"{len(values)} left out.",
         )
     if options.metric == "alignment":
         estimate = alignment(
@@ -491,9 +496,10 @@ def related(
         )
         direction = f"preferences {'follow' if estimate.value > 0 else 'run against'} {column}"
         if (n_subjects := estimate.n["subjects"]) < FEW_SUBJECTS:
-            yield (
-                f"{question.model}, alignment with {column}: {n_subjects} subjects. With fewer "
-                f"than {FEW_SUBJECTS} its interval misses the truth too often."
+            yield Note(
+                f"{question.model}, alignment with {column}",
+                f"{n_subjects} subjects. With fewer "
+                f"than {FEW_SUBJECTS} its interval misses the truth too often.",
             )
     else:
         figures, numbers = zip(*points.values(), strict=True)
@@ -737,7 +743,9 @@ def _two_groups(question: Question, groups: Objects) -> list[str]:
     return names[::-1] if first == names[1] else names
 
 
-def _rows_of_labels(question: Question, labels: Objects, groups: Objects) -> Iterator[Row | str]:
+def _rows_of_labels(
+    question: Question, labels: Objects, groups: Objects
+) -> Iterator[Row | Note | str]:
     """Yield how often each group has each label, and the note on images without one."""
     pairs = zip(groups.tolist(), labels.tolist(), strict=True)
     counts = Counter(pair for pair in pairs if None not in pair)
@@ -748,4 +756,6 @@ def _rows_of_labels(question: Question, labels: Objects, groups: Objects) -> Ite
             "labels", question.place(), {"group": group, "label": label, "count": n, "share": share}
         )
     if unused := len(question.space.data.items[question.table]) - len(labels):
-        yield f"{question.model}: {unused} items of {question.table} have no vector and no label."
+        yield Note(
+            question.model, f"{unused} items of {question.table} have no vector and no label."
+        )

@@ -19,6 +19,7 @@ from equipoise.audits.columns import rows_of
 from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, estimable, numbers_of, whole
 from equipoise.audits.kind import Measured
+from equipoise.audits.notes import Note
 from equipoise.core import (
     Booleans,
     DataError,
@@ -574,7 +575,7 @@ class Row:
     values: Mapping[str, Any]
 
 
-Result = UncorrectedFinding | Row | str
+Result = UncorrectedFinding | Row | Note | str
 """A finding, a row of a table, or a note."""
 
 
@@ -678,7 +679,7 @@ def extremes(subject: str, by_group: Sequence[GroupValue]) -> str:
 
 def measured(results: Iterable[Result], schemas: Mapping[str, Columns] = SCHEMAS) -> Measured:
     """Return results as an audit collects them, with the tables that have rows."""
-    findings, notes = list[UncorrectedFinding](), list[str]()
+    findings, notes = list[UncorrectedFinding](), list[Note | str]()
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for result in results:
         match result:
@@ -686,7 +687,7 @@ def measured(results: Iterable[Result], schemas: Mapping[str, Columns] = SCHEMAS
                 rows.setdefault(result.table, []).append({**vars(result.place), **result.values})
             case UncorrectedFinding():
                 findings.append(result)
-            case str():
+            case Note() | str():
                 notes.append(result)
     tables = {
         name: table_of(rows[name], {**PLACE, **columns})

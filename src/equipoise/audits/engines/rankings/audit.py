@@ -254,7 +254,7 @@ class ByQuery(Audit[ConfigT, RankingData, DesignT]):
 
     def notes(
         self, config: ConfigT, data: RankingData, designs: Sequence[DesignT]
-    ) -> Iterable[str]:
+    ) -> Iterable[Note | str]:
         """Return the notes on images and queries that aren't used."""
         for name, scored in data.models.items():
             yield from scored.notes(name)
@@ -348,7 +348,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
 
     def notes(
         self, config: RankingT, data: RankingData, designs: Sequence[RankingDesign]
-    ) -> Iterable[str]:
+    ) -> Iterable[Note | str]:
         """Return the notes on images and queries that aren't used, and on small pools."""
         yield from super().notes(config, data, designs)
         options = config.ranking
@@ -370,14 +370,15 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
                 ("prefixes", (options.prefixes or 1) - 1),
             ):
                 if n_small := sum(n <= limit for n in sizes):
-                    yield (
-                        f"{design.place}: {n_small} of {len(sizes)} pools have too few images with "
-                        f"a group for the {limit_name} ({limit}): not estimable there, and counted."
+                    yield Note(
+                        design.place,
+                        f"{n_small} of {len(sizes)} pools have too few images with a "
+                        f"group for the {limit_name} ({limit}): not estimable there, and counted.",
                     )
             if not design.exchanges:
-                yield (
-                    f"{design.place}: no set holds images of two groups, so none are exchanged "
-                    "within sets."
+                yield Note(
+                    design.place,
+                    "no set holds images of two groups, so none are exchanged within sets.",
                 )
 
 

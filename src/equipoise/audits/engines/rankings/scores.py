@@ -19,6 +19,7 @@ from equipoise.audits.engines.rankings.config import (
     QueryAudit,
 )
 from equipoise.audits.engines.rankings.hypotheses import Hypothesis
+from equipoise.audits.notes import Note
 from equipoise.audits.outputs import Models, average_prompts, prompts_of
 from equipoise.core import DataError, Floats, Integers, Integers32, Objects, record
 from equipoise.core.types import FileFacts
@@ -243,10 +244,10 @@ class RankingScores:
             )
         return pl.concat(parts)
 
-    def notes(self, model: str) -> Iterator[str]:
+    def notes(self, model: str) -> Iterator[Note | str]:
         """Yield notes on normalised embeddings and on unused images and queries."""
         if self.rescaled:
-            yield f"{model}: the embeddings are not of length 1; they are normalised."
+            yield Note(model, "the embeddings are not of length 1; they are normalised.")
         for reason, count in self.counts.items():
             if count and reason != self.failed:
                 examples = (
@@ -254,7 +255,7 @@ class RankingScores:
                     if reason == _NO_QUERY
                     else ""
                 )
-                yield f"{model}: {reason}{examples} ({count}) are not used."
+                yield Note(model, f"{reason}{examples} ({count}) are not used.")
 
 
 @record
