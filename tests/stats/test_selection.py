@@ -8,6 +8,7 @@ from scipy import optimize, stats
 
 from equipoise.core import InputError
 from equipoise.stats import (
+    Selection,
     leading_gap,
     score_ratio,
     share_errors,
@@ -45,7 +46,7 @@ def test_the_corrected_size_makes_the_value_a_median():
 
 def test_a_cutoff_is_a_condition_as_well():
     estimates, errors = [0.0, 2.0, 6.0], [1.0, 1.0, 1.5]
-    size = leading_gap(estimates, errors, side="highest", cutoff=4.5).group
+    size = leading_gap(estimates, errors, side="highest", selection=Selection(cutoff=4.5)).group
     # The others have a mean of 1, so the group leads with a gap of 4.5 from 5.5 on.
     beyond, cutoff = tails(size, estimates, errors, 5.5)
     assert beyond / cutoff == pytest.approx(0.5)
@@ -53,7 +54,7 @@ def test_a_cutoff_is_a_condition_as_well():
 
 def test_margins_say_what_was_ordered():
     estimates, errors, margins = [0.0, 0.5, 9.0], [2.0, 0.5, 0.5], [4.0, 3.0, 3.0]
-    gap = leading_gap(estimates, errors, margins=margins)
+    gap = leading_gap(estimates, errors, selection=Selection(margins=margins))
     assert gap.index == 1
     # It leads as long as it plus 3 is below the first plus 4.
     beyond, bound = stats.norm.cdf((np.array([0.5, 1.0]) - gap.group.corrected) / 0.5)
@@ -73,7 +74,7 @@ def test_two_groups_keep_their_sizes(reference):
 
 
 def test_two_groups_beyond_a_cutoff_are_closer_and_keep_their_order():
-    sizes = [leading_gap([0.5, 0.8], [0.1, 0.1], cutoff=cutoff).corrected
+    sizes = [leading_gap([0.5, 0.8], [0.1, 0.1], selection=Selection(cutoff=cutoff)).corrected
              for cutoff in (0.0, 0.2, 0.28, 0.3)]  # fmt: skip
     assert sizes == sorted(sizes)
     assert (sizes[0], sizes[-1]) == pytest.approx((-0.3, 0.0), abs=1e-6)
@@ -120,7 +121,7 @@ def test_gaps_are_between_the_leading_group_and_the_reference(reference):
         lambda: leading_gap([1.0, 2.0], [1.0, 0.0]),
         lambda: leading_gap([1.0, 2.0], [1.0, 1.0], side="middle"),
         lambda: leading_gap([1.0, 2.0], [1.0, 1.0], level=1.0),
-        lambda: leading_gap([1.0, math.nan, 2.0], [1.0, 1.0, 1.0], index=1),
+        lambda: leading_gap([1.0, math.nan, 2.0], [1.0, 1.0, 1.0], selection=Selection(1)),
         lambda: leading_gap([1.0], [1.0]),
         lambda: leading_gap([1.0, 2.0], [1.0, 1.0], reference="mean"),
         lambda: leading_gap([1.0, 2.0], [1.0, 1.0], weights=[1, 0]),

@@ -13,6 +13,7 @@ from equipoise.stats.resampling import Bootstrap, Permutation, Resampling
 from equipoise.stats.selection import (
     LeadingGap,
     LeadingSize,
+    Selection,
     leading_gap,
     share_errors,
     simultaneous_normal,
@@ -26,6 +27,7 @@ __all__ = [
     "LeadingSize",
     "Permutation",
     "Resampling",
+    "Selection",
     "leading_gap",
     "minimum_difference",
     "minimum_effect_size",

@@ -35,6 +35,26 @@ class LeadingSize:
 
 
 @record
+class Selection:
+    """What made the gap of a group be looked at.
+
+    Attributes
+    ----------
+    index : int or None
+        The group that leads; None for the one at the end of the order.
+    margins : array-like, shape (groups,), or None
+        Distances from estimates to what was ordered, such as the end of an interval; None where
+        the estimates were.
+    cutoff : float
+        Smallest size of a gap that is looked at, at least 0; larger than the gap counts as the gap.
+    """
+
+    index: int | None = None
+    margins: ArrayLike | None = None
+    cutoff: float = 0.0
+
+
+@record
 class LeadingGap(LeadingSize):
     """Gap of the leading group to a reference, and the size of the group itself (`group`)."""
 
@@ -135,9 +155,7 @@ def leading_gap(
     weights: ArrayLike | None = None,
     reference: Reference = "others",
     side: Side = "lowest",
-    index: int | None = None,
-    margins: ArrayLike | None = None,
-    cutoff: float = 0.0,
+    selection: Selection | None = None,
     level: float = 0.95,
     ends: Pair | None = None,
 ) -> LeadingGap:
@@ -159,13 +177,8 @@ def leading_gap(
         All other groups pooled, or the group at the other end of the order.
     side : "lowest" or "highest"
         The end of the order that is picked.
-    index : int, optional
-        The group that leads; by default the one at the end of the order.
-    margins : array-like, shape (groups,), optional
-        Distances from estimates to what was ordered, such as the end of an interval. By default
-        the estimates were.
-    cutoff : float
-        Smallest size of a gap that is looked at, at least 0; larger than the gap counts as the gap.
+    selection : Selection, optional
+        What was picked; by default the group at the end of the order, whatever its gap.
     level : float
         Confidence level in (0, 1) of the intervals of all groups together.
     ends : pair of array-like, shape (groups,), optional
@@ -194,6 +207,7 @@ def leading_gap(
         raise InputError(f"side={side!r}: expected 'lowest' or 'highest'")
     if reference not in ("others", "opposite"):
         raise InputError(f"reference={reference!r}: expected 'others' or 'opposite'")
+    picked = selection or Selection()
     centres, spreads = _estimates(estimates, errors)
     low_ends, high_ends = simultaneous_normal(centres, spreads, level) if ends is None else ends
     usable = np.flatnonzero(np.isfinite(centres))
@@ -203,8 +217,8 @@ def leading_gap(
     sign = 1.0 if side == "lowest" else -1.0
     x, s = sign * centres[usable], spreads[usable]
     low, high = (sign * floats(end)[usable] for end in (low_ends, high_ends)[:: int(sign)])
-    beyond = np.zeros(len(x)) if margins is None else floats(margins)[usable]
-    lead = int(np.argmin(x + beyond)) if index is None else _place(usable, index)
+    beyond = np.zeros(len(x)) if picked.margins is None else floats(picked.margins)[usable]
+    lead = int(np.argmin(x + beyond)) if picked.index is None else _place(usable, picked.index)
     far = int(np.argmax(np.where(np.arange(len(x)) == lead, -np.inf, x)))
     unit = np.eye(len(x))
     if reference == "opposite":
@@ -215,7 +229,7 @@ def leading_gap(
         base_low, base_high = pooled @ x - half, pooled @ x + half
     gap = unit[lead] - pooled
     condition = _Condition(
-        x, s, gap, lead, far if reference == "opposite" else None, beyond, float(cutoff)
+        x, s, gap, lead, far if reference == "opposite" else None, beyond, picked.cutoff
     )
     value, base = float(gap @ x), float(pooled @ x)
     spans = (
@@ -223,13 +237,11 @@ def leading_gap(
          value + math.hypot(high[lead] - x[lead], base - base_low)),
         (float(x[lead]), float(low[lead]), float(high[lead])),
     )  # fmt: skip
-    sizes = [
-        LeadingSize(
-            int(usable[lead]), sign * size, *sorted((sign * start, sign * end)),
-            sign * condition.median(contrast, start, end),
-        )
-        for contrast, (size, start, end) in zip((gap, unit[lead]), spans, strict=True)
-    ]  # fmt: skip
+    sizes = []
+    for contrast, (size, start, end) in zip((gap, unit[lead]), spans, strict=True):
+        first, last = sorted((sign * start, sign * end))
+        corrected = sign * condition.median(contrast, start, end)
+        sizes.append(LeadingSize(int(usable[lead]), sign * size, first, last, corrected))
     return LeadingGap(**vars(sizes[0]), group=sizes[1])
 
 
@@ -292,7 +304,8 @@ def _pooled(groups: int, lead: int, weights: Floats | None) -> Floats:
     shares[lead] = 0.0
     if not shares.sum() > 0.0:
         raise InputError("weights: expected a positive weight of another group")
-    return shares / shares.sum()
+    mean: Floats = shares / shares.sum()
+    return mean
 
 
 def _estimates(estimates: ArrayLike, errors: ArrayLike) -> Pair:
