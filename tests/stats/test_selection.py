@@ -8,8 +8,8 @@ from scipy import optimize, stats
 
 from equipoise.core import InputError
 from equipoise.stats import (
+    Selection,
     leading_gap,
-    leading_size,
     score_ratio,
     share_errors,
     simultaneous_normal,
@@ -28,24 +28,75 @@ def test_intervals_of_groups_are_bonferronis():
     np.testing.assert_allclose(high, [z, 1 + 2 * z, math.nan])
 
 
+def tails(size, estimates, errors, runner_up):
+    """Probabilities beyond the value and beyond the runner-up, at the corrected size."""
+    at = np.array([estimates[size.index], runner_up])
+    return stats.norm.sf((at - size.corrected) / errors[size.index])
+
+
 def test_the_corrected_size_makes_the_value_a_median():
-    size = leading_size([0.0, 2.0, 4.0], [1.0, 1.0, 1.5], side="highest")
-    tails = stats.norm.sf((np.array([4.0, 2.0]) - size.corrected) / 1.5)
+    estimates, errors = [0.0, 2.0, 4.0], [1.0, 1.0, 1.5]
+    size = leading_gap(estimates, errors, side="highest").group
+    beyond, runner_up = tails(size, estimates, errors, 2.0)
     assert (size.index, size.value) == (2, 4.0)
-    assert tails[0] / tails[1] == pytest.approx(0.5)
-    mirrored = leading_size([0.0, -2.0, -4.0], [1.0, 1.0, 1.5], side="lowest")
+    assert beyond / runner_up == pytest.approx(0.5)
+    mirrored = leading_gap([0.0, -2.0, -4.0], errors, side="lowest").group
     assert (mirrored.corrected, mirrored.low) == pytest.approx((-size.corrected, -size.high))
+
+
+def test_a_cutoff_is_a_condition_as_well():
+    estimates, errors = [0.0, 2.0, 6.0], [1.0, 1.0, 1.5]
+    size = leading_gap(estimates, errors, side="highest", selection=Selection(cutoff=4.5)).group
+    # The others have a mean of 1, so the group leads with a gap of 4.5 from 5.5 on.
+    beyond, cutoff = tails(size, estimates, errors, 5.5)
+    assert beyond / cutoff == pytest.approx(0.5)
+
+
+def test_margins_say_what_was_ordered():
+    estimates, errors, margins = [0.0, 0.5, 9.0], [2.0, 0.5, 0.5], [4.0, 3.0, 3.0]
+    gap = leading_gap(estimates, errors, selection=Selection(margins=margins))
+    assert gap.index == 1
+    # It leads as long as it plus 3 is below the first plus 4.
+    beyond, bound = stats.norm.cdf((np.array([0.5, 1.0]) - gap.group.corrected) / 0.5)
+    assert beyond / bound == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("runner_up", "expected"), [(5.0, "low"), (-1e6, "value")])
 def test_the_correction_ends_at_the_interval_and_at_the_value(runner_up, expected):
-    size = leading_size([5.0, runner_up, -1e9], [1.0, 1.0, 1.0], side="highest")
+    size = leading_gap([5.0, runner_up, -1e9], [1.0, 1.0, 1.0], side="highest").group
     assert size.corrected == pytest.approx(getattr(size, expected))
 
 
-def test_two_groups_keep_their_size():
-    size = leading_size([0.5, math.nan, 0.6], [0.1, math.nan, 0.1])
-    assert (size.index, size.corrected) == (0, 0.5)
+@pytest.mark.parametrize("reference", ["others", "opposite"])
+def test_two_groups_keep_their_sizes(reference):
+    gap = leading_gap([0.5, math.nan, 0.6], [0.1, math.nan, 0.2], reference=reference)
+    assert (gap.index, gap.corrected, gap.group.corrected) == pytest.approx((0, -0.1, 0.5))
+
+
+def test_two_groups_beyond_a_cutoff_are_closer_and_keep_their_order():
+    sizes = [leading_gap([0.5, 0.8], [0.1, 0.1], selection=Selection(cutoff=cutoff)).corrected
+             for cutoff in (0.0, 0.2, 0.28, 0.3)]  # fmt: skip
+    assert sizes == sorted(sizes)
+    assert (sizes[0], sizes[-1]) == pytest.approx((-0.3, 0.0), abs=1e-6)
+    observed, cutoff = 0.3 / math.hypot(0.1, 0.1), 0.2 / math.hypot(0.1, 0.1)
+    shift = sizes[1] / math.hypot(0.1, 0.1)
+    below = stats.norm.cdf(-observed - shift)
+    both = stats.norm.cdf(-cutoff - shift) + stats.norm.sf(cutoff - shift)
+    assert below / both == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("reference", ["others", "opposite"])
+def test_corrected_gaps_are_median_unbiased(reference):
+    rng = np.random.default_rng(3)
+    truth, errors = np.array([0.0, 0.5, 1.0, 3.0]), np.array([1.0, 0.5, 1.0, 0.8])
+    below = []
+    for _ in range(1000):
+        x = truth + errors * rng.standard_normal(4)
+        gap = leading_gap(x, errors, reference=reference, ends=(x - 50, x + 50))
+        others = np.delete(truth, gap.index).mean()
+        base = truth[np.argmax(x)] if reference == "opposite" else others
+        below.append(gap.corrected < truth[gap.index] - base)
+    assert np.mean(below) == pytest.approx(0.5, abs=0.05)
 
 
 def test_shares_of_none_and_all_have_an_error():
@@ -59,16 +110,18 @@ def test_gaps_are_between_the_leading_group_and_the_reference(reference):
     assert gap.index == 0
     assert gap.value == pytest.approx(0.5 - others)
     assert gap.low < gap.value <= gap.corrected <= gap.high
+    assert gap.group.low <= 0.5 <= gap.group.corrected <= gap.group.high
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: leading_size([math.nan], [1.0]),
-        lambda: leading_size([1.0, 2.0], [1.0]),
-        lambda: leading_size([1.0, 2.0], [1.0, 0.0]),
-        lambda: leading_size([1.0], [1.0], side="middle"),
-        lambda: leading_size([1.0], [1.0], level=1.0),
+        lambda: leading_gap([math.nan], [1.0]),
+        lambda: leading_gap([1.0, 2.0], [1.0]),
+        lambda: leading_gap([1.0, 2.0], [1.0, 0.0]),
+        lambda: leading_gap([1.0, 2.0], [1.0, 1.0], side="middle"),
+        lambda: leading_gap([1.0, 2.0], [1.0, 1.0], level=1.0),
+        lambda: leading_gap([1.0, math.nan, 2.0], [1.0, 1.0, 1.0], selection=Selection(1)),
         lambda: leading_gap([1.0], [1.0]),
         lambda: leading_gap([1.0, 2.0], [1.0, 1.0], reference="mean"),
         lambda: leading_gap([1.0, 2.0], [1.0, 1.0], weights=[1, 0]),

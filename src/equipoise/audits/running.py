@@ -95,7 +95,8 @@ def run(
     page = kind_page(settings.audit, settings.study)
     harms = [draft.harm for draft in measured.findings]
     causes = explain(audit, settings, data, designs, findings, harms)
-    conclusions = conclusions_of(findings, page.leads if page else (), causes)
+    leads = page.leads if page else ()
+    conclusions = conclusions_of(findings, leads, causes, settings.testing.alpha)
     return _with_gallery(Result(findings, manifest, tables, conclusions, page), inputs)
 
 

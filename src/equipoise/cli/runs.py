@@ -25,6 +25,7 @@ from equipoise.report.summary import conclusions_by_model
 from equipoise.report.text import VERDICT_TITLES, count, interval, number, verdict_key
 from equipoise.report.words import (
     conclusion_sentence,
+    corrected_size,
     has_shares,
     is_comparison,
     ranked,
@@ -95,7 +96,11 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
         "run": run,
         "report": run / "report.html",
         "conclusions": [
-            {**asdict(conclusion), "sentence": conclusion_sentence(finding, conclusion)}
+            {
+                **asdict(conclusion),
+                "sentence": conclusion_sentence(finding, conclusion),
+                "correction": corrected_size(finding, conclusion),
+            }
             for conclusions in conclusions_by_model(result, page_of(result).leads).values()
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]

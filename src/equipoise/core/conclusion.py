@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from equipoise.core.finding import REAL, Aggregate, Verdict
@@ -67,6 +67,14 @@ class Conclusion:
         Place in the run's findings of the one that states it.
     restated_by : tuple of int
         Places of the others that say the same.
+    compared : int
+        Groups among which the leading one was picked; 0 where that is unknown.
+    group_low, group_high : float
+        Interval of `group_value` that holds for all groups compared together.
+    group_corrected : float
+        `group_value` corrected for the selection of the group and of the verdict.
+    corrected, corrected_low, corrected_high : float
+        `size` corrected in the same way, in its direction, and an interval for all groups together.
     """
 
     model: str
@@ -85,6 +93,13 @@ class Conclusion:
     n: int
     finding: int
     restated_by: tuple[int, ...] = ()
+    compared: int = 0
+    group_low: float = math.nan
+    group_high: float = math.nan
+    group_corrected: float = math.nan
+    corrected: float = math.nan
+    corrected_low: float = math.nan
+    corrected_high: float = math.nan
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Conclusion:
@@ -95,10 +110,10 @@ class Conclusion:
         KeyError, TypeError, ValueError
             When it isn't one.
         """
-        numbers = ("size", "low", "high", "group_value", "other_value")
+        numbers = [field.name for field in fields(cls) if field.type == "float"]
         return cls(**{
             **item,
-            **{name: float(item[name]) for name in numbers},
+            **{name: float(item[name]) for name in numbers if name in item},
             "verdict": Verdict(item["verdict"]),
             "aggregate": Aggregate(item["aggregate"]),
             "restated_by": tuple(item["restated_by"]),

@@ -59,7 +59,7 @@ def card(result: Result) -> str:
 
 
 def _list_item(statement: Statement) -> str:
-    text = as_markdown(statement.text)
+    text = as_markdown(f"{statement.text} {statement.certainty}".strip())
     if statement.badge:
         text = f"**{statement.badge.word}.** {text}"
     return f"- {text}"

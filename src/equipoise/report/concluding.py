@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
 
 from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
@@ -11,6 +11,7 @@ from equipoise.core.conclusion import Cause, Conclusion
 from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.selecting import Selector, measure_of, place_in
+from equipoise.report.sizing import size_after_selection
 from equipoise.report.words import contrast, names_groups, ranked, weight
 
 _ALPHA = 0.05
@@ -36,7 +37,10 @@ class Cluster:
 
 
 def conclusions_of(
-    findings: Sequence[Finding], leads: Sequence[Selector] = (), causes: Sequence[Cause] = ()
+    findings: Sequence[Finding],
+    leads: Sequence[Selector] = (),
+    causes: Sequence[Cause] = (),
+    alpha: float = 0.05,
 ) -> tuple[Conclusion, ...]:
     """Merge findings that restate one fact, and rank what they say.
 
@@ -48,6 +52,8 @@ def conclusions_of(
         Metrics of the kind of audit, most important first.
     causes : sequence of Cause
         Cells that were shown to explain disparities.
+    alpha : float
+        Rate of false discoveries that verdicts accept.
 
     Returns
     -------
@@ -62,9 +68,10 @@ def conclusions_of(
     for model, model_places in places.items():
         model_causes = [cause for cause in causes if cause.model == model]
         clusters = _clusters(findings, model_places, leads, model_causes)
-        conclusions += [_conclusion(findings, cluster) for cluster in clusters]
+        real = [_conclusion(findings, cluster, alpha) for cluster in clusters]
+        conclusions += sorted(real, key=lambda item: _rank(findings[item.finding], item))
         named = {findings[place].groups for cluster in clusters for place in cluster.members}
-        conclusions += _undisturbed(findings, model_places, leads, named)
+        conclusions += _undisturbed(findings, model_places, leads, named, alpha)
     return tuple(conclusions)
 
 
@@ -81,7 +88,7 @@ def _clusters(
     leads: Sequence[Selector],
     causes: Sequence[Cause],
 ) -> list[Cluster]:
-    """Return the clusters of a model's real differences, the one that leads first."""
+    """Return the clusters of a model's real differences."""
     strong = [place for place in places if findings[place].verdict in REAL]
     clusters, rest = list[Cluster](), dict.fromkeys(strong)
     for cause in causes:
@@ -96,8 +103,7 @@ def _clusters(
         if eligible:
             lead = min(eligible, key=lambda place: _place_of(findings[place], leads))
             clusters.append(Cluster(lead, tuple(members)))
-    clusters = _without_echoes(findings, clusters)
-    return sorted(clusters, key=lambda cluster: _rank(findings[cluster.lead]))
+    return _without_echoes(findings, clusters)
 
 
 def _states(finding: Finding, cause: Cause) -> bool:
@@ -229,15 +235,22 @@ def _echoes(finding: Finding, main: Finding) -> bool:
     )
 
 
-def _rank(finding: Finding) -> tuple[float, ...]:
+def _rank(finding: Finding, conclusion: Conclusion) -> tuple[float, ...]:
     """Return where a real difference stands among those of a model, the leading one first."""
     return (
         -_STRENGTH[finding.verdict],
         not spec_of_finding(finding).of_exclusion,
         not finding.subject and finding.family is Family.COMPOSITE and not finding.group,
         finding.groups.count("×"),
-        -weight(finding),
+        -_size(finding, conclusion),
     )
+
+
+def _size(finding: Finding, conclusion: Conclusion) -> float:
+    """Return the corrected size in units of the threshold; without one, the certain excess."""
+    if math.isnan(conclusion.corrected):
+        return weight(finding)
+    return abs(conclusion.corrected) / (finding.threshold if finding.threshold > 0 else 1.0)
 
 
 def _undisturbed(
@@ -245,6 +258,7 @@ def _undisturbed(
     places: Iterable[int],
     leads: Sequence[Selector],
     named: set[str],
+    alpha: float,
 ) -> list[Conclusion]:
     """Return a conclusion for each set of groups without a real difference."""
     by_groups: dict[str, list[int]] = defaultdict(list)
@@ -255,7 +269,7 @@ def _undisturbed(
     conclusions = []
     for members in by_groups.values():
         main = min(members, key=lambda place: _main_comparison(findings[place], leads))
-        conclusions.append(_conclusion(findings, Cluster(main, tuple(members))))
+        conclusions.append(_conclusion(findings, Cluster(main, tuple(members)), alpha))
     return conclusions
 
 
@@ -270,7 +284,7 @@ def _main_comparison(finding: Finding, leads: Sequence[Selector]) -> tuple[float
     )
 
 
-def _conclusion(findings: Sequence[Finding], cluster: Cluster) -> Conclusion:
+def _conclusion(findings: Sequence[Finding], cluster: Cluster, alpha: float) -> Conclusion:
     finding = findings[cluster.lead]
     groups = contrast(finding)
     compared: Mapping[str, object] = {}
@@ -298,4 +312,5 @@ def _conclusion(findings: Sequence[Finding], cluster: Cluster) -> Conclusion:
         finding=cluster.lead,
         restated_by=tuple(place for place in cluster.members if place != cluster.lead),
         **compared,  # type: ignore[arg-type]
+        **asdict(size_after_selection(findings, cluster.lead, cluster.members, alpha)),
     )

@@ -24,6 +24,7 @@ from equipoise.report.words import (
     certainty,
     conclusion_sentence,
     contrast,
+    corrected_size,
     figures,
     has_shares,
     limit_of,
@@ -107,7 +108,7 @@ def _statement(
     return Statement(
         Badge(first.verdict, limit=limit_of(finding)),
         text,
-        certainty(finding),
+        " ".join(filter(None, (certainty(finding), corrected_size(finding, first)))),
         agreement(first),
         finding,
         tuple(

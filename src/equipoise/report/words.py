@@ -350,6 +350,21 @@ def certainty(finding: Finding) -> str:
     return f"{text}."
 
 
+def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
+    """State the size of a conclusion corrected for picking its group, from three groups on."""
+    if not conclusion.real or conclusion.compared < 3 or math.isnan(conclusion.corrected):
+        return ""
+    scaled, unit = _scale(finding)
+    ends = f"{scaled(conclusion.corrected_low)} to {scaled(conclusion.corrected_high)}"
+    picked = "lowest" if conclusion.group_value <= conclusion.other_value else "highest"
+    if conclusion.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
+        picked = "lowest and highest"
+    return (
+        f"Corrected for picking the {picked} of {conclusion.compared} groups: "
+        f"{scaled(conclusion.corrected)}{unit} ({ends})."
+    )
+
+
 def _scale(finding: Finding) -> tuple[Callable[[float], str], str]:
     """Return how numbers of a finding are shown without their unit, and the unit."""
     unit = spec_of_shown(finding).unit

@@ -11,9 +11,10 @@ from equipoise.stats.power import (
 from equipoise.stats.ratios import score_ratio
 from equipoise.stats.resampling import Bootstrap, Permutation, Resampling
 from equipoise.stats.selection import (
+    LeadingGap,
     LeadingSize,
+    Selection,
     leading_gap,
-    leading_size,
     share_errors,
     simultaneous_normal,
     simultaneous_shares,
@@ -22,11 +23,12 @@ from equipoise.stats.selection import (
 __all__ = [
     "Association",
     "Bootstrap",
+    "LeadingGap",
     "LeadingSize",
     "Permutation",
     "Resampling",
+    "Selection",
     "leading_gap",
-    "leading_size",
     "minimum_difference",
     "minimum_effect_size",
     "power_of_association",

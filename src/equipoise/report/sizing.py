@@ -1,0 +1,232 @@
+"""Sizes of conclusions, corrected for the selection of their group and for their verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+from scipy import special
+
+from equipoise.core import Aggregate, Finding, Floats, GroupValue, Verdict
+from equipoise.core.finding import REAL
+from equipoise.metrics.spec import corrected_with, spec_of, spec_of_finding
+from equipoise.report.words import harm, has_shares, is_comparison, worse_side, worst_first
+from equipoise.stats import (
+    Selection,
+    leading_gap,
+    share_errors,
+    simultaneous_normal,
+    simultaneous_shares,
+)
+from equipoise.stats.intervals import Pair, wilson
+from equipoise.stats.selection import LeadingGap, Side
+
+_Z = NormalDist().inv_cdf(0.975)
+_HALVINGS = 30
+
+
+@dataclass(frozen=True)
+class SelectedSize:
+    """Size of a finding's leading group and gap, as the fields of a conclusion.
+
+    Attributes
+    ----------
+    compared : int
+        Groups that were compared; 0 where that is unknown, and all numbers are NaN.
+    group_low, group_high, group_corrected : float
+    corrected, corrected_low, corrected_high : float
+        NaN where the finding's value isn't a gap of its groups.
+    """
+
+    compared: int = 0
+    group_low: float = math.nan
+    group_high: float = math.nan
+    group_corrected: float = math.nan
+    corrected: float = math.nan
+    corrected_low: float = math.nan
+    corrected_high: float = math.nan
+
+
+def size_after_selection(
+    findings: Sequence[Finding], lead: int, members: Collection[int], alpha: float
+) -> SelectedSize:
+    """Return the size of a leading group and its gap, corrected for what was picked.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        All of a run.
+    lead : int
+        Place of the finding that states a conclusion.
+    members : collection of int
+        Places of the findings that say the same.
+    alpha : float
+        Rate of false discoveries that verdicts accept.
+    """
+    finding = findings[lead]
+    if is_comparison(finding) or finding.change_from:
+        return SelectedSize()
+    against_rest = finding.aggregate is Aggregate.AGAINST_REST
+    parts = _groups_compared(findings, finding) if against_rest else worst_first(finding)
+    names = [part.group for part in parts]
+    index = names.index(finding.group) if against_rest and names else 0
+    if len(parts) < 2 or (estimates := _estimates(finding, parts)) is None:
+        return SelectedSize()
+    values, errors, ends = estimates
+    lowest = finding.value < 0 if against_rest else worse_side(finding) == "lower"
+    side: Side = "lowest" if lowest else "highest"
+    n = np.array([part.n for part in parts], np.float64)
+    from_all = finding.compared_to == "overall"
+    # A distance from all rows is a share of the distance from the others.
+    scale = float(1.0 - n[index] / n.sum()) if from_all else 1.0
+    cutoff = _smallest(findings, lead, members, alpha) / scale if finding.verdict in REAL else 0.0
+    margins = _margins(findings, finding, names, side) if against_rest else None
+    gap = leading_gap(
+        values, errors, weights=n, reference="others" if against_rest or from_all else "opposite",
+        side=side, selection=Selection(index, margins, cutoff), ends=ends, level=finding.level,
+    )  # fmt: skip
+    return _fields(finding, gap, len(parts), scale)
+
+
+def _fields(finding: Finding, gap: LeadingGap, compared: int, scale: float) -> SelectedSize:
+    """Return the numbers of a gap, with the sign of a finding's value."""
+    group = gap.group
+    size = SelectedSize(compared, group.low, group.high)
+    if not math.isclose(scale * abs(gap.value), abs(finding.value), rel_tol=1e-6, abs_tol=1e-9):
+        return size
+    sign = math.copysign(scale, finding.value) * math.copysign(1.0, gap.value)
+    low, high = sorted((sign * gap.low, sign * gap.high))
+    if finding.aggregate is Aggregate.DIFFERENCE:
+        low = max(low, 0.0)
+    closer = max if finding.value > 0 else min
+    return replace(
+        size, group_corrected=group.corrected, corrected=closer(sign * gap.corrected, 0.0),
+        corrected_low=low, corrected_high=high,
+    )  # fmt: skip
+
+
+def _groups_compared(findings: Sequence[Finding], leaf: Finding) -> list[GroupValue]:
+    """Return the groups among which one was compared with all others; none if that is unknown."""
+    (group, *_) = leaf.by_group or (None,)
+    if group is None:
+        return []
+    for finding in findings:
+        if (
+            finding.aggregate is Aggregate.DIFFERENCE
+            and _place(finding) == _place(leaf)
+            and spec_of_finding(finding).rest_metric == leaf.metric
+            and group in (parts := worst_first(finding))
+        ):
+            return parts
+    return []
+
+
+def _place(finding: Finding) -> tuple[str, ...]:
+    return (
+        finding.model, finding.groups, finding.subject, finding.version, finding.within,
+        finding.within_value,
+    )  # fmt: skip
+
+
+def _margins(
+    findings: Sequence[Finding], leaf: Finding, names: Sequence[str], side: Side
+) -> Floats:
+    """Return how far each group's value is from the end of its interval that was ordered.
+
+    Groups without a comparison of their own didn't compete.
+    """
+    margins = dict.fromkeys(names, math.inf)
+    for finding in findings:
+        same = (finding.metric, finding.aggregate) == (leaf.metric, leaf.aggregate)
+        if same and _place(finding) == _place(leaf) and finding.group in margins:
+            end = finding.ci_high if side == "lowest" else finding.ci_low
+            margins[finding.group] = math.inf if math.isnan(end) else abs(end - finding.value)
+    return np.array([margins[name] for name in names])
+
+
+def _estimates(finding: Finding, parts: Sequence[GroupValue]) -> tuple[Floats, Floats, Pair] | None:
+    """Return values of groups, their standard errors, and their simultaneous ends.
+
+    Shares count as many rows as give their interval its width. None where another number lacks an
+    interval.
+    """
+    columns = [(part.value, part.n, part.low, part.high) for part in parts]
+    values, n, low, high = np.array(columns, np.float64).T
+    width = np.where(high > low, high - low, np.nan)
+    if has_shares(finding):
+        alone = np.subtract(*wilson(values * n, n, finding.level))
+        rows = np.where(np.isnan(width), n, n * (alone / width) ** 2)
+        ends = simultaneous_shares(values * rows, rows, finding.level)
+        return values, share_errors(values * rows, rows), ends
+    if np.isnan(width).any():
+        return None
+    errors = width / (2 * NormalDist().inv_cdf(0.5 + finding.level / 2))
+    ends = simultaneous_normal(values, errors, finding.level)
+    bounds = spec_of(spec_of_finding(finding).group_metric or finding.metric).bounds
+    if bounds is not None and bounds[0] <= values.min() and values.max() <= bounds[1]:
+        ends = np.clip(ends[0], *bounds), np.clip(ends[1], *bounds)
+    return values, errors, ends
+
+
+def _smallest(
+    findings: Sequence[Finding], lead: int, members: Collection[int], alpha: float
+) -> float:
+    """Return the smallest size at which a finding would have its verdict.
+
+    The findings that say the same become smaller with it.
+    """
+    finding = findings[lead]
+    if math.isnan(finding.chance_high) or math.isnan(finding.p_value):
+        return 0.0
+    side = 1.0 if finding.value >= finding.chance else -1.0
+    chance_end = finding.chance_high if side > 0 else finding.chance_low
+    spread = side * (chance_end - finding.chance) / _Z
+    tails = 2.0 if harm(finding) == "either" else 1.0
+    excess = -spread * float(special.ndtri(_largest_p(findings, lead, members, alpha) / tails))
+    if finding.verdict is Verdict.DISPARITY and finding.threshold > 0:
+        excess = max(excess, finding.threshold)
+    return max(side * finding.chance + excess, 0.0)
+
+
+def _largest_p(
+    findings: Sequence[Finding], lead: int, members: Collection[int], alpha: float
+) -> float:
+    """Return the p-value at which a finding would still be significant.
+
+    Normal scores of the findings that say the same fall with it, others stay. The number of tests
+    follows from the least significant p-value and its correction.
+    """
+    finding = findings[lead]
+    model = corrected_with(finding)
+    tests = [
+        place
+        for place, other in enumerate(findings)
+        if other.family is finding.family
+        and corrected_with(other) == model
+        and not math.isnan(other.q_value)
+    ]
+    p = np.array([findings[place].p_value for place in tests])
+    q = np.array([findings[place].q_value for place in tests])
+    falling = np.array([place in members or place == lead for place in tests])
+    significant = (q <= alpha) & (p > 0)
+    scores = -special.ndtri(np.clip(p, 1e-300, 1.0))
+    score = float(-special.ndtri(max(finding.p_value, 1e-300)))
+    if not significant.any() or lead not in tests:
+        return finding.p_value
+    last = np.flatnonzero(significant)[np.argmax(p[significant])]
+    n_tests = q[last] / p[last] * (p <= p[last]).sum()
+    limits = alpha * np.arange(1, len(p) + 1) / n_tests * (1 + 1e-9)
+
+    def is_significant(fall: float) -> bool:
+        fallen = np.sort(np.where(falling, special.ndtr(fall - scores), p))
+        passing = np.flatnonzero(fallen <= limits)
+        return bool(len(passing)) and float(special.ndtr(fall - score)) <= limits[passing[-1]]
+
+    low, high = 0.0, max(score, 0.0)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if is_significant(middle) else (low, middle)
+    return float(special.ndtr(low - score))
