@@ -3,15 +3,23 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+from types import MappingProxyType
 
 from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
-from equipoise.core.conclusion import Cause, Conclusion
+from equipoise.core.conclusion import Adjustment, Cause, Conclusion
 from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
+from equipoise.report.adjusted import (
+    Adjustments,
+    at_equal_mix,
+    explained_by_mix,
+    leading_adjustment,
+    turns,
+)
 from equipoise.report.selecting import Selector, measure_of, place_in
-from equipoise.report.words import contrast, names_groups, ranked, weight
+from equipoise.report.words import compared_groups, contrast, names_groups, ranked, weight
 
 _ALPHA = 0.05
 
@@ -36,7 +44,10 @@ class Cluster:
 
 
 def conclusions_of(
-    findings: Sequence[Finding], leads: Sequence[Selector] = (), causes: Sequence[Cause] = ()
+    findings: Sequence[Finding],
+    leads: Sequence[Selector] = (),
+    causes: Sequence[Cause] = (),
+    adjustments: Adjustments = MappingProxyType({}),
 ) -> tuple[Conclusion, ...]:
     """Merge findings that restate one fact, and rank what they say.
 
@@ -48,6 +59,9 @@ def conclusions_of(
         Metrics of the kind of audit, most important first.
     causes : sequence of Cause
         Cells that were shown to explain disparities.
+    adjustments : mapping of int to sequence of Adjustment, optional
+        Differences at equal classes, or at equal values of another attribute, by the place of the
+        finding. Where one leads, the finding is merged and ranked by its verdict and size.
 
     Returns
     -------
@@ -55,17 +69,36 @@ def conclusions_of(
         By model in the order of the findings; of each model what was found first, the weightiest
         first, then a conclusion for each set of groups without a difference.
     """
+    judged = at_equal_mix(findings, adjustments)
+    mixed = explained_by_mix(findings, adjustments)
+    turned = {place for place, values in adjustments.items() if turns(values)}
     places: dict[str, list[int]] = defaultdict(list)
     for place, finding in enumerate(findings):
         places[finding.model].append(place)
     conclusions = list[Conclusion]()
     for model, model_places in places.items():
-        model_causes = [cause for cause in causes if cause.model == model]
-        clusters = _clusters(findings, model_places, leads, model_causes)
-        conclusions += [_conclusion(findings, cluster) for cluster in clusters]
+        model_causes = [
+            _without(cause, turned, findings) for cause in causes if cause.model == model
+        ]
+        unmixed = [place for place in model_places if place not in mixed]
+        clusters = _clusters(judged, unmixed, leads, model_causes)
         named = {findings[place].groups for cluster in clusters for place in cluster.members}
-        conclusions += _undisturbed(findings, model_places, leads, named)
+        clusters += _undisturbed(judged, model_places, leads, named)
+        clusters += _of_mix(judged, mixed.intersection(model_places), leads, named)
+        conclusions += [
+            _conclusion(judged, cluster, adjustments.get(cluster.lead, ())) for cluster in clusters
+        ]
     return tuple(conclusions)
+
+
+def _without(cause: Cause, turned: set[int], findings: Sequence[Finding]) -> Cause:
+    """Return a cause that doesn't explain differences that turn at equal values of its groups."""
+    explained = tuple(
+        place
+        for place in cause.findings
+        if place not in turned or findings[place].groups == cause.groups
+    )
+    return replace(cause, findings=explained)
 
 
 def in_order(result: AuditResult) -> list[Finding]:
@@ -245,18 +278,33 @@ def _undisturbed(
     places: Iterable[int],
     leads: Sequence[Selector],
     named: set[str],
-) -> list[Conclusion]:
-    """Return a conclusion for each set of groups without a real difference."""
+) -> list[Cluster]:
+    """Return a cluster for each set of groups without a real difference."""
     by_groups: dict[str, list[int]] = defaultdict(list)
     for place in places:
         finding = findings[place]
         if finding.tested and finding.leads and finding.groups not in named:
             by_groups[finding.groups].append(place)
-    conclusions = []
-    for members in by_groups.values():
-        main = min(members, key=lambda place: _main_comparison(findings[place], leads))
-        conclusions.append(_conclusion(findings, Cluster(main, tuple(members))))
-    return conclusions
+    return [_led_by_main(findings, members, leads) for members in by_groups.values()]
+
+
+def _of_mix(
+    findings: Sequence[Finding], places: Iterable[int], leads: Sequence[Selector], named: set[str]
+) -> list[Cluster]:
+    """Return a cluster for each set of groups that also differ by the mix of classes."""
+    by_groups: dict[str, list[int]] = defaultdict(list)
+    for place in sorted(places):
+        finding = findings[place]
+        if finding.tested and finding.leads and finding.groups in named:
+            by_groups[finding.groups].append(place)
+    return [_led_by_main(findings, members, leads) for members in by_groups.values()]
+
+
+def _led_by_main(
+    findings: Sequence[Finding], members: Sequence[int], leads: Sequence[Selector]
+) -> Cluster:
+    main = min(members, key=lambda place: _main_comparison(findings[place], leads))
+    return Cluster(main, tuple(members))
 
 
 def _main_comparison(finding: Finding, leads: Sequence[Selector]) -> tuple[float, ...]:
@@ -270,19 +318,26 @@ def _main_comparison(finding: Finding, leads: Sequence[Selector]) -> tuple[float
     )
 
 
-def _conclusion(findings: Sequence[Finding], cluster: Cluster) -> Conclusion:
+def _conclusion(
+    findings: Sequence[Finding], cluster: Cluster, adjustments: Sequence[Adjustment]
+) -> Conclusion:
     finding = findings[cluster.lead]
-    groups = contrast(finding)
+    groups, adjustment = compared_groups(finding), leading_adjustment(adjustments)
     compared: Mapping[str, object] = {}
     if groups is not None:
-        worst, other, _ = groups
-        if other.group == finding.group:
-            worst, other = other, worst
+        first, other, _ = groups
+        sides = [(first.group, first.value), (other.group, other.value)]
+        if adjustment is not None:
+            values = adjustment.group_value, adjustment.other_value
+            sides = [*zip((first.group, other.group), values, strict=True)]
+            # The group that is worse off comes first, unless the finding is about one group.
+            if finding.verdict in REAL and adjustment.turns and not finding.group:
+                sides.reverse()
         compared = {
-            "group": worst.group,
-            "other": other.group,
-            "group_value": worst.value,
-            "other_value": other.value,
+            "group": sides[0][0],
+            "other": sides[1][0],
+            "group_value": sides[0][1],
+            "other_value": sides[1][1],
         }
     return Conclusion(
         model=finding.model,
@@ -297,5 +352,6 @@ def _conclusion(findings: Sequence[Finding], cluster: Cluster) -> Conclusion:
         n=finding.n,
         finding=cluster.lead,
         restated_by=tuple(place for place in cluster.members if place != cluster.lead),
+        adjustments=tuple(adjustments),
         **compared,  # type: ignore[arg-type]
     )
