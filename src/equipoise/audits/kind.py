@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits import group_sizes, kinds
-from equipoise.audits.cells import Cell, Outcomes
+from equipoise.audits.cells import Cell, Mix, Outcomes
 from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import UncorrectedFinding
@@ -163,6 +163,14 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         """Count what a design's model got right, by group and class; None where nothing is right.
 
         With `level` it lets a report say which cell explains the disparities.
+        """
+        return None
+
+    def mix(self, config: ConfigT, design: DesignT) -> Mix | None:
+        """Return rates over all rows, and the classes and attributes that rows are mixed of.
+
+        With it a report says what a difference is at equal classes, or at equal values of another
+        attribute.
         """
         return None
 

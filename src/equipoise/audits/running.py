@@ -9,6 +9,7 @@ from time import perf_counter
 import pyarrow as pa
 
 from equipoise.audits import group_sizes
+from equipoise.audits.adjusting import adjust
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.explaining import explain
 from equipoise.audits.findings import conclude
@@ -95,8 +96,10 @@ def run(
     page = kind_page(settings.audit, settings.study)
     harms = [draft.harm for draft in measured.findings]
     causes = explain(audit, settings, data, designs, findings, harms)
-    leads = page.leads if page else ()
-    conclusions = conclusions_of(findings, leads, causes, settings.testing.alpha)
+    adjustments = adjust(audit, settings, designs, findings)
+    conclusions = conclusions_of(
+        findings, page.leads if page else (), causes, adjustments, settings.testing.alpha
+    )
     return _with_gallery(Result(findings, manifest, tables, conclusions, page), inputs)
 
 

@@ -39,6 +39,68 @@ class Cause:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Adjustment:
+    """A difference of two groups at equal shares of classes, or of another attribute's values.
+
+    Attributes
+    ----------
+    by : str
+        The attribute; "" for the true class.
+    size, low, high : float
+        The difference at equal shares and its interval. It is positive where it has the direction
+        of the difference over all rows.
+    group_value, other_value : float
+        Values of both groups at equal shares.
+    moved, moved_low, moved_high : float
+        The difference over all rows minus `size`, with its interval, which is paired.
+    n, left_out : int
+        Rows of both groups that are compared, and those in classes with too few rows of a group.
+    verdict : Verdict
+        On the difference at equal shares.
+    leads : bool
+        Whether a conclusion states the difference at equal shares first.
+    """
+
+    by: str
+    size: float
+    low: float
+    high: float
+    group_value: float
+    other_value: float
+    moved: float
+    moved_low: float
+    moved_high: float
+    n: int
+    left_out: int
+    verdict: Verdict
+    leads: bool = False
+
+    @property
+    def turns(self) -> bool:
+        """Whether the difference has the other direction at equal shares, beyond chance."""
+        return self.high < 0.0
+
+    @property
+    def moves(self) -> bool:
+        """Whether equal shares change the difference beyond chance, and by a point or more."""
+        certain = self.moved_low > 0.0 or self.moved_high < 0.0
+        return certain and abs(self.moved) >= LEAST_MOVE
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> Adjustment:
+        """Rebuild an adjustment from a file, where numbers that JSON lacks are text."""
+        numbers = {name: float(item[name]) for name in _ADJUSTED}
+        return cls(**{**item, **numbers, "verdict": Verdict(item["verdict"])})
+
+
+LEAST_MOVE = 0.01
+"""The smallest move that a sentence mentions: a point, as sentences show tenths of it."""
+_ADJUSTED = (
+    "size", "low", "high", "group_value", "other_value", "moved", "moved_low", "moved_high",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusion:
     """What a person would state once.
 
@@ -47,7 +109,7 @@ class Conclusion:
     model : str
         "" where it is about no model, such as labels.
     verdict : Verdict
-        Of the finding that states it.
+        Of the finding that states it, or of the difference at equal classes where that leads.
     groups : str
         Attributes that are compared.
     group, other : str
@@ -58,7 +120,7 @@ class Conclusion:
     metric : str
     aggregate : Aggregate
     size, low, high : float
-        The value of the finding, and its interval.
+        The value of the finding, and its interval; at equal classes where that leads.
     group_value, other_value : float
         Values of both groups; NaN where there are none.
     n : int
@@ -75,6 +137,9 @@ class Conclusion:
         `group_value` corrected for the selection of the group and of the verdict.
     corrected, corrected_low, corrected_high : float
         `size` corrected in the same way, in its direction, and an interval for all groups together.
+    adjustments : tuple of Adjustment
+        The difference at equal shares of classes, then of each other attribute; () where rows have
+        none of them, or the metric is no rate over all rows.
     """
 
     model: str
@@ -100,6 +165,7 @@ class Conclusion:
     corrected: float = math.nan
     corrected_low: float = math.nan
     corrected_high: float = math.nan
+    adjustments: tuple[Adjustment, ...] = ()
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Conclusion:
@@ -117,7 +183,13 @@ class Conclusion:
             "verdict": Verdict(item["verdict"]),
             "aggregate": Aggregate(item["aggregate"]),
             "restated_by": tuple(item["restated_by"]),
+            "adjustments": tuple(map(Adjustment.from_json, item.get("adjustments", ()))),
         })  # fmt: skip
+
+    @property
+    def at_equal_mix(self) -> Adjustment | None:
+        """The difference at equal classes where it leads."""
+        return next((adjustment for adjustment in self.adjustments if adjustment.leads), None)
 
     @property
     def real(self) -> bool:

@@ -453,8 +453,8 @@ class Statement:
 
     @property
     def is_disparity(self) -> bool:
-        """Whether the finding that leads is a disparity."""
-        return self.finding is not None and self.finding.verdict == Verdict.DISPARITY
+        """Whether the conclusion that leads is a disparity."""
+        return self.badge is not None and self.badge.verdict == Verdict.DISPARITY
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,24 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
+from types import MappingProxyType
 
 from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
 from equipoise.core.conclusion import Cause, Conclusion
 from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
+from equipoise.report.adjusted import (
+    Adjustments,
+    at_equal_mix,
+    explained_by_mix,
+    leading_adjustment,
+    turns,
+)
 from equipoise.report.selecting import Selector, measure_of, place_in
-from equipoise.report.sizing import size_after_selection
-from equipoise.report.words import contrast, names_groups, ranked, weight
+from equipoise.report.sizing import SelectedSize, size_after_selection
+from equipoise.report.words import compared_groups, contrast, names_groups, ranked, weight
 
 _ALPHA = 0.05
 
@@ -40,6 +48,7 @@ def conclusions_of(
     findings: Sequence[Finding],
     leads: Sequence[Selector] = (),
     causes: Sequence[Cause] = (),
+    adjustments: Adjustments = MappingProxyType({}),
     alpha: float = 0.05,
 ) -> tuple[Conclusion, ...]:
     """Merge findings that restate one fact, and rank what they say.
@@ -52,6 +61,9 @@ def conclusions_of(
         Metrics of the kind of audit, most important first.
     causes : sequence of Cause
         Cells that were shown to explain disparities.
+    adjustments : mapping of int to sequence of Adjustment, optional
+        Differences at equal classes, or at equal values of another attribute, by the place of the
+        finding. Where one leads, the finding is merged and ranked by its verdict and size.
     alpha : float
         Rate of false discoveries that verdicts accept.
 
@@ -61,18 +73,36 @@ def conclusions_of(
         By model in the order of the findings; of each model what was found first, the weightiest
         first, then a conclusion for each set of groups without a difference.
     """
+    judged = at_equal_mix(findings, adjustments)
+    mixed = explained_by_mix(findings, adjustments)
+    turned = {place for place, values in adjustments.items() if turns(values)}
     places: dict[str, list[int]] = defaultdict(list)
     for place, finding in enumerate(findings):
         places[finding.model].append(place)
     conclusions = list[Conclusion]()
     for model, model_places in places.items():
-        model_causes = [cause for cause in causes if cause.model == model]
-        clusters = _clusters(findings, model_places, leads, model_causes)
-        real = [_conclusion(findings, cluster, alpha) for cluster in clusters]
-        conclusions += sorted(real, key=lambda item: _rank(findings[item.finding], item))
+        model_causes = [
+            _without(cause, turned, findings) for cause in causes if cause.model == model
+        ]
+        unmixed = [place for place in model_places if place not in mixed]
+        clusters = _clusters(judged, unmixed, leads, model_causes)
+        real = [_conclusion(judged, cluster, adjustments, alpha) for cluster in clusters]
+        conclusions += sorted(real, key=lambda item: _rank(judged[item.finding], item))
         named = {findings[place].groups for cluster in clusters for place in cluster.members}
-        conclusions += _undisturbed(findings, model_places, leads, named, alpha)
+        others = _undisturbed(judged, model_places, leads, named)
+        others += _of_mix(judged, mixed.intersection(model_places), leads, named)
+        conclusions += [_conclusion(judged, cluster, adjustments, alpha) for cluster in others]
     return tuple(conclusions)
+
+
+def _without(cause: Cause, turned: set[int], findings: Sequence[Finding]) -> Cause:
+    """Return a cause that doesn't explain differences that turn at equal values of its groups."""
+    explained = tuple(
+        place
+        for place in cause.findings
+        if place not in turned or findings[place].groups == cause.groups
+    )
+    return replace(cause, findings=explained)
 
 
 def in_order(result: AuditResult) -> list[Finding]:
@@ -258,19 +288,33 @@ def _undisturbed(
     places: Iterable[int],
     leads: Sequence[Selector],
     named: set[str],
-    alpha: float,
-) -> list[Conclusion]:
-    """Return a conclusion for each set of groups without a real difference."""
+) -> list[Cluster]:
+    """Return a cluster for each set of groups without a real difference."""
     by_groups: dict[str, list[int]] = defaultdict(list)
     for place in places:
         finding = findings[place]
         if finding.tested and finding.leads and finding.groups not in named:
             by_groups[finding.groups].append(place)
-    conclusions = []
-    for members in by_groups.values():
-        main = min(members, key=lambda place: _main_comparison(findings[place], leads))
-        conclusions.append(_conclusion(findings, Cluster(main, tuple(members)), alpha))
-    return conclusions
+    return [_led_by_main(findings, members, leads) for members in by_groups.values()]
+
+
+def _of_mix(
+    findings: Sequence[Finding], places: Iterable[int], leads: Sequence[Selector], named: set[str]
+) -> list[Cluster]:
+    """Return a cluster for each set of groups that also differ by the mix of classes."""
+    by_groups: dict[str, list[int]] = defaultdict(list)
+    for place in sorted(places):
+        finding = findings[place]
+        if finding.tested and finding.leads and finding.groups in named:
+            by_groups[finding.groups].append(place)
+    return [_led_by_main(findings, members, leads) for members in by_groups.values()]
+
+
+def _led_by_main(
+    findings: Sequence[Finding], members: Sequence[int], leads: Sequence[Selector]
+) -> Cluster:
+    main = min(members, key=lambda place: _main_comparison(findings[place], leads))
+    return Cluster(main, tuple(members))
 
 
 def _main_comparison(finding: Finding, leads: Sequence[Selector]) -> tuple[float, ...]:
@@ -284,20 +328,31 @@ def _main_comparison(finding: Finding, leads: Sequence[Selector]) -> tuple[float
     )
 
 
-def _conclusion(findings: Sequence[Finding], cluster: Cluster, alpha: float) -> Conclusion:
+def _conclusion(
+    findings: Sequence[Finding], cluster: Cluster, adjustments: Adjustments, alpha: float
+) -> Conclusion:
     finding = findings[cluster.lead]
-    groups = contrast(finding)
+    cluster_adjustments = adjustments.get(cluster.lead, ())
+    groups, adjustment = compared_groups(finding), leading_adjustment(cluster_adjustments)
     compared: Mapping[str, object] = {}
     if groups is not None:
-        worst, other, _ = groups
-        if other.group == finding.group:
-            worst, other = other, worst
+        first, other, _ = groups
+        sides = [(first.group, first.value), (other.group, other.value)]
+        if adjustment is not None:
+            values = adjustment.group_value, adjustment.other_value
+            sides = [*zip((first.group, other.group), values, strict=True)]
+            # The group that is worse off comes first, unless the finding is about one group.
+            if finding.verdict in REAL and adjustment.turns and not finding.group:
+                sides.reverse()
         compared = {
-            "group": worst.group,
-            "other": other.group,
-            "group_value": worst.value,
-            "other_value": other.value,
+            "group": sides[0][0],
+            "other": sides[1][0],
+            "group_value": sides[0][1],
+            "other_value": sides[1][1],
         }
+    selected = SelectedSize()
+    if adjustment is None:
+        selected = size_after_selection(findings, cluster.lead, cluster.members, alpha)
     return Conclusion(
         model=finding.model,
         verdict=finding.verdict,
@@ -311,6 +366,7 @@ def _conclusion(findings: Sequence[Finding], cluster: Cluster, alpha: float) -> 
         n=finding.n,
         finding=cluster.lead,
         restated_by=tuple(place for place in cluster.members if place != cluster.lead),
+        adjustments=tuple(cluster_adjustments),
         **compared,  # type: ignore[arg-type]
-        **asdict(size_after_selection(findings, cluster.lead, cluster.members, alpha)),
+        **asdict(selected),
     )

@@ -21,10 +21,9 @@ from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.selecting import Selector, measure_of
 from equipoise.report.text import count, enclose, plural, title
 from equipoise.report.words import (
-    certainty,
+    conclusion_certainty,
     conclusion_sentence,
     contrast,
-    corrected_size,
     figures,
     has_shares,
     limit_of,
@@ -67,7 +66,7 @@ def summarize(
         caveat = ""
     summary = Summary(shown_statements, caveat=caveat)
     leading_findings = summary.leading_findings
-    chart, next_steps = _chart(leading_findings, result.findings), _steps(leading_findings, steps)
+    chart, next_steps = _chart(leading_findings, result.findings), _steps(shown_statements, steps)
     return replace(summary, chart=chart, steps=next_steps)
 
 
@@ -108,7 +107,7 @@ def _statement(
     return Statement(
         Badge(first.verdict, limit=limit_of(finding)),
         text,
-        " ".join(filter(None, (certainty(finding), corrected_size(finding, first)))),
+        conclusion_certainty(finding, first),
         agreement(first),
         finding,
         tuple(
@@ -242,9 +241,13 @@ def group_value_name(finding: Finding) -> str:
     return label[:1].upper() + label[1:]
 
 
-def _steps(leading_findings: Sequence[Finding], about: Sequence[str]) -> tuple[str, ...]:
-    """Return what to do next, by the verdicts of the findings that lead."""
-    first = {finding.verdict: finding for finding in reversed(leading_findings)}
+def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, ...]:
+    """Return what to do next, by the verdicts of the conclusions that lead."""
+    first = {
+        statement.badge.verdict: statement.finding
+        for statement in reversed(statements)
+        if statement.badge and statement.finding
+    }
     steps = []
     if finding := first.get(Verdict.DISPARITY):
         group, subject = "the group that is worst off", finding.subject or "each subject"
@@ -263,6 +266,7 @@ def _steps(leading_findings: Sequence[Finding], about: Sequence[str]) -> tuple[s
                 units = f"{finding.unit[:-1]}ies"
             more = f"{units}: more images of each can't decide"
         steps.append(f"Add {more}.")
-    if {*first} == {Verdict.BELOW_THRESHOLD}:
+    # A gate on a difference that is the mix of classes would fail.
+    if {*first} == {Verdict.BELOW_THRESHOLD} == {finding.verdict for finding in first.values()}:
         steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
     return tuple(steps)

@@ -19,7 +19,8 @@ from equipoise.core import (
     NullHypothesis,
     Verdict,
 )
-from equipoise.core.conclusion import Conclusion
+from equipoise.core.conclusion import Adjustment, Conclusion
+from equipoise.core.finding import REAL
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import distinct, panels, rows
@@ -93,40 +94,48 @@ def sentence(finding: Finding) -> str:
     return f"{headline(finding)} {finding.beside}".strip()
 
 
-def headline(finding: Finding) -> str:
-    """Return the sentence of a finding's value for the groups, without its addition."""
-    return _groups_sentence(finding) or _value_sentence(finding)
+def headline(finding: Finding, clause: str = "") -> str:
+    """Return the sentence of a finding's value for the groups, without its addition.
+
+    A clause ends the sentence.
+    """
+    groups_sentence = _groups_sentence(finding, clause)
+    if groups_sentence is None:
+        return f"{_value_sentence(finding).removesuffix('.')}{clause}."
+    return groups_sentence
 
 
-def _groups_sentence(finding: Finding) -> str | None:
+def _groups_sentence(finding: Finding, clause: str = "") -> str | None:
     """Return which group is worse off than another, or None without group shares."""
     spec = spec_of_finding(finding)
     summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
     if summary or not spec.clause or spec.bands or not has_shares(finding):
         return None
-    if (groups := contrast(finding)) is None:
+    if (groups := compared_groups(finding)) is None:
         return None
     worst, other, best = groups
-    if other.group == finding.group:
-        worst, other = other, worst
-        best = other
+    text = _clause(finding, spec, f"{_part(spec, worst)} ({_counted(worst)})", _part(spec, other))
+    # A model keeps its name as it is.
+    if not spec.clause.startswith("{model}"):
+        text = _capitalised(text)
+    text += clause
+    if best.group == other.group:
+        return f"{text}."
+    end = "lowest" if worst.value > other.value else "highest"
+    gap = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
+    return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {gap}."
+
+
+def _clause(finding: Finding, spec: MetricSpec, *parts: str) -> str:
+    """Return the clause of a metric about groups, with a part for each."""
     subject = enclose("“", shortened(finding.subject), "”")
-    parts = (f"{_part(spec, worst)} ({_counted(worst)})", _part(spec, other))
-    text = spec.clause.format(
+    return spec.clause.format(
         model=_model_of(finding),
         subject=subject,
         about=enclose(" about ", subject),
         of=enclose(" of ", subject),
         groups=" and ".join(parts),
     )
-    # A model keeps its name as it is.
-    if not spec.clause.startswith("{model}"):
-        text = _capitalised(text)
-    if best.group == other.group:
-        return f"{text}."
-    end = "lowest" if worst.value > other.value else "highest"
-    gap = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
-    return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {gap}."
 
 
 # Versions that need no mention: the only one, and the one that others are held against.
@@ -178,6 +187,15 @@ def contrast(finding: Finding) -> tuple[GroupValue, GroupValue, GroupValue] | No
     if not near or near[-1].value == worst.value:
         return worst, best, best
     return worst, next(part for part in near if part.value == near[-1].value), best
+
+
+def compared_groups(finding: Finding) -> tuple[GroupValue, GroupValue, GroupValue] | None:
+    """Return the groups of `contrast`; the group of a finding about one comes first."""
+    groups = contrast(finding)
+    if groups is None or groups[1].group != finding.group:
+        return groups
+    worst, other, _ = groups
+    return other, worst, worst
 
 
 def worst_first(finding: Finding) -> list[GroupValue]:
@@ -305,8 +323,11 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
         The one that states it.
     conclusion : Conclusion
     """
+    if conclusion.at_equal_mix is not None:
+        return _sentence_at_equal_mix(finding, conclusion)
+    clause = _clause_at_equal_shares(finding, conclusion)
     if conclusion.real:
-        return headline(finding)
+        return headline(finding, clause)
     scaled, unit = _scale(finding)
     by, rows = enclose(" by ", finding.groups), plural(finding.n, finding.unit)
     small = conclusion.verdict is Verdict.BELOW_THRESHOLD
@@ -316,12 +337,64 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
         name, bound = _uncapitalised(spec_for(finding.metric).title), scaled(finding.ci_high)
         place = f"No difference in {name}{by}"
         if small:
-            return f"{place} larger than {bound}{unit} ({rows})."
-        return f"{place} was found; up to {bound}{unit} can't be excluded ({rows})."
+            return f"{place} larger than {bound}{unit} ({rows}){clause}."
+        return f"{place} was found; up to {bound}{unit} can't be excluded ({rows}){clause}."
     value = f"{name_of(finding)}{by} is {scaled(finding.value)}{unit}"
     if not bounded:
         return f"{value}: {end}."
     return f"{value} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)}, {rows}): {end}."
+
+
+def _sentence_at_equal_mix(finding: Finding, conclusion: Conclusion) -> str:
+    """Say what groups have at equal classes, then over all rows."""
+    spec = spec_of_finding(finding)
+    over_all = {part.group: part.value for part in finding.by_group}
+    sides = (
+        (conclusion.group, conclusion.group_value), (conclusion.other, conclusion.other_value),
+    )  # fmt: skip
+    parts = [spec.part.format(share=percent(value), group=quoted(group)) for group, value in sides]
+    raw = " and ".join(percent(over_all[group]) for group, _ in sides)
+    text = f"At equal mix of classes, {_clause(finding, spec, *parts)}; over all rows {raw}"
+    if finding.verdict in REAL and _is_nothing(conclusion, finding.threshold):
+        text += ": the mix of classes explains the difference"
+    return f"{text}."
+
+
+def _is_nothing(conclusion: Conclusion, threshold: float) -> bool:
+    """Whether no difference is left at equal classes."""
+    adjustment = conclusion.at_equal_mix
+    return (
+        adjustment is not None
+        and adjustment.low <= 0.0 <= adjustment.high
+        and abs(adjustment.size) < threshold
+    )
+
+
+def _clause_at_equal_shares(finding: Finding, conclusion: Conclusion) -> str:
+    """Say what the difference is at equal classes and at equal values of another attribute.
+
+    Only where they move it: to another sign, by the practical threshold, or, for classes, by a
+    point. Of other attributes the one that moves it most is said.
+    """
+    clauses, others = "", []
+    for adjustment in conclusion.adjustments:
+        far = adjustment.turns or abs(adjustment.moved) >= finding.threshold
+        if not adjustment.by and adjustment.moves:
+            clauses += f"; at equal mix of classes {_shares(adjustment)}"
+        elif adjustment.by and adjustment.moves and far:
+            others.append(adjustment)
+    if not others:
+        return clauses
+    most = max(others, key=lambda adjustment: (adjustment.turns, abs(adjustment.moved)))
+    if not most.turns:
+        return f"{clauses}; at equal {most.by} {_shares(most)}"
+    side = "worse" if better_off(finding) else "better"
+    size = f"{number(100 * abs(most.size), 1)} points {side} for {quoted(conclusion.group)}"
+    return f"{clauses}; the sign turns at equal {most.by}: {size}"
+
+
+def _shares(adjustment: Adjustment) -> str:
+    return f"{percent(adjustment.group_value)} and {percent(adjustment.other_value)}"
 
 
 def _uncapitalised(text: str) -> str:
@@ -362,6 +435,20 @@ def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
     return (
         f"Corrected for picking the {picked} of {conclusion.compared} groups: "
         f"{scaled(conclusion.corrected)}{unit} ({ends})."
+    )
+
+
+def conclusion_certainty(finding: Finding, conclusion: Conclusion) -> str:
+    """Say how sure a conclusion is: at equal classes where that leads, then over all rows."""
+    corrected = corrected_size(finding, conclusion)
+    if conclusion.at_equal_mix is None:
+        return f"{certainty(finding)} {corrected}".strip()
+    scaled, unit = _scale(finding)
+    value = f"{scaled(conclusion.size)}{unit}"
+    ends = f"{100 * finding.level:g} % interval {scaled(conclusion.low)} to"
+    return (
+        f"At equal mix of classes the difference is {value} ({ends} {scaled(conclusion.high)}). "
+        f"Over all rows: {certainty(finding)}"
     )
 
 

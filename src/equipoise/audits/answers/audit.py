@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.answers.config import RATES_OF_STATES, Config, FigureConfig, ModelConfig
+from equipoise.audits.cells import Mix, Rate
 from equipoise.audits.columns import Row, numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import located
@@ -31,6 +32,7 @@ from equipoise.audits.engines.labels import (
     state_gaps,
     with_folds,
 )
+from equipoise.audits.engines.mix import mix_of
 from equipoise.audits.engines.unresolved import with_unresolved, worksheet_of
 from equipoise.audits.findings import (
     Place,
@@ -287,6 +289,18 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                     f"{nearest(figure.first, allowed)}"
                 )
         return designs
+
+    def mix(self, config: Config, design: AnswersDesign) -> Mix | None:
+        """Return the rates over all rows, and the classes and attributes of the rows."""
+        if not design.leads:
+            return None
+        question = design.question or "default"
+        mix = mix_of(design, version=design.shown, state_version=question, with_subject=False)
+        states = (
+            Rate(metric, "", question, (design.state == state).astype(np.int32))
+            for state, metric in RATES_OF_STATES.items()
+        )
+        return replace(mix, rates=(*mix.rates, *states))
 
     def measure(
         self,

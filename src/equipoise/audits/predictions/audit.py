@@ -15,7 +15,7 @@ import pyarrow as pa
 from scipy.special import stdtr
 
 from equipoise.audits.against_rest import against_rest
-from equipoise.audits.cells import Cell, Outcomes
+from equipoise.audits.cells import Cell, Mix, Outcomes
 from equipoise.audits.columns import Row, placed, tables_of
 from equipoise.audits.config import group_name, resampling_of
 from equipoise.audits.engines.broken import broken, trivial_hits
@@ -31,6 +31,7 @@ from equipoise.audits.engines.labels import (
     right_or_wrong,
     with_folds,
 )
+from equipoise.audits.engines.mix import mix_of
 from equipoise.audits.engines.unresolved import with_unresolved, worksheet_of
 from equipoise.audits.findings import (
     Place,
@@ -354,6 +355,11 @@ class Predictions(Audit[Config, ScoredData, Design]):
     def outcomes(self, design: Design) -> Outcomes | None:
         """Count right predictions by group and true class; None of raw texts."""
         return outcomes_of(design)
+
+    def mix(self, config: Config, design: Design) -> Mix:
+        """Return the rates over all rows, and the classes and attributes of the rows."""
+        version = design.place(self.name, config.resampling.level).version
+        return mix_of(design, version=version, state_version=version, with_subject=True)
 
     def level(self, data: ScoredData, design: Design, cell: Cell) -> ScoredData:
         """Return data in which a model's rows of a cell have the outcomes of the other groups."""

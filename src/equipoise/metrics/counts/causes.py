@@ -57,8 +57,8 @@ _SIDES = ("group", "others")
 # More different outcomes than this are drawn as levels with their means: what varies within a level
 # is a few thousandths of the variance. Values are exact.
 _LEVELS = 64
-# Images of each group below which a stratum says nothing of their difference.
-_SUPPORT = 5
+SUPPORT = 5
+"""Images of each group below which a stratum says nothing of their difference."""
 # Bins of numbers: images of the smaller side for each, the fewest and the most. Wide bins leave
 # a part of the cause unexplained.
 _OF_BIN, _FEWEST, _MOST = 20, 5, 40
@@ -285,7 +285,7 @@ class _Explained(Measure):
         shape = len(_SIDES), len(self.rows.strata)
         images = np.zeros(shape)
         np.add.at(images, (self.rows.side, self.rows.stratum), 1.0)
-        return np.asarray((images >= _SUPPORT).all(axis=0))
+        return np.asarray((images >= SUPPORT).all(axis=0))
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the numbers of each table."""
@@ -366,7 +366,7 @@ class _Explained(Measure):
                            math.nan, math.nan, "")
                 for side, name in enumerate(self.rows.names)
             )  # fmt: skip
-            too_few_images = f"fewer than {_SUPPORT} images of one group"
+            too_few_images = f"fewer than {SUPPORT} images of one group"
             reason = "removed" if self.adjustment == "remove" else too_few_images
             parts.append(
                 number("disparity_in_stratum", float(draws.observed[len(_NUMBERS) + place]),
