@@ -230,7 +230,11 @@ class Dataset(Audit[Config, DatasetData, Design]):
         reference = data.reference.get(design.groups.name)
         if reference is None:
             return
-        names = reference.names if isinstance(reference, Groups) else tuple(map(str, reference))
+        names = (
+            reference.names
+            if isinstance(reference, Groups)
+            else tuple(design.groups.display_name(str(name)) for name in reference)
+        )
         if not {*names} & {*design.groups.names}:
             raise DataError(
                 f"groups {design.groups.name}: none is in the reference, which has {listed(names)}",

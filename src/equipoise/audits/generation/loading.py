@@ -138,8 +138,7 @@ class GenerationData:
         groups = self.grouped(attributes, self.labelled(attributes), min_size)
         if self.copies is None:
             return groups
-        parts = groups.attributes, groups.levels, groups.min_size
-        return CountedGroups(parts, groups.counts * self.copies, lambda: groups.codes)
+        return CountedGroups(groups.facts, groups.counts * self.copies, lambda: groups.codes)
 
 
 @record
