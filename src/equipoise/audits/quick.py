@@ -20,9 +20,10 @@ from equipoise.audits.config import parse_config
 from equipoise.audits.config_fields import ExtractionConfig, RunConfig
 from equipoise.audits.model_cache import open_model
 from equipoise.audits.running import run
-from equipoise.core import ConfigError, DataError, InputError
+from equipoise.core import ConfigError, DataError, InputError, Strings
 from equipoise.data import read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
+from equipoise.data.sentinels import sentinels_of
 from equipoise.data.tables import ROW_NUMBER, TableSource, open_table
 from equipoise.models.protocols import DESCRIPTIONS, offer_of
 from equipoise.report.result import Result
@@ -167,6 +168,8 @@ def guess_config(
     outputs = [*_as_list(named.get("pred")), *_as_list(named.get("score"))]
     used += [*outputs, *filter(None, (named.get("id"), named.get("unit")))]
     columns, missing, file = _read_columns(table, encoding, used)
+    sentinels = {name: _take_sentinels(columns, name) for name in groups if name != target}
+    missing = _listed_missing(columns, missing, sentinels)
     for name in groups:
         _check_numbers(columns[name], file)
     bands = {name: bounds for name in groups if (bounds := _guess_bounds(columns[name]))}
@@ -194,6 +197,11 @@ def guess_config(
     notes = (
         f"encoding: {encoding}" if encoding != "utf-8" else "",
         f"missing: {listed(missing)}" if missing else "",
+        *(
+            f"{name}: {listed(texts)} counts as missing"
+            for name, texts in sentinels.items()
+            if texts
+        ),
         f"positive: {positive or 'none; every class is reported'}",
         f"id: {id_}" + (", as no column names the image" if id_ == ROW_NUMBER else ""),
         f"unit: {unit}, which repeats" if unit else "unit: none; each row is its own",
@@ -441,6 +449,24 @@ def _read_columns(
         missing,
         opened.name,
     )
+
+
+def _take_sentinels(columns: dict[str, pl.Series], attribute: str) -> Strings:
+    """Empty the cells of an attribute that stand for a missing value, and return their texts."""
+    column = columns[attribute]
+    texts = sentinels_of(column.drop_nulls().unique().sort().to_list())
+    columns[attribute] = column.set(column.is_in([*texts]), None)
+    return texts
+
+
+def _listed_missing(
+    columns: Mapping[str, pl.Series], marks: Sequence[str], sentinels: Mapping[str, Strings]
+) -> list[str]:
+    """Return the texts to list under `missing`, which replace sentinels that no list names."""
+    if not marks:
+        return []
+    texts = dict.fromkeys(text for group_texts in sentinels.values() for text in group_texts)
+    return [*marks, *(text for text in texts if not any(text in c for c in columns.values()))]
 
 
 def encoding_of(table: TableSource) -> str:

@@ -384,13 +384,15 @@ def _read_reference(
     if reference.images is not None:
         place = "reference.images"
         images = models.read_images(reference.images, columns, name="reference", place=place)
-        items = load_items(images.source(models.base, columns), subject="reference")
+        source = models.source(images, columns)
+        items = models.once("reference", lambda: load_items(source, subject="reference"))
         choices_of_groups = groups_by(choices, items.coded)
         return {groups.name: groups for groups in choices_of_groups}, dict(items.inputs)
     table, number = located(reference.table, models.base), str(reference.count)
     options = reference.csv
-    source = ItemSource(table, ROW_NUMBER, (*columns, number), **options)
-    items = load_items(source, subject="reference")
+    attributes = tuple(config.group_columns)
+    source = ItemSource(table, ROW_NUMBER, (*columns, number), attributes=attributes, **options)
+    items = models.once("reference", lambda: load_items(source, subject="reference"))
     counts = np.nan_to_num(numbers_of(items, number))
     references: dict[str, Groups | Mapping[str, float]] = {}
     for groups in groups_by(choices, items.coded):
