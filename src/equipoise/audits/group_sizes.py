@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.core import AnyArray, DataError, Groups, Labels, Objects
+from equipoise.core import AnyArray, DataError, Facts, Groups, Labels, Objects
 from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
 from equipoise.report.text import count
@@ -137,7 +137,7 @@ def notes(groups: Groups, of: str) -> Iterator[str]:
         yield f"{groups.name}: {groups.n_missing} {of} lack an attribute and are in no group."
 
 
-def sentinels(tables: Iterable[Mapping[str, Any]], of: str) -> Iterator[str]:
+def sentinels(tables: Iterable[Facts], of: str) -> Iterator[str]:
     """Yield warnings of values of attributes that count as missing.
 
     Parameters
@@ -156,7 +156,7 @@ def sentinels(tables: Iterable[Mapping[str, Any]], of: str) -> Iterator[str]:
         )
 
 
-def looking_missing(tables: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def looking_missing(tables: Iterable[Facts]) -> Iterator[str]:
     """Yield notes on groups with names that look like missing values."""
     for attribute, words in _by_attribute(tables, "sentinels_kept"):
         yield (
@@ -165,7 +165,7 @@ def looking_missing(tables: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
-def _by_attribute(tables: Iterable[Mapping[str, Any]], key: str) -> Iterator[tuple[str, Any]]:
+def _by_attribute(tables: Iterable[Facts], key: str) -> Iterator[tuple[str, Any]]:
     for counts in tables:
         yield from counts.get(key, {}).items()
 

@@ -15,7 +15,15 @@ from equipoise.audits.config_fields import GeneratorSection, RunConfig, called
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.images import AuditImages, open_images
 from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
-from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects, Progress
+from equipoise.core import (
+    ConfigError,
+    DataError,
+    Facts,
+    InputError,
+    ModelError,
+    Objects,
+    Progress,
+)
 from equipoise.counterfactuals import Generated, generate, plan
 from equipoise.counterfactuals.parts import Request
 from equipoise.data import Items, ItemSource, load_items
@@ -125,7 +133,7 @@ class Models:
         )
 
     @property
-    def read_counts(self) -> list[Mapping[str, Any]]:
+    def read_counts(self) -> list[Facts]:
         """Counts of every table that was read."""
         tables = [getattr(table, "counts", {}) for table in self.tables.values()]
         return [*tables, *(images.counts.get("read", {}) for images in self.sets.values())]

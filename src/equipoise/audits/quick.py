@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack
 
@@ -197,11 +197,7 @@ def guess_config(
     notes = (
         f"encoding: {encoding}" if encoding != "utf-8" else "",
         f"missing: {listed(missing)}" if missing else "",
-        *(
-            f"{name}: {listed(texts)} counts as missing"
-            for name, texts in sentinels.items()
-            if texts
-        ),
+        *(f"{name}, missing: {listed(texts)}" for name, texts in sentinels.items() if texts),
         f"positive: {positive or 'none; every class is reported'}",
         f"id: {id_}" + (", as no column names the image" if id_ == ROW_NUMBER else ""),
         f"unit: {unit}, which repeats" if unit else "unit: none; each row is its own",
@@ -555,8 +551,6 @@ def _guess_bounds(column: pl.Series) -> list[int]:
 
 
 def _band_names(bounds: Sequence[int]) -> list[str]:
-    """Return sortable names of bands, for example 00–17, 18–29 and 30+."""
-    width = len(str(bounds[-1]))
-    starts = [f"{start:0{width}d}" for start in (0, *bounds)]
-    ends = [f"–{end - 1:0{width}d}" for end in bounds]
-    return [start + end for start, end in zip(starts, [*ends, "+"], strict=True)]
+    """Return names of bands, for example under 18, 18–29, and 30 and over."""
+    between = (f"{start}–{end - 1}" for start, end in pairwise(bounds))
+    return [f"under {bounds[0]}", *between, f"{bounds[-1]} and over"]

@@ -127,7 +127,7 @@ class Groups:
         if not self.named or len(level) != len(self.attributes):
             return level
         return tuple(
-            f"{attribute} {label}" if _BARE.fullmatch(label) else label
+            f"{attribute.removesuffix(' band')} {label}" if _BARE.fullmatch(label) else label
             for attribute, label in zip(self.attributes, level, strict=True)
         )
 

@@ -3,9 +3,8 @@
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from equipoise.core import Strings
+from equipoise.core import Fields, Strings
 from equipoise.data.problems import looks_missing
 
 _WORDS = frozenset(("unknown", "unsure", "not sure", "undefined", "missing", "not available", "?"))
@@ -99,7 +98,7 @@ class Sentinels:
         return texts
 
     @property
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> Fields:
         """Counts of a table: empty where no value looks missing."""
         facts = {"sentinels": self.counted, "sentinels_kept": self.suspects}
         return {name: values for name, values in facts.items() if values}
