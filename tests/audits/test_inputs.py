@@ -188,6 +188,6 @@ def test_a_mapping_in_a_file_lets_a_label_stand_for_several_classes(tmp_path):
 )
 def test_bands_sort_in_their_order_and_other_names_by_the_alphabet(names):
     shuffled = [*names[::-1], *names]
-    assert Groups.of({"age": shuffled}, min_size=1).names == names
-    mixed = Groups.of({"age": [*shuffled, "unknown"]}, min_size=1).names
-    assert mixed == tuple(sorted([*names, "unknown"]))
+    assert Groups.of({"age": shuffled}, min_size=1).levels == tuple((name,) for name in names)
+    mixed = Groups.of({"age": [*shuffled, "unknown"]}, min_size=1).levels
+    assert mixed == tuple((name,) for name in sorted([*names, "unknown"]))

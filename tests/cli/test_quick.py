@@ -86,7 +86,7 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
     assert {finding.subject for finding in parity} == {"", config["data"]["positive"]}
     if shape == "ages":
         bands = {part.group for part in worst_of(result, "age band").by_group}
-        assert bands == {"00–17", "18–29", "30–44", "45–59", "60+"}
+        assert bands == {"age under 18", "age 18–29", "age 30–44", "age 45–59", "age 60 and over"}
 
 
 def worst_of(result, groups):

@@ -255,6 +255,18 @@ class AuditConfig(Section):
         return (*getattr(self, "models", {}),)
 
     @property
+    def group_columns(self) -> Sequence[str]:
+        """Columns whose values are groups and nothing else, such as the target."""
+        data = getattr(self, "data", None)
+        columns = columns_of(getattr(data, "groups", ()))
+        return [name for name in columns if name != getattr(data, "target", None)]
+
+    @property
+    def declared_levels(self) -> Sequence[str]:
+        """Groups that the config names, which are no missing values whatever they look like."""
+        return ()
+
+    @property
     def group_names(self) -> Sequence[str]:
         """Names of the choices of groups; none of a kind that checks gates itself."""
         return [
@@ -353,7 +365,7 @@ class LabelledImagesConfig(CsvConfig):
         )
 
     def labels(self, images: ItemSource) -> LabelSource:
-        """Return how to read the labels of images."""
+        """Return how to read the labels of images, whose attributes have sentinels."""
         return LabelSource(
             table=images.table,
             id=images.id,
@@ -362,6 +374,8 @@ class LabelledImagesConfig(CsvConfig):
             unit=self.unit,
             map=self.map,
             where=images.where,
+            derived=tuple(name for name in self.attributes if name not in images.attributes),
+            levels=images.levels,
             missing=images.missing,
             encoding=images.encoding,
             delimiter=images.delimiter,

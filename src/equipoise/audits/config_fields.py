@@ -186,6 +186,11 @@ def columns_of(groups: Iterable[Sequence[str]], *other_columns: str | None) -> t
     return tuple(dict.fromkeys(filter(None, (*named, *other_columns))))
 
 
+def levels_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the values of attributes in names of groups, each once."""
+    return tuple(dict.fromkeys(level for name in names for level in (name, *name.split(", "))))
+
+
 def one_state_each(missing: Labels, unknown: Labels, refused: Labels) -> None:
     """Refuse a text that stands for two states of a prediction or an answer."""
     texts = [*missing, *unknown, *refused]

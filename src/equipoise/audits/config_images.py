@@ -196,7 +196,6 @@ _ONLY: Mapping[str, tuple[str, ...]] = {
     "options": ("format",),
     "root": ("table", "format"),
     "path": ("table", "format"),
-    "missing": ("table",),
     "encoding": ("table",),
     "delimiter": ("table",),
 }

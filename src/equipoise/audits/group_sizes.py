@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, compress
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.notes import Note, first_of
-from equipoise.core import AnyArray, DataError, Groups, Labels, Objects
+from equipoise.core import AnyArray, DataError, Facts, Groups, Labels, Objects
 from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
-from equipoise.data.problems import looks_missing
+from equipoise.report.text import count
 
 Row = dict[str, Any]
 
@@ -110,8 +110,8 @@ def planned(groups: Groups, of: str, left_out: Mapping[str, int]) -> list[Row]:
     return rows
 
 
-def notes(groups: Groups, of: str) -> Iterator[Note | str]:
-    """Yield notes on small groups, rows in no group, and groups that look like missing values.
+def notes(groups: Groups, of: str) -> Iterator[Note]:
+    """Yield notes on small groups, and on rows in no group.
 
     Parameters
     ----------
@@ -127,19 +127,41 @@ def notes(groups: Groups, of: str) -> Iterator[Note | str]:
         )
     if groups.n_missing:
         yield Note(groups.name, f"{groups.n_missing} {of} lack an attribute and are in no group.")
-    yield from looking_missing(groups)
 
 
-def looking_missing(groups: Groups) -> Iterator[Note | str]:
-    """Yield a note on groups with names that look like missing values."""
-    levels = dict.fromkeys(chain.from_iterable(groups.levels))
-    suspects = [*map(repr, filter(looks_missing, levels))]
-    if suspects:
+def sentinels(tables: Iterable[Facts], of: str) -> Iterator[Note]:
+    """Yield warnings of values of attributes that count as missing.
+
+    Parameters
+    ----------
+    tables : iterable of mapping
+        Counts of tables; see `equipoise.data.Items`.
+    of : str
+        What a row is: "images" or "rows".
+    """
+    for attribute, sizes in _by_attribute(tables, "sentinels"):
+        values = " and ".join(f"“{value}” ({count(n)} {of})" for value, n in sizes.items())
+        verb, them = ("counts", "it") if len(sizes) == 1 else ("count", "them")
         yield Note(
-            groups.name,
-            f"{', '.join(suspects)} is taken for a group. If it is a missing "
-            "value, list it under `missing:`, or leave it out with a rule `value_groups`.",
+            attribute,
+            f"{values} {verb} as missing. Write `missing: []` beside the table to keep {them} in "
+            "the comparison.",
         )
+
+
+def looking_missing(tables: Iterable[Facts]) -> Iterator[Note]:
+    """Yield notes on groups with names that look like missing values."""
+    for attribute, words in _by_attribute(tables, "sentinels_kept"):
+        yield Note(
+            attribute,
+            f"{', '.join(map(repr, words))} is taken for a group. If it is a missing value, list "
+            "it under `missing:`, or leave it out with a rule `value_groups`.",
+        )
+
+
+def _by_attribute(tables: Iterable[Facts], key: str) -> Iterator[tuple[str, Any]]:
+    for counts in tables:
+        yield from counts.get(key, {}).items()
 
 
 def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:

@@ -18,6 +18,7 @@ from equipoise.core import ConfigError, DataError, InputError, Integers, record
 from equipoise.core.types import FileFacts
 from equipoise.data import (
     FORMATS,
+    BandGroups,
     ClassMapping,
     ImageSet,
     Items,
@@ -67,6 +68,8 @@ class AuditImages:
         "format", "images", "read", and "steps": what each rule did to how many.
     steps : tuple of str
         The rules and what they left out, in words.
+    derived : tuple of str
+        Columns that rules make, whose values are declared.
     locate : callable
         Returns the pictures; None where the config doesn't say where they are.
     """
@@ -80,6 +83,7 @@ class AuditImages:
     inputs: Mapping[str, FileFacts] = field(default_factory=dict)
     counts: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[str, ...] = ()
+    derived: tuple[str, ...] = ()
     locate: Callable[[], Pictures | None] = lambda: None
 
     @property
@@ -98,11 +102,30 @@ class AuditImages:
         """
         return self.locate()
 
-    def source(self, base: Path, columns: Sequence[str] = ()) -> ItemSource:
-        """Return the table of the images, with paths relative to `base`."""
+    def source(
+        self,
+        base: Path,
+        columns: Sequence[str] = (),
+        *,
+        attributes: Sequence[str] = (),
+        levels: Sequence[str] = (),
+    ) -> ItemSource:
+        """Return the table of the images, with paths relative to `base`.
+
+        Parameters
+        ----------
+        base : Path
+        columns : sequence of str
+        attributes : sequence of str
+            The columns whose values are groups.
+        levels : sequence of str
+            Values of attributes that stay groups though they look missing.
+        """
+        source = ItemSource(self.table, self.id, tuple(columns), missing=self.section.missing)
         if self.table is None:
-            return self.section.source(base, tuple(columns))
-        return ItemSource(self.table, self.id, tuple(columns), missing=())
+            source = self.section.source(base, tuple(columns))
+        named = tuple(name for name in attributes if name not in self.derived)
+        return replace(source, attributes=named, levels=tuple(levels))
 
     def need_pictures(self, model: str, *, place: str = "data.images") -> Pictures:
         """Return where the pixels are that a model runs on.
@@ -183,6 +206,7 @@ def open_images(
             "steps": [*map(asdict, images.steps)],
         },
         steps=tuple(map(_describe_step, images.steps)),
+        derived=tuple(filter(None, (getattr(rule, "name", None) for rule in rules.values()))),
         locate=partial(_open_pictures_of_set, section, base, images, keys),
     )
 
@@ -392,6 +416,7 @@ def _read(
         places = _locate_files(section.files, base)
         return find_format(section.format).load(places, **options)
     # Read of a table what is asked for and no rule makes, what rules read, paths and corners.
+    rules = [*rules]
     rule_columns = {getattr(rule, "name", None) for rule in rules}
     of_rules = (getattr(rule, "column", None) for rule in rules)
     corners = section.crop.columns if section.crop else ()
@@ -402,6 +427,7 @@ def _read(
         columns=tuple(
             name for name in wanted_columns if name is not None and name not in rule_columns
         ),
+        attributes=[rule.column for rule in rules if isinstance(rule, BandGroups)],
         **section.csv,
     )
 

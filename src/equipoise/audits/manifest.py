@@ -104,6 +104,7 @@ def manifest_of_run(
         *refused,
         *audit.notes(config, data, designs),
         *(note for design in designs for note in group_sizes.notes(design.groups, audit.items)),
+        *group_sizes.looking_missing(models.read_counts),
         *measured,
         *(step for images in models.sets.values() for step in images.steps),
         *account.notes,
@@ -120,8 +121,9 @@ def manifest_of_run(
         notes=merged(notes),
     )
     repeated = group_sizes.repeated_units(data.ids, manifest.resolved)
+    missing = group_sizes.sentinels(models.read_counts, audit.items)
     return replace(
         manifest,
         models={outputs.model: outputs.info for outputs in models.outputs},
-        warnings=merged([*repeated, *audit.warnings(config, data, designs)]),
+        warnings=merged([*missing, *repeated, *audit.warnings(config, data, designs)]),
     )

@@ -15,10 +15,18 @@ from equipoise.audits.config_fields import GeneratorSection, RunConfig, called
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.images import AuditImages, open_images
 from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
-from equipoise.core import ConfigError, DataError, InputError, ModelError, Objects, Progress
+from equipoise.core import (
+    ConfigError,
+    DataError,
+    Facts,
+    InputError,
+    ModelError,
+    Objects,
+    Progress,
+)
 from equipoise.counterfactuals import Generated, GenerationSettings, generate, plan
 from equipoise.counterfactuals.parts import Request
-from equipoise.data import Items, load_items
+from equipoise.data import Items, ItemSource, load_items
 from equipoise.data.labels import Coded, Content, Outputs
 from equipoise.evidence import (
     Extraction,
@@ -114,8 +122,22 @@ class Models:
     ) -> tuple[AuditImages, Items]:
         """Read the images under their rules, with columns of their table, once."""
         images = self.read_images(section, columns)
-        source = images.source(self.base, columns)
+        source = self.source(images, columns)
         return images, self.once("images", lambda: load_items(source, subject="images"))
+
+    def source(self, images: AuditImages, columns: Sequence[str]) -> ItemSource:
+        """Return the table of images with the columns that the config makes groups of."""
+        config = self.config
+        attributes = [name for name in config.group_columns if name in columns]
+        return images.source(
+            self.base, columns, attributes=attributes, levels=config.declared_levels
+        )
+
+    @property
+    def read_counts(self) -> list[Facts]:
+        """Counts of every table that was read."""
+        tables = [getattr(table, "counts", {}) for table in self.tables.values()]
+        return [*tables, *(images.counts.get("read", {}) for images in self.sets.values())]
 
     def once(self, name: str, read: Callable[[], T]) -> T:
         """Return a table by name, read once for the dry run and the audit."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack
 
@@ -20,9 +20,10 @@ from equipoise.audits.config import parse_config
 from equipoise.audits.config_fields import ExtractionConfig, RunConfig
 from equipoise.audits.model_cache import open_model
 from equipoise.audits.running import run
-from equipoise.core import ConfigError, DataError, InputError
+from equipoise.core import ConfigError, DataError, InputError, Strings
 from equipoise.data import read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
+from equipoise.data.sentinels import sentinels_of
 from equipoise.data.tables import ROW_NUMBER, TableSource, open_table
 from equipoise.models.protocols import DESCRIPTIONS, offer_of
 from equipoise.report.result import Result
@@ -167,6 +168,8 @@ def guess_config(
     outputs = [*_as_list(named.get("pred")), *_as_list(named.get("score"))]
     used += [*outputs, *filter(None, (named.get("id"), named.get("unit")))]
     columns, missing, file = _read_columns(table, encoding, used)
+    sentinels = {name: _take_sentinels(columns, name) for name in groups if name != target}
+    missing = _listed_missing(columns, missing, sentinels)
     for name in groups:
         _check_numbers(columns[name], file)
     bands = {name: bounds for name in groups if (bounds := _guess_bounds(columns[name]))}
@@ -194,6 +197,7 @@ def guess_config(
     notes = (
         f"encoding: {encoding}" if encoding != "utf-8" else "",
         f"missing: {listed(missing)}" if missing else "",
+        *(f"{name}, missing: {listed(texts)}" for name, texts in sentinels.items() if texts),
         f"positive: {positive or 'none; every class is reported'}",
         f"id: {id_}" + (", as no column names the image" if id_ == ROW_NUMBER else ""),
         f"unit: {unit}, which repeats" if unit else "unit: none; each row is its own",
@@ -443,6 +447,24 @@ def _read_columns(
     )
 
 
+def _take_sentinels(columns: dict[str, pl.Series], attribute: str) -> Strings:
+    """Empty the cells of an attribute that stand for a missing value, and return their texts."""
+    column = columns[attribute]
+    texts = sentinels_of(column.drop_nulls().unique().sort().to_list())
+    columns[attribute] = column.set(column.is_in([*texts]), None)
+    return texts
+
+
+def _listed_missing(
+    columns: Mapping[str, pl.Series], marks: Sequence[str], sentinels: Mapping[str, Strings]
+) -> list[str]:
+    """Return the texts to list under `missing`, which replace sentinels that no list names."""
+    if not marks:
+        return []
+    texts = dict.fromkeys(text for group_texts in sentinels.values() for text in group_texts)
+    return [*marks, *(text for text in texts if not any(text in c for c in columns.values()))]
+
+
 def encoding_of(table: TableSource) -> str:
     """Return the encoding of a text file: UTF-8 if valid, else the one of Excel."""
     if not isinstance(table, str | os.PathLike) or not Path(table).is_file():
@@ -529,8 +551,6 @@ def _guess_bounds(column: pl.Series) -> list[int]:
 
 
 def _band_names(bounds: Sequence[int]) -> list[str]:
-    """Return sortable names of bands, for example 00–17, 18–29 and 30+."""
-    width = len(str(bounds[-1]))
-    starts = [f"{start:0{width}d}" for start in (0, *bounds)]
-    ends = [f"–{end - 1:0{width}d}" for end in bounds]
-    return [start + end for start, end in zip(starts, [*ends, "+"], strict=True)]
+    """Return names of bands, for example under 18, 18–29, and 30 and over."""
+    between = (f"{start}–{end - 1}" for start, end in pairwise(bounds))
+    return [f"under {bounds[0]}", *between, f"{bounds[-1]} and over"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeAlias
@@ -17,6 +18,15 @@ from equipoise.core.types import Strings
 
 MAX_INTERSECTIONS = 10_000
 MIN_SIZE = 30
+
+_NUMBER = r"[-+−]?\d[\d.,]*"
+_BOUND = "under|below|less than|younger than|up to|at most|over|above|more than|older than|[<≤>≥]"
+_BARE = re.compile(
+    rf"(?:(?:{_BOUND})\s*)?{_NUMBER}(?:\s*(?:-|–|to)\s*{_NUMBER})?\s*"
+    r"(?:\+|(?:and|or) (?:under|below|less|younger|over|above|more|older))?|yes|no|true|false",
+    re.IGNORECASE,
+)
+"""Labels that mean nothing without their attribute: numbers, bands of numbers, yes and no."""
 
 
 @record
@@ -34,6 +44,8 @@ class Groups:
         Index into `levels`; -1 where an attribute is missing.
     min_size : int
         Groups with fewer rows are reported with their counts and left out of comparisons.
+    named : bool
+        Whether the attributes have names of their own; False for an array of labels alone.
 
     Examples
     --------
@@ -48,6 +60,7 @@ class Groups:
     levels: tuple[Strings, ...]
     codes: Integers32
     min_size: int = 1
+    named: bool = True
 
     @classmethod
     def of(cls, groups: GroupLabels, *, min_size: int = MIN_SIZE) -> Groups:
@@ -81,7 +94,7 @@ class Groups:
                 f"groups: attributes of different lengths {sorted(sizes)}; expected one length"
             )
         codes, levels = _intersect(encoded)
-        return cls(names, levels, codes, min_size)
+        return cls(names, levels, codes, min_size, isinstance(groups, Mapping))
 
     @property
     def name(self) -> str:
@@ -92,12 +105,36 @@ class Groups:
     def names(self) -> Strings:
         """One display name per group: its labels joined by commas.
 
-        Labels that hold commas themselves are quoted where two groups would share a name.
+        The attribute's name stands before a label that means nothing by itself, such as "0",
+        "20-29" or "yes": "Male 0". Labels that hold commas themselves are quoted where two groups
+        would share a name.
         """
-        plain = tuple(", ".join(level) for level in self.levels)
+        parts = [self._display(level) for level in self.levels]
+        plain = tuple(map(", ".join, parts))
         if len(set(plain)) == len(plain):
             return plain
-        return tuple(", ".join(map(repr, level)) for level in self.levels)
+        return tuple(", ".join(map(repr, part)) for part in parts)
+
+    def display_name(self, name: str) -> str:
+        """Return the display name of a group, also where it is named by its labels alone."""
+        if name in self.names:
+            return name
+        by_labels = dict(zip(map(", ".join, self.levels), self.names, strict=True))
+        return by_labels.get(name) or ", ".join(self._display((name,)))
+
+    def _display(self, level: Strings) -> Strings:
+        """Return the labels of a group, each after its attribute where that needs it."""
+        if not self.named or len(level) != len(self.attributes):
+            return level
+        return tuple(
+            f"{attribute.removesuffix(' band')} {label}" if _BARE.fullmatch(label) else label
+            for attribute, label in zip(self.attributes, level, strict=True)
+        )
+
+    @property
+    def facts(self) -> GroupFacts:
+        """Everything but the codes."""
+        return self.attributes, self.levels, self.min_size, self.named
 
     @cached_property
     def counts(self) -> Integers:
@@ -126,11 +163,15 @@ class Groups:
 
     def take(self, rows: AnyArray) -> Groups:
         """Return the groups of a selection of rows (indices or a mask); levels are kept."""
-        return Groups(self.attributes, self.levels, self.codes[rows], self.min_size)
+        return Groups(self.attributes, self.levels, self.codes[rows], self.min_size, self.named)
 
 
 GroupLabels: TypeAlias = Labels | Mapping[str, Labels] | Groups
 """Groups of rows: labels, labels by attribute, or `Groups`."""
+
+
+GroupFacts: TypeAlias = tuple[Strings, tuple[Strings, ...], int, bool]
+"""Attributes, levels, smallest size, and whether the attributes are named; see `Groups`."""
 
 
 class CountedGroups(Groups):
@@ -138,11 +179,11 @@ class CountedGroups(Groups):
 
     def __init__(
         self,
-        groups: tuple[Strings, tuple[Strings, ...], int],
+        groups: GroupFacts,
         counts: Integers,
         codes: Callable[[], Integers32],
     ) -> None:
-        names = ("attributes", "levels", "min_size")
+        names = ("attributes", "levels", "min_size", "named")
         # The class is frozen; cached properties keep what they hold in the same place.
         vars(self).update(zip(names, groups, strict=True), counts=counts, _codes=codes)
 

@@ -29,6 +29,7 @@ from equipoise.core import (
 from equipoise.core.labels import Encoded
 from equipoise.core.types import FileFacts
 from equipoise.data.problems import check_ids, listed, show
+from equipoise.data.sentinels import DEFAULT_MISSING, Sentinels
 from equipoise.data.tables import NamedFrame, Table, read_table
 
 
@@ -207,12 +208,13 @@ class CsvOptions:
     Attributes
     ----------
     missing : tuple of str
-        Texts that mean "missing", beside the empty cell. They do not apply to ids.
+        Texts that mean "missing", beside the empty cell. They do not apply to ids. Unless listed,
+        group attributes have sentinels, too; see `equipoise.data.sentinels`.
     encoding, delimiter : str
         Of a CSV; `encoding` also of JSON lines.
     """
 
-    missing: Strings = ("",)
+    missing: Strings = DEFAULT_MISSING
     encoding: str = "utf-8"
     delimiter: str = ","
 
@@ -270,12 +272,18 @@ class ItemSource(CsvOptions):
         The columns needed: attributes, unit, set, query, ...
     where : mapping of str to Where
         By column the rows that take part; all unless given.
+    attributes : tuple of str
+        The columns whose values are groups.
+    levels : tuple of str
+        Values of attributes that stay groups though they look missing.
     """
 
     table: Path | Any
     id: str
     columns: Strings = ()
     where: Mapping[str, Where] = field(default_factory=dict)
+    attributes: Strings = ()
+    levels: Strings = ()
 
 
 @dataclass(frozen=True)
@@ -298,6 +306,10 @@ class LabelSource(CsvOptions):
         Label in the table to class; labels that it does not name stay as they are.
     where : mapping of str to Where
         By column the rows that take part; all unless given.
+    derived : tuple of str
+        The attributes whose values a rule declares, so that none is a sentinel.
+    levels : tuple of str
+        Values of attributes that stay groups though they look missing.
     """
 
     table: Path | Any
@@ -307,6 +319,8 @@ class LabelSource(CsvOptions):
     unit: str | None = None
     map: Mapping[str, str] | None = None
     where: Mapping[str, Where] = field(default_factory=dict)
+    derived: Strings = ()
+    levels: Strings = ()
 
     @property
     def columns(self) -> Strings:
@@ -410,7 +424,8 @@ class Items:
     inputs : mapping
         Per file as given: "sha256", "bytes", "rows".
     counts : mapping
-        "rows", and "missing": rows by column where it is missing.
+        "rows", and "missing": rows by column where it is missing. "sentinels": by attribute, rows
+        of each value that counts as missing; "sentinels_kept": words for it that stay groups.
     left_out : tuple of str
         Ids of rows of the table that take no part; see `Where`.
     row_mask : ndarray of bool, or None
@@ -475,6 +490,11 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
         left_out = (*left_out, *texts[source.id].filter(~row_mask))
         texts = {name: column.filter(row_mask) for name, column in texts.items()}
     coded = {n: without(Coded.of(texts[n]), source.missing) for n in source.columns}
+    sentinels = Sentinels(source.levels, source.missing)
+    declared = (source.target, *source.derived) if isinstance(source, LabelSource) else ()
+    for name in source.attributes:
+        if name not in declared:
+            coded[name] = without(coded[name], sentinels.of(name, coded[name].sizes()))
     for name, column in coded.items():
         if not column.vocabulary:
             raise DataError(
@@ -486,7 +506,7 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
             )
     missing = {name: tally(column.codes < 0) for name, column in coded.items()}
     ids = texts[source.id].to_numpy()
-    counts: Fields = {"rows": len(ids), "missing": missing}
+    counts: Fields = {"rows": len(ids), "missing": missing, **sentinels.counts}
     counts |= {"left_out_by_where": table.rows - len(ids)} if source.where else {}
     return Items(
         table.name, source.id, ids, coded, {table.name: table.digest}, counts, left_out,

@@ -224,6 +224,8 @@ def _choose_group(disparity: Disparity, group: str, worst: Callable[..., str]) -
             f"{finding.metric} of “{finding.subject}”: fewer than two groups have enough images"
         )
     group = group or finding.group or worst(means, key=lambda name: means[name])
+    if group not in means and f"{finding.groups} {group}" in means:
+        group = f"{finding.groups} {group}"
     if group not in means:
         raise ConfigError(f"--group {group}: expected one of {', '.join(means)}")
     return replace(disparity, group=group)

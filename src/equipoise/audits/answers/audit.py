@@ -215,7 +215,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         """Read the images, and read or ask for the answers to each question."""
         data, base = config.data, models.base
         images = models.read_images(data.pictures, data.columns)
-        labels = data.labels(images.source(base))
+        labels = data.labels(models.source(images, data.columns))
         questions: dict[str, tuple[str, str]] = {}
         outputs: dict[str, tuple[Outputs, Reading]] = {}
         for name, section in config.models.items():

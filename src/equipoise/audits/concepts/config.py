@@ -340,6 +340,14 @@ class Config(AuditConfig):
         return self.choices.metric or self.metrics[0]
 
     @property
+    def group_columns(self) -> Strings:
+        """Columns of the images whose values are groups of any version."""
+        maps = [version.choices.columns for version in self.every_version]
+        groups = [[names.get(name, name) for group in self.data.groups for name in group]
+                  for names in maps]  # fmt: skip
+        return columns_of(groups)
+
+    @property
     def columns(self) -> Strings:
         """Columns of the images that any version uses, each once."""
         names: list[str] = []

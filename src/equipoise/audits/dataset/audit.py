@@ -231,7 +231,11 @@ class Dataset(Audit[Config, DatasetData, Design]):
         reference = data.reference.get(design.groups.name)
         if reference is None:
             return
-        names = reference.names if isinstance(reference, Groups) else tuple(map(str, reference))
+        names = (
+            reference.names
+            if isinstance(reference, Groups)
+            else tuple(design.groups.display_name(str(name)) for name in reference)
+        )
         if not {*names} & {*design.groups.names}:
             raise DataError(
                 f"groups {design.groups.name}: none is in the reference, which has {listed(names)}",
@@ -385,13 +389,15 @@ def _read_reference(
     if reference.images is not None:
         place = "reference.images"
         images = models.read_images(reference.images, columns, name="reference", place=place)
-        items = load_items(images.source(models.base, columns), subject="reference")
+        source = models.source(images, columns)
+        items = models.once("reference", lambda: load_items(source, subject="reference"))
         choices_of_groups = groups_by(choices, items.coded)
         return {groups.name: groups for groups in choices_of_groups}, dict(items.inputs)
     table, number = located(reference.table, models.base), str(reference.count)
     options = reference.csv
-    source = ItemSource(table, ROW_NUMBER, (*columns, number), **options)
-    items = load_items(source, subject="reference")
+    attributes = tuple(config.group_columns)
+    source = ItemSource(table, ROW_NUMBER, (*columns, number), attributes=attributes, **options)
+    items = models.once("reference", lambda: load_items(source, subject="reference"))
     counts = np.nan_to_num(numbers_of(items, number))
     references: dict[str, Groups | Mapping[str, float]] = {}
     for groups in groups_by(choices, items.coded):

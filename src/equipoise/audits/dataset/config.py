@@ -1,6 +1,7 @@
 """The configuration of an audit of a data set."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
@@ -24,6 +25,7 @@ from equipoise.audits.config_fields import (
     among,
     columns_of,
     given_keys,
+    levels_of,
     only_one,
 )
 from equipoise.audits.config_images import PicturesConfig
@@ -124,6 +126,17 @@ class Config(AuditConfig):
     reference: ReferenceConfig | None = None
     models: Mapping[Text, EmbeddingsConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
+
+    @property
+    def group_columns(self) -> Sequence[str]:
+        """Columns whose values are groups, and no labels."""
+        return [name for name in columns_of(self.data.groups) if name not in self.data.labels]
+
+    @property
+    def declared_levels(self) -> Sequence[str]:
+        """Groups that the reference names."""
+        shares = self.reference.shares if self.reference else None
+        return levels_of(chain.from_iterable((shares or {}).values()))
 
     @property
     def model_names(self) -> tuple[str, ...]:

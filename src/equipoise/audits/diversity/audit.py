@@ -418,9 +418,7 @@ def _read_embeddings(name: str, config: Config, models: Models) -> tuple[Items, 
     place = f"references.{name}.images" if of_reference else "data.images"
     images = models.read_images(section, columns, name=name, place=place)
     label = f"reference {name}" if of_reference else "images"
-    items = models.once(
-        name, lambda: load_items(images.source(models.base, columns), subject=label)
-    )
+    items = models.once(name, lambda: load_items(models.source(images, columns), subject=label))
     vectors = {}
     for model, run in config.models.items():
         source: ArraySource | Outputs

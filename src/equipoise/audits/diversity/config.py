@@ -113,6 +113,11 @@ class Config(AuditConfig):
         return self
 
     @property
+    def group_columns(self) -> Sequence[str]:
+        """Columns whose values make sets."""
+        return columns_of(self.data.sets)
+
+    @property
     def group_names(self) -> Sequence[str]:
         """Names of the choices of sets."""
         return [group_name(group) for group in self.data.sets]

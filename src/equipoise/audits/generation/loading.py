@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, product
 from pathlib import Path
@@ -138,8 +138,7 @@ class GenerationData:
         groups = self.grouped(attributes, self.labelled(attributes), min_size)
         if self.copies is None:
             return groups
-        parts = groups.attributes, groups.levels, groups.min_size
-        return CountedGroups(parts, groups.counts * self.copies, lambda: groups.codes)
+        return CountedGroups(groups.facts, groups.counts * self.copies, lambda: groups.codes)
 
 
 @record
@@ -191,9 +190,12 @@ def _generate(config: Config, models: Models) -> Images:
     return Images(table, pictures, {}, copies=generator.candidates)
 
 
-def _read_table(images: ImagesConfig, config: Config, base: Path) -> Images:
-    named = images.named | {name: name for name in config.attributes}
-    items = load_items(images.source(base, tuple(dict.fromkeys(named.values()))), subject="images")
+def _read_table(images: ImagesConfig, config: Config, models: Models) -> Images:
+    base, attributes = models.base, tuple(config.attributes)
+    named = images.named | {name: name for name in attributes}
+    source = images.source(base, tuple(dict.fromkeys(named.values())))
+    source = replace(source, attributes=attributes)
+    items = models.once("images", lambda: load_items(source, subject="images"))
     columns = {name: items.columns[column].tolist() for name, column in named.items()}
     columns["image_id"] = items.ids.tolist()
     has_image = [state == IMAGE for state in columns["state"]] if "state" in columns else None
@@ -226,7 +228,7 @@ def load(config: Config, models: Models) -> GenerationData:
     if config.images is None:
         images = _generate(config, models)
     elif config.images.generations is None:
-        images = _read_table(config.images, config, models.base)
+        images = _read_table(config.images, config, models)
     else:
         from equipoise.counterfactuals import read_generated
 

@@ -227,7 +227,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         """Read the labels, read or run each model, and join them by id."""
         data = config.data
         images = models.read_images(data.pictures, data.columns)
-        labels = data.labels(images.source(models.base))
+        labels = data.labels(models.source(images, data.columns))
         tables = {
             name: section.source(
                 models.base, prediction=section.prediction, top=section.top,

@@ -8,8 +8,9 @@ of ids, and `collapse`, which the rule `collapse_rows` sets.
 """
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast
@@ -31,6 +32,7 @@ from equipoise.core.types import FileFacts, Json
 from equipoise.data.files import RepeatedKeyError, parse_json, read_text
 from equipoise.data.image_set import ClassMapping, ImageRecords, ImageSet, concatenate, image_set
 from equipoise.data.problems import check_ids, nearest, show
+from equipoise.data.sentinels import Sentinels
 from equipoise.data.tables import TableSource, read_table
 
 _RESERVED = ("id", "collapse")
@@ -366,6 +368,7 @@ def read_plain(
     id: str,  # noqa: A002 - as in ItemSource
     columns: Sequence[str] = (),
     label: str | None = None,
+    attributes: Sequence[str] = (),
     missing: Sequence[str] = (),
     encoding: str = "utf-8",
     delimiter: str = ",",
@@ -383,6 +386,8 @@ def read_plain(
     label : str, optional
         Column of labels. An image may then have several rows, one for each label, which agree in
         the columns.
+    attributes : sequence of str
+        The columns whose values are groups; sentinels among them count as missing.
     missing : sequence of str
         Texts that mean "missing", beside the empty cell.
     encoding, delimiter : str
@@ -405,12 +410,18 @@ def read_plain(
         encoding=encoding, delimiter=delimiter,
     )  # fmt: skip
     ids = rows.filled(id)
+    sentinels, cells = Sentinels(missing=tuple(missing)), dict(rows.cells)
+    for name in attributes:
+        texts = sentinels.of(name, Counter(cell for cell in cells[name] if cell is not None))
+        cells[name] = [None if cell in texts else cell for cell in cells[name]]
+    rows = replace(rows, cells=cells)
     labels = [[] if cell is None else [cell] for cell in rows.cells[label]] if label else None
     image_records = rows.collapse(ids, dict(zip(columns, columns, strict=True)), labels)
     counts: dict[str, Json] = {
         "rows": len(ids),
         "images": len(image_records.ids),
         "missing": image_records.count_missing(),
+        **sentinels.counts,
     }
     if labels is not None:
         counts["pairs"] = image_records.count_labels()["pairs"]

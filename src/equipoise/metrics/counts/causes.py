@@ -131,7 +131,7 @@ class _Rows:
         """Count side, outcome and stratum: causes are what null hypotheses exchange."""
         side = Encoded(self.side.astype(np.int32), _SIDES)
         levels = tuple((name,) for name in self.strata)
-        strata = Groups(("cause",), levels, self.stratum.astype(np.int32), 1)
+        strata = Groups(("cause",), levels, self.stratum.astype(np.int32), named=False)
         complete_units = None if units is None else _complete_labels(units, self.complete)
         names = tuple(map(str, range(len(self.means))))
         if self.weight is None:
@@ -163,6 +163,7 @@ def _complete_labels(labels: Labels, complete: Booleans) -> Encoded:
 
 def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
     """Return both groups' names, and 0, 1 or -1 (neither) for each row."""
+    group = group and groups.display_name(group)
     usable = [name for name, large in zip(groups.names, groups.usable, strict=True) if large]
     if (not group and len(usable) != 2) or (group and (group not in usable or len(usable) < 2)):
         raise InputError(

@@ -190,6 +190,8 @@ def rate_comparisons(
     """
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
     names, usable = counts.groups.names, counts.groups.usable
+    if reference is not None:
+        reference = counts.groups.display_name(reference)
     if reference is not None and reference not in names:
         raise InputError(f"reference={reference!r}: no such group; expected one of {names}")
     # All rows are the last but one group, and none the last.

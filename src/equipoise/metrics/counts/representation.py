@@ -47,12 +47,14 @@ REFERENCE = "the reference"
 _UNSEEN = 0.5
 
 
-def _population(reference: Mapping[str, float] | Groups) -> tuple[dict[str, float], float]:
+def _population(
+    reference: Mapping[str, float] | Groups, groups: Groups
+) -> tuple[dict[str, float], float]:
     """Return the shares of a reference, and the independent images that they were counted in."""
     if isinstance(reference, Groups):
         sizes = dict(zip(reference.names, reference.counts.tolist(), strict=True))
     else:
-        sizes = {str(name): float(size) for name, size in reference.items()}
+        sizes = {groups.display_name(str(name)): float(n) for name, n in reference.items()}
     numbers = np.array([*sizes.values()])
     if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
         raise InputError(
@@ -107,7 +109,7 @@ def representation(
     <representation_gap 0.100 [0.000, 0.202]; chance 0.039, p = 0.048, n = 100 in 2 groups>
     """
     image_groups = Groups.of(groups)
-    shares, n_reference = _population(reference)
+    shares, n_reference = _population(reference, image_groups)
     sizes = {
         name: size
         for name, size in zip(image_groups.names, image_groups.counts.tolist(), strict=True)

@@ -211,6 +211,8 @@ class SampledCells:
         Neyman 1934, JRSS 97, 558-625; Wright 2012, The American Statistician 66, 217-224 (the
         exact allocation in whole numbers).
         """
+        if group is not None:
+            group = self.groups.display_name(group)
         if group is not None and group not in self.groups.names:
             raise InputError(
                 f"group {group!r}: unknown; expected one of {', '.join(self.groups.names)}"

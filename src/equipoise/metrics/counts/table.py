@@ -331,10 +331,11 @@ def count_cells(
     keys = true * len(classes) + predicted
     places = np.arange(without, group.size)
     if encoded_groups:
-        description = (encoded_groups.attributes, encoded_groups.levels, encoded_groups.min_size)
+        description = encoded_groups.facts
     else:
         places = places[table[:, places].any(axis=0)]
-        description = (("group",), tuple((name,) for name in group.texts(places)), MIN_SIZE)
+        levels = tuple((name,) for name in group.texts(places))
+        description = (("group",), levels, MIN_SIZE, False)
     rows = np.flatnonzero(used)
     rows = rows[np.argsort(keys[rows], kind="stable")]
     keys, table = keys[rows], table.take(rows, axis=0).take(places, axis=1)
@@ -620,7 +621,7 @@ class Counts:
         levels = [*compress(groups.levels, usable.tolist()), ("",) * len(groups.attributes)]
         # Without rows of its own the last group stays out of comparisons.
         fewer = CountedGroups(
-            (groups.attributes, tuple(levels), groups.min_size),
+            (groups.attributes, tuple(levels), groups.min_size, groups.named),
             np.append(groups.counts[usable], 0),
             lambda: place.astype(np.int32)[groups.codes],
         )

@@ -966,7 +966,7 @@ def _extreme(metric: Literal["max_skew", "min_skew"], top_k: TopK, desired: Desi
         harm=SPECS[metric].value_harm,
         secondary=_other_target(metric, desired, top_k, statistic),
         exact=partial(_exact_max_skew, top_k, target_shares) if largest else None,
-        params={"desired": _plain(desired)},
+        params={"desired": _plain(desired, top_k.pools.groups)},
     )
 
 
@@ -998,7 +998,7 @@ def _skew_of(top_k: TopK, desired: Desired) -> RankingSpec:
         ),
         group_numbers=lambda ranked: skews(ranked.shares[0], target_shares),
         shows=f"skew among the first {top_k.k}",
-        params={"desired": _plain(desired), "group": "largest over groups"},
+        params={"desired": _plain(desired, top_k.pools.groups), "group": "largest over groups"},
     )
 
 
@@ -1012,7 +1012,7 @@ def _ndkl(top_k: TopK, desired: Desired) -> RankingSpec:
         secondary=_other_target("ndkl", desired, top_k, divergence),
         group_numbers=discounted_shares,
         shows=f"share of the first {top_k.k} weighted by place",
-        params={"desired": _plain(desired)},
+        params={"desired": _plain(desired, top_k.pools.groups)},
     )
 
 
@@ -1024,7 +1024,7 @@ def _bias(top_k: TopK, desired: Desired, first: str | None, second: str | None) 
     params = {
         "first": names[0],
         "second": names[1],
-        "desired": _plain(desired),
+        "desired": _plain(desired, top_k.pools.groups),
         "at_desired_shares": float(contrast(target_shares, first_index, second_index).mean())
         if len(target_shares)
         else np.nan,
@@ -1050,8 +1050,10 @@ def _other_target(
     return (SecondaryStatistic(metric, "", statistic(other_shares), harm, variant),)
 
 
-def _plain(desired: Desired) -> str | dict[str, float]:
-    return desired if isinstance(desired, str) else {str(g): float(p) for g, p in desired.items()}
+def _plain(desired: Desired, groups: Groups) -> str | dict[str, float]:
+    if isinstance(desired, str):
+        return desired
+    return {groups.display_name(str(name)): float(share) for name, share in desired.items()}
 
 
 def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str, str]:
@@ -1060,6 +1062,7 @@ def _opposed(groups: Groups, first: str | None, second: str | None) -> tuple[str
     if first is None and second is None and len(compared) == 2:
         lower_names = [name.lower() for name in compared]
         first, second = compared[::-1] if lower_names == ["female", "male"] else compared
+    first, second = (name and groups.display_name(name) for name in (first, second))
     if first not in names or second not in names or first == second:
         raise InputError(
             f"first={first!r}, second={second!r}: expected two different groups of "

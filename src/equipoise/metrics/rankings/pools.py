@@ -505,7 +505,7 @@ def given_shares(desired: Mapping[str, float], groups: Groups) -> Floats:
         When a name is no group, a group that is there has no share, or shares are negative or do
         not sum to 1.
     """
-    shares = {str(name): float(share) for name, share in desired.items()}
+    shares = {groups.display_name(str(name)): float(share) for name, share in desired.items()}
     present = {name for name, n in zip(groups.names, groups.counts, strict=True) if n}
     wrong = sorted((shares.keys() - {*groups.names}) | (present - shares.keys()))
     if wrong:

@@ -675,7 +675,9 @@ class ConceptRun:
         place = np.full(len(groups), -1, dtype=np.int32)
         place[compared] = np.arange(width)
         levels = tuple(groups.levels[g] for g in compared)
-        compared_groups = Groups(groups.attributes, levels, place[self.codes], groups.min_size)
+        compared_groups = Groups(
+            groups.attributes, levels, place[self.codes], groups.min_size, groups.named
+        )
         seed = int(stream(self.seed, "concept", name).integers(2**62))
         # Metrics of one kind share cells and what is exchangeable.
         for (ranked, null), sharing in sharing_metrics.items():

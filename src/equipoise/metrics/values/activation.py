@@ -385,7 +385,8 @@ def activation_share_gap(
     for code in usable if len(usable) > 2 else ():
         compared = np.isin(image_groups.codes, usable)
         codes = np.where(compared, image_groups.codes != code, -1).astype(np.int32)
-        two_groups = Groups((image_groups.name,), (image_groups.levels[code], (OTHERS,)), codes)
+        levels = (image_groups.levels[code], (OTHERS,))
+        two_groups = replace(image_groups, levels=levels, codes=codes, min_size=1)
         against_rest = similarity_gap(
             values, two_groups, units=clusters, resampling=resampling, rng=rng
         )

@@ -140,7 +140,8 @@ class Images:
         if not len(rows):
             raise InputError(f"scores: none of {n} images has a group, a region and finite numbers")
         rows = rows[np.lexsort((unit[rows], total[rows], group[rows], region[rows]))]
-        groups = Groups(("group",), tuple((name,) for name in names), group[rows])
+        levels = tuple((name,) for name in names)
+        groups = Groups(("group",), levels, group[rows], named=False)
         # Images that are units of their own are numbered in this order, whatever the one given.
         row_units = np.arange(len(rows)) if similarities.units is None else integers(unit[rows])
         named_units = None if similarities.units is None else units

@@ -25,6 +25,7 @@ from equipoise.audits.config_fields import (
     among,
     columns_of,
     distinct,
+    levels_of,
     located,
 )
 from equipoise.audits.config_images import PicturesConfig
@@ -265,6 +266,11 @@ class QueryAudit(AuditConfig):
     hypotheses: Listed[HypothesisConfig] = ()
 
     @property
+    def declared_levels(self) -> Sequence[str]:
+        """Groups that hypotheses name."""
+        return [hypothesis.first for hypothesis in self.hypotheses if hypothesis.first is not None]
+
+    @property
     def makes_queries(self) -> bool:
         """Whether a model that is run needs no table of queries."""
         return False
@@ -299,6 +305,14 @@ class RankingAudit(QueryAudit):
 
     prefixes: Prefixes | None = None
     ranking: RankingConfig = RankingConfig()
+
+    @property
+    def declared_levels(self) -> Sequence[str]:
+        """Groups that the desired shares, Bias@K and hypotheses name."""
+        options = self.ranking
+        shares = options.desired if isinstance(options.desired, Mapping) else {}
+        pair = filter(None, (options.first, options.second))
+        return levels_of((*super().declared_levels, *map(str, shares), *pair))
 
     @property
     def makes_queries(self) -> bool:

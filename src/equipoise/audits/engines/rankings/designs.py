@@ -124,7 +124,9 @@ class ScoreDesign:
     def hypotheses(self) -> list[Hypothesis]:
         """The hypotheses about these groups."""
         return [
-            hypothesis for hypothesis in self.data.hypotheses if hypothesis.applies(self.groups)
+            hypothesis.among(self.groups)
+            for hypothesis in self.data.hypotheses
+            if hypothesis.applies(self.groups)
         ]
 
     def complete(self, *names: str | None) -> pl.DataFrame:
@@ -260,13 +262,15 @@ class RankingDesign(ScoreDesign):
         if not isinstance(shares, Mapping):
             return True
         sizes = zip(self.groups.names, self.groups.counts.tolist(), strict=True)
-        return {name for name, n in sizes if n} <= {*shares} <= {*self.groups.names}
+        named = {*map(self.groups.display_name, map(str, shares))}
+        return {name for name, n in sizes if n} <= named <= {*self.groups.names}
 
     @property
     def opposed(self) -> tuple[str | None, str | None] | None:
         """The groups of Bias@K, or None if the config names none of more than two."""
         named = self.config.ranking.first, self.config.ranking.second
-        if len({*named}) == 2 and {*named} <= {*self.groups.names}:
+        names = {self.groups.display_name(name) for name in named if name is not None}
+        if len(names) == 2 and names <= {*self.groups.names}:
             return named
         return (None, None) if len(self.compared) == 2 else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,11 @@ class Hypothesis:
     def applies(self, groups: Groups) -> bool:
         """Return whether the hypothesis is about a choice of groups."""
         return self.section.groups is None or group_name(self.section.groups) == groups.name
+
+    def among(self, groups: Groups) -> Hypothesis:
+        """Return the hypothesis with declared groups by their display names."""
+        favours = {name: groups.display_name(group) for name, group in self.favours.items()}
+        return replace(self, favours=favours)
 
     def check(self, groups: Groups) -> None:
         """Refuse declared groups that don't exist.
