@@ -102,10 +102,12 @@ def test_from_a_plan_to_a_comparison(command, project):
         assert command("audit", "c.yaml", "--out", f"runs/{name}")[0] == 0
     code, out, err = command("compare", "runs/one", "runs/two", "--out", "both")
     assert (code, err) == (0, "")
-    assert ": worse for one: bad." in out
+    assert "DIFFERENCE" in out.splitlines()[0]
     output = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
     assert {row["model"] for row in output["ranking"]} == {"good", "bad"}
     assert "difference" in output["verdicts"]
+    first, *_ = output["conclusions"]
+    assert (first["worse"], first["verdict"]) == ("bad", "difference")
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from equipoise.core.columns import NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
 from equipoise.metrics.spec import SPECS, spec_for
 from equipoise.report.blocks import rows
+from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
 from equipoise.report.selecting import measure_of
 from equipoise.report.words import COMPARISON, Pair
@@ -131,7 +132,8 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
         ),
     )
     tables = {"changes": table_of(changes, CHANGES)}
-    return Result(conclude(drafts, config.testing), manifest, tables)
+    findings = conclude(drafts, config.testing)
+    return Result(findings, manifest, tables, conclusions_of(findings))
 
 
 def model_names(runs: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]:
@@ -270,11 +272,12 @@ def _compare_parts(
         method = f"Student's t over {n} subjects, paired{averaged}"
     first, second = distances.mean(axis=1).tolist()
     pair = Pair(*models, (first, second), models[mean > 0] if mean else "")
+    better = int((differences > 0).sum()), int((differences < 0).sum())
     family = Family.DESCRIPTIVE if untested else Family.COMPOSITE
     place = Place(COMPARISON, pair.name, first_finding.groups, first_finding.version, level)
     return difference(
         part, pair, place, family=family, unit="subject", method=method, null=null,
-        null_drawn=null_text, compared_to=first_finding.compared_to,
+        null_drawn=null_text, compared_to=first_finding.compared_to, better_on=better,
     )  # fmt: skip
 
 
@@ -303,14 +306,20 @@ def difference(  # noqa: PLR0913 - one keyword for each field
     null_drawn: str,
     compared_to: ComparedTo = "",
     interval: IntervalKind = IntervalKind.CONFIDENCE,
+    better_on: tuple[int, int] | None = None,
 ) -> UncorrectedFinding:
-    """Return the finding of two models' difference, the second minus the first, uncorrected."""
+    """Return the finding of two models' difference, the second minus the first, uncorrected.
+
+    `better_on` counts the subjects on which the first and the second are better.
+    """
     # JSON has no NaN.
     first, second = (None if math.isnan(value) else value for value in pair.values)
     parameters = {
         "model_a": pair.first, "model_b": pair.second, "value_a": first, "value_b": second,
-        "worse": pair.worse, **({"over": part.n} if unit == "subject" else {}),
+        "worse": pair.worse,
     }  # fmt: skip
+    if better_on is not None:
+        parameters |= {"over": part.n, "better_a": better_on[0], "better_b": better_on[1]}
     over = f" over {place.groups}" if place.groups else ""
     qualifier = f" of {part.subject}{over}" if part.subject else over
     label = spec_for(part.metric, part.aggregate, compared_to).label
@@ -352,4 +361,5 @@ def together(results: Sequence[AuditResult]) -> AuditResult:
         seconds=round(sum(result.manifest.seconds for result in results), 3),
         notes=(*notes, note),
     )
-    return Result(tuple(findings), manifest, stacked([result.tables for result in results]))
+    tables = stacked([result.tables for result in results])
+    return Result(tuple(findings), manifest, tables, conclusions_of(findings))

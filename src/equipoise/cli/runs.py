@@ -22,7 +22,7 @@ from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.result import first_screen
 from equipoise.report.summary import conclusions_by_model
-from equipoise.report.text import VERDICT_TITLES, count, interval, number, verdict_key
+from equipoise.report.text import count, interval, number, verdict_key, verdict_title
 from equipoise.report.words import (
     conclusion_sentence,
     has_shares,
@@ -95,7 +95,13 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
         "run": run,
         "report": run / "report.html",
         "conclusions": [
-            {**asdict(conclusion), "sentence": conclusion_sentence(finding, conclusion)}
+            {
+                **asdict(conclusion),
+                "verdict": verdict_key(
+                    conclusion.verdict, comparison=bool(conclusion.standings)
+                ),
+                "sentence": conclusion_sentence(finding, conclusion),
+            }
             for conclusions in conclusions_by_model(result, page_of(result).leads).values()
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
@@ -145,7 +151,9 @@ def _show_statement(statement: Statement) -> None:
 
 def verdict_word(badge: Badge | None) -> str:
     """Return a verdict as the terminal shows it."""
-    return "" if badge is None else VERDICT_TITLES[badge.verdict].upper()
+    if badge is None:
+        return ""
+    return verdict_title(badge.verdict, comparison=badge.comparison).upper()
 
 
 def _bars(finding: Finding | None) -> Iterator[str]:

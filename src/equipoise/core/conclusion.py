@@ -39,6 +39,28 @@ class Cause:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A model's value among models that are compared.
+
+    Attributes
+    ----------
+    model : str
+    value : float
+    better_on : int
+        Of two models: classes, subjects or metrics on which it is the better one.
+    """
+
+    model: str
+    value: float
+    better_on: int = 0
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> Standing:
+        """Rebuild a standing from a file."""
+        return cls(**{**item, "value": float(item["value"])})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusion:
     """What a person would state once.
 
@@ -67,6 +89,16 @@ class Conclusion:
         Place in the run's findings of the one that states it.
     restated_by : tuple of int
         Places of the others that say the same.
+    standings : tuple of Standing
+        Of a comparison of models: their values, the best model first.
+    worse : str
+        Of a comparison of models: the worst one; "" where no order was found.
+    compared_on : int
+        Of two models: classes, subjects or metrics that both have, on which they are compared.
+    compared_over : str
+        What these are: "classes", "subjects" or "metrics".
+    alike_in : tuple of str
+        Of two models that differ: metrics whose values over all rows are alike.
     """
 
     model: str
@@ -85,6 +117,11 @@ class Conclusion:
     n: int
     finding: int
     restated_by: tuple[int, ...] = ()
+    standings: tuple[Standing, ...] = ()
+    worse: str = ""
+    compared_on: int = 0
+    compared_over: str = ""
+    alike_in: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Conclusion:
@@ -102,6 +139,8 @@ class Conclusion:
             "verdict": Verdict(item["verdict"]),
             "aggregate": Aggregate(item["aggregate"]),
             "restated_by": tuple(item["restated_by"]),
+            "standings": tuple(map(Standing.from_json, item.get("standings", ()))),
+            "alike_in": tuple(item.get("alike_in", ())),
         })  # fmt: skip
 
     @property

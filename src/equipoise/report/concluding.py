@@ -10,8 +10,9 @@ from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
 from equipoise.core.conclusion import Cause, Conclusion
 from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
+from equipoise.report.comparing import conclusions_of_pair
 from equipoise.report.selecting import Selector, measure_of, place_in
-from equipoise.report.words import contrast, names_groups, ranked, weight
+from equipoise.report.words import contrast, is_comparison, names_groups, ranked, weight
 
 _ALPHA = 0.05
 
@@ -60,6 +61,9 @@ def conclusions_of(
         places[finding.model].append(place)
     conclusions = list[Conclusion]()
     for model, model_places in places.items():
+        if is_comparison(findings[model_places[0]]):
+            conclusions += conclusions_of_pair(findings, model_places)
+            continue
         model_causes = [cause for cause in causes if cause.model == model]
         clusters = _clusters(findings, model_places, leads, model_causes)
         conclusions += [_conclusion(findings, cluster) for cluster in clusters]

@@ -24,6 +24,7 @@ from equipoise.report.words import (
     certainty,
     conclusion_sentence,
     contrast,
+    counts_sentence,
     figures,
     has_shares,
     limit_of,
@@ -56,10 +57,7 @@ def summarize(
     steps : sequence of str
         What to do next about a disparity.
     """
-    by_model = conclusions_by_model(result, leads)
-    statements = [
-        _statement(model, conclusions, result.findings) for model, conclusions in by_model.items()
-    ]
+    statements = statements_of(result, leads)
     statements.sort(key=lambda statement: not statement.is_disparity)
     shown_statements = tuple(statements[:MOST_MODELS])
     if not any(statement.is_disparity for statement in shown_statements):
@@ -68,6 +66,14 @@ def summarize(
     leading_findings = summary.leading_findings
     chart, next_steps = _chart(leading_findings, result.findings), _steps(leading_findings, steps)
     return replace(summary, chart=chart, steps=next_steps)
+
+
+def statements_of(result: AuditResult, leads: Sequence[Selector] = ()) -> list[Statement]:
+    """Return what is said of each model, or of each pair of models."""
+    by_model = conclusions_by_model(result, leads)
+    return [
+        _statement(model, conclusions, result.findings) for model, conclusions in by_model.items()
+    ]
 
 
 def conclusions_by_model(
@@ -102,16 +108,20 @@ def _statement(
     first, *further = conclusions
     finding = findings[first.finding]
     text = conclusion_sentence(finding, first)
-    if not first.real:
+    if not first.real and not first.standings:
         text = f"{enclose('', model, ': ')}{text}"
+    comparison = bool(first.standings)
     return Statement(
-        Badge(first.verdict, limit=limit_of(finding)),
+        Badge(first.verdict, comparison, limit_of(finding)),
         text,
         certainty(finding),
         agreement(first),
         finding,
         tuple(
-            Remark(Badge(other.verdict), conclusion_sentence(findings[other.finding], other))
+            Remark(
+                Badge(other.verdict, comparison),
+                conclusion_sentence(findings[other.finding], other),
+            )
             for other in further
         ),
     )
@@ -119,6 +129,8 @@ def _statement(
 
 def agreement(conclusion: Conclusion) -> str:
     """Say how many other findings show the same difference; "" where none does."""
+    if conclusion.standings:
+        return counts_sentence(conclusion)
     n = len(conclusion.restated_by)
     if not n or not conclusion.real:
         return ""

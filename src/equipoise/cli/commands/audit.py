@@ -309,7 +309,7 @@ def compare_command(
     subject, with the disparities that went and came; runs of several kinds make one report.
     """
     from equipoise.audits.runs import compare
-    from equipoise.cli.runs import facts, write
+    from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import new_run
 
     target = out or Path("runs", "compare")
@@ -320,20 +320,9 @@ def compare_command(
     if as_json:
         say_json(facts(result, target) | _tables(result))
     else:
-        _show(result, target)
+        show(result, target)
 
 
 def _tables(result: AuditResult) -> dict[str, list[dict[str, Any]]]:
     names = ("ranking", "disagreements", "changes")
     return {name: result.tables[name].to_pylist() for name in names if name in result.tables}
-
-
-def _show(result: AuditResult, run: Path) -> None:
-    from equipoise.report.words import changed, leading, sentence
-
-    disagreements = [row["sentence"] for row in _tables(result).get("disagreements", [])]
-    for text in (*map(sentence, leading(result.findings)), *changed(result), *disagreements):
-        say(f"- {text}")
-    say()
-    say_values({"notes": result.manifest.notes})
-    say(f"report: {run / 'report.html'}")
