@@ -201,6 +201,33 @@ def _pair_findings(
     return parts, len(names) - len(parts)
 
 
+def contrast_subjects(
+    findings: Sequence[Finding],
+    pair: tuple[Finding, Finding],
+    groups: set[str],
+    config: AuditConfig,
+) -> Finding | None:
+    """Return how much farther from 0 the second model is than the first, over shared subjects.
+
+    None where the numbers of the pair are no means over subjects that both models have.
+    """
+    first, second = pair
+    (measure,) = _group_by_measure([first])
+    first_measures, second_measures = (
+        _group_by_measure([finding for finding in findings if finding.model == model])
+        for model in (first.model, second.model)
+    )
+    parts, n_lost = _pair_findings(first_measures[measure], second_measures[measure])
+    if not parts:
+        return None
+    draft = _compare_parts((first.model, second.model), parts, n_lost, groups, config)
+    values = draft.finding.parameters["value_a"], draft.finding.parameters["value_b"]
+    if not np.allclose(values, (first.value, second.value), rtol=1e-9):
+        return None
+    (finding,) = conclude([draft], config.testing)
+    return finding
+
+
 def _describe_change(models: tuple[str, str], before: Finding, after: Finding) -> Row:
     """Return the row of `changes`: both numbers, both verdicts, and the change."""
     were_disparities = before.verdict is Verdict.DISPARITY, after.verdict is Verdict.DISPARITY

@@ -21,7 +21,7 @@ from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.result import first_screen
-from equipoise.report.summary import conclusions_by_model
+from equipoise.report.summary import conclusions_by_model, rankings_of
 from equipoise.report.text import count, interval, number, verdict_key, verdict_title
 from equipoise.report.words import (
     conclusion_sentence,
@@ -102,7 +102,10 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
                 ),
                 "sentence": conclusion_sentence(finding, conclusion),
             }
-            for conclusions in conclusions_by_model(result, page_of(result).leads).values()
+            for conclusions in (
+                rankings_of(result),
+                *conclusions_by_model(result, page_of(result).leads).values(),
+            )
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
         ],
@@ -123,20 +126,31 @@ def show(result: AuditResult, run: Path) -> None:
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
+    several = bool(rankings_of(result))
     for statement in summary.statements:
-        _show_statement(statement)
+        if several and statement.finding is not None:
+            _show_line(statement)
+        else:
+            _show_statement(statement)
+            say()
+    if several:
         say()
     for text in _next_commands(summary, run):
         say(text)
     say(f"  report {run / 'report.html'}")
 
 
-def _show_statement(statement: Statement) -> None:
+def _show_line(statement: Statement) -> None:
+    """Print what is said of a model, with the verdict."""
     badge = verdict_word(statement.badge)
     first, *lines = wrap(statement.text, WIDTH - 4 - len(badge)) or [""]
     say(f"  {first.ljust(WIDTH - 4 - len(badge))}  {badge}".rstrip())
     for line in lines:
         say(f"  {line}")
+
+
+def _show_statement(statement: Statement) -> None:
+    _show_line(statement)
     for line in _bars(statement.finding):
         say(f"  {line}")
     for line in wrap(statement.certainty, WIDTH - 2):

@@ -11,6 +11,7 @@ from equipoise.core.conclusion import Cause, Conclusion
 from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.comparing import conclusions_of_pair
+from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.words import contrast, is_comparison, names_groups, ranked, weight
 
@@ -74,7 +75,10 @@ def conclusions_of(
 
 def in_order(result: AuditResult) -> list[Finding]:
     """Return a run's findings: those that state its conclusions, then the others by `ranked`."""
-    stated = [conclusion.finding for conclusion in result.conclusions if conclusion.real]
+    stated = [
+        conclusion.finding for conclusion in result.conclusions
+        if conclusion.real and not is_ranking(conclusion)
+    ]  # fmt: skip
     first = dict.fromkeys(result.findings[place] for place in stated)
     return [*dict.fromkeys((*first, *ranked(result.findings)))]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import filterfalse
 
 from equipoise.core import Aggregate, AuditResult, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
@@ -18,6 +19,7 @@ from equipoise.report.blocks import (
 )
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.plots import Axis, intervals, labelled_points
+from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of
 from equipoise.report.text import count, enclose, plural, title
 from equipoise.report.words import (
@@ -30,6 +32,8 @@ from equipoise.report.words import (
     limit_of,
     name_of,
     quoted,
+    ranking_certainty,
+    standings_text,
     worst_first,
 )
 
@@ -59,7 +63,8 @@ def summarize(
     """
     statements = statements_of(result, leads)
     statements.sort(key=lambda statement: not statement.is_disparity)
-    shown_statements = tuple(statements[:MOST_MODELS])
+    ranking = [_ranking_statement(result, first) for first in rankings_of(result)]
+    shown_statements = (*ranking, *statements[:MOST_MODELS])
     if not any(statement.is_disparity for statement in shown_statements):
         caveat = ""
     summary = Summary(shown_statements, caveat=caveat)
@@ -76,6 +81,21 @@ def statements_of(result: AuditResult, leads: Sequence[Selector] = ()) -> list[S
     ]
 
 
+def rankings_of(result: AuditResult) -> list[Conclusion]:
+    """Return the conclusion that ranks a run's models, if there is one."""
+    return [*filter(is_ranking, result.conclusions)]
+
+
+def _ranking_statement(result: AuditResult, ranking: Conclusion) -> Statement:
+    finding = result.findings[ranking.finding]
+    return Statement(
+        Badge(ranking.verdict, comparison=True, limit=limit_of(finding)),
+        conclusion_sentence(finding, ranking),
+        ranking_certainty(finding, ranking),
+        standings_text(finding, ranking),
+    )
+
+
 def conclusions_by_model(
     result: AuditResult, leads: Sequence[Selector] = ()
 ) -> dict[str, list[Conclusion]]:
@@ -85,7 +105,7 @@ def conclusions_by_model(
     """
     conclusions = result.conclusions or conclusions_of(result.findings, leads)
     by_model: dict[str, list[Conclusion]] = {finding.model: [] for finding in result.findings}
-    for conclusion in conclusions:
+    for conclusion in filterfalse(is_ranking, conclusions):
         by_model[conclusion.model].append(conclusion)
     unnamed = by_model.get("", [])
     if len(by_model) > 1 and not any(map(_is_disparity, unnamed)):

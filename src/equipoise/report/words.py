@@ -690,10 +690,9 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
     place = f"{spec.label}{enclose(' by ', finding.groups)}"
     first, last = (_value_text(spec, standing.value) for standing in (best, worst))
     if not conclusion.worse:
-        return (
-            f"No difference between the models in {place} was found: {first} for {best.model}, "
-            f"{last} for {worst.model}."
-        )
+        small = conclusion.verdict is Verdict.BELOW_THRESHOLD
+        text = f"No difference {'that matters ' if small else ''}between the models in {place}"
+        return f"{text} was found: {first} for {best.model}, {last} for {worst.model}."
     least, most = _EXTREMES.get(spec.value_harm, _EXTREMES["higher"])
     return f"{best.model} has the {least} {place}, {first}; {worst.model} the {most}, {last}."
 
@@ -701,13 +700,19 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
 def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:
     """Say how sure the difference of the best model and the worst is."""
     scaled, unit = _scale(finding)
-    text = f"Difference {scaled(conclusion.size)}{unit}"
-    if not math.isnan(conclusion.low):
-        text += f" (paired interval {scaled(conclusion.low)} to {scaled(conclusion.high)}"
-        text += f", for the widest of all pairs, n = {count(conclusion.n)})"
-    return f"{text}."
+    size = f"{scaled(conclusion.size)}{unit.replace(' %', ' points')}"
+    ends = f"{scaled(conclusion.low)} to {scaled(conclusion.high)}"
+    chosen = ", the widest of all pairs" if len(conclusion.standings) > 2 else ""
+    n_text = f"n = {count(conclusion.n)}"
+    return f"Difference {size}{chosen} (paired interval {ends}, {n_text})."
 
 
-def standing_text(finding: Finding, model: str, value: float) -> str:
-    """Return a model and its value, in a line of a ranking."""
-    return f"{model}: {_value_text(spec_of_finding(finding), value)}"
+def standings_text(finding: Finding, conclusion: Conclusion) -> str:
+    """Return the values of three models or more, the best first."""
+    standings, spec = conclusion.standings, spec_of_finding(finding)
+    if len(standings) < 3:
+        return ""
+    values = [f"{standing.model} {_value_text(spec, standing.value)}" for standing in standings[:8]]
+    if len(standings) > len(values):
+        values.append(f"{len(standings) - len(values)} more")
+    return f"{'; '.join(values)}."

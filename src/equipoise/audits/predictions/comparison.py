@@ -168,6 +168,38 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     return Result(findings, manifest, tables, conclusions_of(findings))
 
 
+def contrast(config: Config, data: PredictionData, pair: tuple[Finding, Finding]) -> Finding | None:
+    """Compare one number of two models over the images that both answered.
+
+    Parameters
+    ----------
+    config : Config
+    data : PredictionData
+    pair : tuple of Finding
+        The number of both models, over all classes.
+
+    Returns
+    -------
+    Finding or None
+        The second minus the first; None of numbers that are not compared.
+    """
+    models, _ = _align_models({"": (config, data)})
+    names = [finding.model for finding in pair]
+    if not {*names} <= {*models}:
+        return None
+    number, groups = measure_of(pair[0]), pair[0].groups
+    for name, joint, measures in _count_jointly(config, data, {n: models[n] for n in names}):
+        matching = [
+            measure for measure in measures
+            if _list_facts(measure, joint.counts)[0] == Fact(*number[:2], "", number[2])
+        ]  # fmt: skip
+        if name == groups and matching:
+            (draft, _), *_ = _compare_models(name, joint, matching[:1], config)[0]
+            (finding,) = conclude([draft], config.testing)
+            return finding
+    return None
+
+
 def _list_model_sets(models: Iterable[str]) -> list[list[str]]:
     """Return every pair of models, and all of them where there are more than two."""
     names = [*models]
