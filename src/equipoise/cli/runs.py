@@ -64,6 +64,7 @@ def result_of(
     notes: tuple[str, ...] = (),
 ) -> AuditResult:
     """Return the findings, tables and record of a run; see `manifest_of`."""
+    from equipoise.mitigate.concluding import conclusions_of_recipes
     from equipoise.mitigate.running import findings_of, notes_of, tables_of
 
     notes = (*notes_of(assessment), *notes)
@@ -76,7 +77,8 @@ def result_of(
         seconds=seconds,
         notes=notes,
     )
-    return AuditResult(findings_of(assessment), manifest, tables_of(assessment))
+    conclusions = conclusions_of_recipes(assessment.rows, assessment.outcomes)
+    return AuditResult(findings_of(assessment), manifest, tables_of(assessment), conclusions)
 
 
 def write(result: AuditResult, folder: Path) -> None:
@@ -155,8 +157,8 @@ def _show_statement(statement: Statement) -> None:
         say(f"  {line}")
     for line in wrap(statement.certainty, WIDTH - 2):
         say(f"  {line}")
-    if statement.agreement:
-        say(f"  {statement.agreement}")
+    for line in wrap(statement.agreement, WIDTH - 2):
+        say(f"  {line}")
     for remark in statement.others[:_MOST_OTHERS]:
         say(f"  · {shortened(remark.text, WIDTH - 4)}")
     if (left := len(statement.others) - _MOST_OTHERS) > 0:

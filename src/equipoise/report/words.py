@@ -306,7 +306,8 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
     if is_comparison(finding):
         return comparison_sentence(finding, conclusion)
     if conclusion.standings:
-        return ranking_sentence(finding, conclusion)
+        sentence_of = change_sentence if finding.change_from else ranking_sentence
+        return sentence_of(finding, conclusion)
     if conclusion.real:
         return headline(finding)
     scaled, unit = _scale(finding)
@@ -337,6 +338,8 @@ def certainty(finding: Finding) -> str:
     """Say how sure a value is, in the unit that people use: interval, n, chance level and q."""
     if is_comparison(finding):
         return _certainty_of_pair(finding)
+    if finding.audit == MITIGATION:
+        return _certainty_of_difference(finding, "Change")
     scaled, unit = _scale(finding)
     text, n_text = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
@@ -470,7 +473,7 @@ def names_groups(finding: Finding) -> bool:
     return _groups_sentence(finding) is not None
 
 
-COMPARISON = "comparison"
+COMPARISON, MITIGATION = "comparison", "mitigation"
 
 
 @dataclass(frozen=True)
@@ -652,19 +655,46 @@ def _value_text(spec: MetricSpec, value: float) -> str:
 
 def _certainty_of_pair(finding: Finding) -> str:
     """Say how sure the difference of two models is, without its sign."""
+    low, high = finding.ci_low, finding.ci_high
+    if finding.value < 0:
+        low, high = -high, -low
+    size = replace(finding, value=abs(finding.value), ci_low=low, ci_high=high)
+    return _certainty_of_difference(size, "Difference")
+
+
+def _certainty_of_difference(finding: Finding, name: str) -> str:
     if math.isnan(finding.value):
         return ""
-    scaled, unit = _scale(finding)
-    sign = -1 if finding.value < 0 else 1
-    low, high = sorted((sign * finding.ci_low, sign * finding.ci_high))
+    shares = spec_for(finding.metric, finding.aggregate, finding.compared_to).unit in _HUNDREDTHS
+    unit, scaled = (" points", _hundredths) if shares else ("", _plain)
     ends = ""
-    if not math.isnan(low):
-        ends = f"{100 * finding.level:g} % interval {scaled(low)} to {scaled(high)}, "
+    if not math.isnan(finding.ci_low):
+        interval_text = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
+        ends = f"{100 * finding.level:g} % interval {interval_text}, "
     n_text = f"n = {count(finding.n)}"
     if over_subjects(finding):
         n_text = plural(finding.n, "subject")
-    size = f"{scaled(abs(finding.value))}{unit}"
-    return f"Difference {size} ({ends}{n_text}){_corrected_p(finding)}."
+    return f"{name} {scaled(finding.value)}{unit} ({ends}{n_text}){_corrected_p(finding)}."
+
+
+_HUNDREDTHS = ("share", "points")
+
+
+def _plain(value: float) -> str:
+    return number(value)
+
+
+def change_sentence(finding: Finding, conclusion: Conclusion) -> str:
+    """Say how a number of a model changed when it was mitigated."""
+    spec = spec_for(finding.metric, finding.aggregate, finding.compared_to)
+    values = {standing.model: standing.value for standing in conclusion.standings}
+    before = values.pop(finding.change_from)
+    ((recipe, after),) = values.items()
+    first, last = _value_text(spec, before), _value_text(spec, after)
+    place = f"With {recipe}, {spec.label}{enclose(' over ', finding.groups)}"
+    if first == last:
+        return f"{place} stays at {first}."
+    return f"{place} {'falls' if after < before else 'rises'} from {first} to {last}."
 
 
 def counts_sentence(conclusion: Conclusion) -> str:
