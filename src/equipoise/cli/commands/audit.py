@@ -279,13 +279,20 @@ def check_command(context: click.Context, run: Path, junit: Path | None, as_json
         write_output(junit, report.junit(outcome), JUNIT)
     if as_json:
         checks = [
-            {"rule": str(check.rule), "outcome": check.outcome, "sentence": check.sentence}
+            {
+                "rule": str(check.rule),
+                "outcome": check.outcome,
+                "sentence": check.sentence,
+                "conclusion": check.conclusion,
+            }
             for check in outcome.checks
         ]
         say_json({"passed": outcome.passed, "checks": checks})
     else:
         for check in outcome.checks:
             say(f"{check.outcome.upper()}: {check.sentence}")
+            if check.outcome == "breached" and check.conclusion:
+                say(f"  {check.conclusion}")
         breached, unchecked = len(outcome.breaches), len(outcome.unchecked)
         number = counted(len(outcome.checks), "check")
         say(f"Gate: {number}, {breached} breached, {unchecked} could not be checked.")
