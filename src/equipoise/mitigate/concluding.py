@@ -55,7 +55,9 @@ def _place_of_price(row: Row) -> tuple[bool, float]:
 
 def _conclude(lead: int, members: Mapping[int, Row]) -> Conclusion:
     row = members[lead]
-    verdict = _verdict_of_bias(row) if row.role == "bias" else _verdict_of_price(row)
+    verdict = verdict_of_price(row.low, row.high, differs=row.q_value < ALPHA)
+    if row.role == "bias":
+        verdict = _verdict_of_bias(row)
     change = Standing(model=row.recipe, value=row.after)
     before = Standing(model=BEFORE, value=row.before)
     fell = row.difference < 0
@@ -82,13 +84,20 @@ def _verdict_of_bias(row: Row) -> Verdict:
     return Verdict.INCONCLUSIVE if row.open or row.share_reason else Verdict.BELOW_THRESHOLD
 
 
-def _verdict_of_price(row: Row) -> Verdict:
-    """Return whether accuracy or a recall changed, and by more than the margin."""
-    if math.isnan(row.low):
+def verdict_of_price(low: float, high: float, *, differs: bool) -> Verdict:
+    """Return whether accuracy or a recall changed, and by more than the margin.
+
+    Parameters
+    ----------
+    low, high : float
+        Interval of the change; NaN where there is none.
+    differs : bool
+        Whether chance doesn't explain it.
+    """
+    if math.isnan(low):
         return Verdict.INCONCLUSIVE
-    if row.low > -MARGIN and row.high < MARGIN:
+    if low > -MARGIN and high < MARGIN:
         return Verdict.BELOW_THRESHOLD
-    if not row.q_value < ALPHA:
+    if not differs:
         return Verdict.INCONCLUSIVE
-    beyond = row.high < -MARGIN or row.low > MARGIN
-    return Verdict.DISPARITY if beyond else Verdict.DETECTED
+    return Verdict.DISPARITY if high < -MARGIN or low > MARGIN else Verdict.DETECTED
