@@ -58,6 +58,10 @@ def test_the_mean_difference_over_subjects_its_interval_and_its_test(before):
     assert parameters["worse"] == parameters["model_a"] == "before: embedder"
     assert finding.model == "after: embedder − before: embedder"
     assert finding.unit == "subject"
+    conclusion, *_ = result.conclusions
+    assert conclusion.worse == "before: embedder"
+    assert (conclusion.compared_on, conclusion.compared_over) == (12, "subjects")
+    assert [standing.better_on for standing in conclusion.standings] == [12, 0]
 
 
 def test_changes_of_each_disparity_are_listed(before):

@@ -78,6 +78,13 @@ def test_check_holds_the_rules_and_names_what_breaks(command, project, rule, cod
     assert outcomes == ["2", str(int(code == 1)), str(2 * (code == 2))]
     got, out, err = command("check", "run", "--json")
     assert (got, err, json.loads(out)["passed"]) == (code, "", code == 0)
+    concluded = {
+        item["sentence"] for item in json.loads(command("show", "run", "--json")[1])["conclusions"]
+    }
+    sentences = [check["conclusion"] for check in json.loads(out)["checks"]]
+    assert {*sentences} - {""} <= concluded
+    assert [element.text for element in suite.iter("system-out")] == [*filter(None, sentences)]
+    assert any(sentences) == (code < 2)
 
 
 def test_a_report_is_written_again(command, project):
@@ -102,10 +109,12 @@ def test_from_a_plan_to_a_comparison(command, project):
         assert command("audit", "c.yaml", "--out", f"runs/{name}")[0] == 0
     code, out, err = command("compare", "runs/one", "runs/two", "--out", "both")
     assert (code, err) == (0, "")
-    assert ": worse for one: bad." in out
+    assert "DIFFERENCE" in out.splitlines()[0]
     output = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
     assert {row["model"] for row in output["ranking"]} == {"good", "bad"}
     assert "difference" in output["verdicts"]
+    first, *_ = output["conclusions"]
+    assert (first["worse"], first["verdict"]) == ("bad", "difference")
 
 
 @pytest.mark.parametrize(

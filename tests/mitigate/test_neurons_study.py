@@ -14,14 +14,17 @@ from equipoise import report
 from equipoise.audits.config import load_as
 from equipoise.audits.config_yaml import keys
 from equipoise.cli.app import run as command
-from equipoise.core import ConfigError, InputError, ModelError
+from equipoise.core import ConfigError, InputError, ModelError, Verdict
 from equipoise.explain.visualisation import visualise
 from equipoise.mitigate.neurons.config import Config
+from equipoise.mitigate.neurons.page import PAGE
 from equipoise.models import load_model
 from equipoise.models.edits import Site
 from equipoise.planted import scenes
 from equipoise.planted.scenes.captions import caption, neutral_prompts
 from equipoise.planted.scenes.render import FRAMES, SUBJECTS
+from equipoise.report.result import first_screen
+from equipoise.report.words import conclusion_sentence
 from tools.planted.units import LAYER, MARKED, PLANTED, draw_marked, planted_unit
 
 CONCEPTS = {
@@ -126,6 +129,26 @@ def test_one_head_takes_the_association_away_at_no_cost(biased):
     assert by_measure["heads", "accuracy"]["difference"] >= -0.02
     unit = by_measure["units", "differential_association"]
     assert abs(unit["difference"]) < 0.1 * unit["before"]
+
+
+def test_the_page_starts_with_the_edit_that_is_concluded_and_its_price(biased):
+    result = report.read(biased / "report")
+    bias, price, *_ = result.conclusions
+    assert (bias.metric, bias.verdict, bias.worse) == (
+        "differential_association", Verdict.DISPARITY, "before"
+    )  # fmt: skip
+    assert price.metric == "accuracy"
+    assert price.worse == ""
+    rows = result.tables["neurons_sweep"].to_pylist()
+    values = {standing.model: standing.value for standing in bias.standings}
+    assert (values["before"], values[bias.model]) in [
+        (row["before"], row["after"]) for row in rows if row["kind"] == "heads"
+    ]
+    first, *_ = first_screen(result, PAGE).statements
+    assert first.text == conclusion_sentence(result.findings[bias.finding], bias)
+    assert len(first.others) >= 1
+    units = [conclusion for conclusion in result.conclusions if "units" in conclusion.model]
+    assert not units[0].real
 
 
 def test_edits_name_models(biased):

@@ -1,5 +1,6 @@
 """Pages of recipes and of training on changed faces."""
 
+import html
 import math
 import re
 from dataclasses import replace
@@ -8,17 +9,20 @@ import pyarrow as pa
 import pytest
 
 from equipoise.core import AuditResult, Manifest, Verdict
+from equipoise.mitigate.concluding import conclusions_of_recipes
+from equipoise.mitigate.measuring import ModelMeasures, Row, conclude
 from equipoise.mitigate.page import (
     AUGMENTATION,
     PAGE,
-    conclusions,
     price,
 )
+from equipoise.mitigate.running import Assessment, findings_of
 from equipoise.report import render
 from equipoise.report.blocks import Grid, Table
+from equipoise.report.result import first_screen
 from equipoise.report.text import unbroken
+from equipoise.report.words import conclusion_sentence
 from report.synthetic import augmentation as experiment
-from report.synthetic import finding
 
 NUMBERS = {
     "n": 24, "before": 0.8, "after": 0.5, "difference": -0.3, "low": -0.4, "high": -0.2,
@@ -68,31 +72,78 @@ def test_what_was_lowered_lies_over_what_it_cost(change, place):
     assert utilities.rows[0][1] == "Zero-shot accuracy"
 
 
+def concluded(*changes):
+    """A result whose conclusions are about the findings of its rows."""
+    rows = [
+        Row(**{name: value for name, value in row.items() if name != "lowered"}, test="signs")
+        for row in changes
+    ]
+    before = after = ModelMeasures({}, {})
+    done = Assessment(tuple(rows), conclude(rows), (), before, {}, after, {}, {})
+    conclusions = conclusions_of_recipes(done.rows, done.outcomes)
+    return replace(result(*changes), findings=findings_of(done), conclusions=conclusions)
+
+
+def test_a_recipe_starts_with_the_change_of_the_leading_disparity_then_the_price():
+    small = BIAS | {"about": "frame", "before": 0.4, "after": 0.35, "difference": -0.05}
+    audit_result = concluded(small, BIAS, PRICE)
+    bias, price_paid = audit_result.conclusions
+    assert (bias.groups, bias.verdict, bias.worse) == ("hue", Verdict.DISPARITY, "before")
+    assert (bias.size, bias.low, bias.high) == (-0.3, -0.4, -0.2)
+    assert bias.restated_by == (0,)
+    assert price_paid.metric == "accuracy"
+    (statement,) = first_screen(audit_result, PAGE).statements
+    assert statement.text == conclusion_sentence(audit_result.findings[1], bias)
+    (remark,) = statement.others
+    assert remark.text == conclusion_sentence(audit_result.findings[2], price_paid)
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"after": 0.7, "difference": -0.1}, Verdict.DETECTED),
+        ({"q_value": 0.4, "low": -0.7, "high": 0.1}, Verdict.INCONCLUSIVE),
+        ({"q_value": 0.4, "low": -0.1, "high": 0.1}, Verdict.BELOW_THRESHOLD),
+    ],
+)
+def test_a_change_is_large_where_it_goes_halfway(change, verdict):
+    bias, _ = concluded(BIAS | change, PRICE).conclusions
+    assert bias.verdict is verdict
+    assert bool(bias.worse) == bias.real
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "worse"),
+    [
+        ({"difference": -0.05, "low": -0.07, "high": -0.03}, Verdict.DISPARITY, "<b>ensemble"),
+        ({"difference": -0.03, "low": -0.05, "high": -0.01}, Verdict.DETECTED, "<b>ensemble"),
+        ({"difference": 0.0, "low": -0.01, "high": 0.01}, Verdict.BELOW_THRESHOLD, ""),
+        ({"difference": -0.05, "low": -0.12, "high": 0.02, "q_value": 0.3},
+         Verdict.INCONCLUSIVE, ""),
+    ],
+)  # fmt: skip
+def test_the_price_is_a_difference_beyond_the_margin(change, verdict, worse):
+    _, price_paid = concluded(BIAS, PRICE | change).conclusions
+    assert (price_paid.verdict, price_paid.worse) == (verdict, worse)
+
+
 def test_the_page_of_recipes_is_no_audit_and_escapes_names():
-    nothing = dict.fromkeys(
-        ("chance", "chance_low", "chance_high", "excess", "threshold"), math.nan
-    )
-    change = finding(
-        audit="mitigation", model="ensemble", metric="ndkl", change_from="before", unit="subject",
-        verdict=Verdict.NONE, direction="NDKL of withheld subjects fell", **nothing,
-    )  # fmt: skip
-    page = render(replace(result(BIAS, PRICE), findings=(change,)), PAGE)
+    page = render(concluded(BIAS, PRICE), PAGE)
     assert "&lt;b&gt;ensemble transfers: 1\u00a0of\u00a01 fell." in page
     assert "<b>ensemble" not in page
     for word in ("Audit of", "Who is worse off", "debias", "unbiased", "solved"):
         assert word not in re.sub(r"<(style|script).*?</\1>", " ", page, flags=re.DOTALL)
 
 
-def test_what_helped_and_what_did_not_in_plain_words():
+def test_what_helped_and_what_did_not_is_concluded_of_each_training():
     audit_result = experiment()
     few = replace(audit_result.findings[2], verdict=Verdict.NONE, reason="few faces")
     audit_result = AuditResult(
         (*audit_result.findings[:2], few), audit_result.manifest, audit_result.tables
     )
-    texts = conclusions(audit_result)
-    assert "partial mixing helped" in texts[0]
-    assert f"{100 * audit_result.findings[0].value:+.1f} points [" in texts[0]
-    assert "no verdict (few faces)" in texts[2]
-    page = render(audit_result, AUGMENTATION)
-    assert all(unbroken(text) in page for text in texts)
+    statements = first_screen(audit_result, AUGMENTATION).statements
+    assert "partial mixing" in statements[0].text
+    assert "few faces" in statements[2].text
+    page = html.unescape(render(audit_result, AUGMENTATION))
+    assert all(unbroken(statement.text) in page for statement in statements)
     assert "Images of each label and group" in page

@@ -9,14 +9,13 @@ from functools import cache
 import pytest
 
 from equipoise.core import Verdict
-from equipoise.report import render
-from equipoise.report.words import compared, leading, oriented, pair_of, ranked, sentence
+from equipoise.report import read, render, write
+from equipoise.report.concluding import conclusions_of
+from equipoise.report.words import conclusion_sentence, oriented, pair_of, ranked, sentence
 from report.synthetic import (
     COMPARED,
-    NAN,
     comparison,
     difference,
-    faces,
 )
 
 KEYS = [case[:2] for case in COMPARED]
@@ -49,23 +48,59 @@ def test_a_sentence_has_both_values_and_follows_the_verdict(metric, subject, par
     assert [part for part in parts if part not in text] == []
 
 
-def test_the_sets_of_groups_where_models_are_farthest_apart_lead():
-    wide = FOUND["worst_group", ""]
-    narrow, undefined = (
-        replace(wide, groups="race", value=0.1),
-        replace(wide, groups="age", value=NAN),
-    )
-    findings = [narrow, FOUND["accuracy", ""], wide, undefined]
-    assert {(f.aggregate, f.groups) for f in leading(findings)} == {
-        ("value", ""), ("worst_group", "race × gender"),
-    }  # fmt: skip
-    assert leading(faces().findings) == []
+def test_what_restates_a_difference_is_one_conclusion_for_each_worse_model():
+    findings = comparison().findings
+    overall, *others = conclusions_of(findings)
+    by_model = {conclusion.worse: conclusion for conclusion in others}
+    deepface, facellm = by_model["deepface"], by_model["facellm"]
+    assert (deepface.metric, deepface.aggregate) == ("accuracy", "worst_group")
+    assert findings.index(FOUND["difference", ""]) in deepface.restated_by
+    assert (facellm.metric, facellm.subject) == ("cramers_v", "Male")
+    assert overall.groups == ""
+    assert [standing.model for standing in overall.standings] == ["facellm", "deepface"]
 
 
-def test_real_differences_come_first_and_untested_ones_appear_once():
-    few = replace(FOUND["accuracy", ""], unit="subject", verdict=Verdict.NONE, reason="few")
-    texts = compared([few, replace(few, model="b − c"), FOUND["worst_group", ""]])
-    assert [text.startswith("Worst-group") for text in texts] == [True, False]
+def test_a_difference_leads_before_models_that_are_alike():
+    accuracy = replace(FOUND["accuracy", ""], verdict=Verdict.BELOW_THRESHOLD)
+    mistakes = replace(FOUND["effect_size_mean", ""], verdict=Verdict.DISPARITY)
+    first, alike = conclusions_of([accuracy, mistakes])
+    assert (first.metric, first.worse, first.alike_in) == (
+        "effect_size_mean", "facellm", ("accuracy",)
+    )  # fmt: skip
+    assert (alike.metric, alike.worse) == ("accuracy", "")
+    text = conclusion_sentence(mistakes, first)
+    assert "0.202" in text
+    assert text.index("0.224") < text.index("deepface")
+
+
+def test_classes_are_counted_for_the_model_that_is_better_on_them():
+    leaf = FOUND["cramers_v", "Male"]
+    worse = {**leaf.parameters, "worse": "deepface"}
+    leaves = [
+        replace(leaf, subject=str(place), parameters=worse if place == 3 else leaf.parameters)
+        for place in range(4)
+    ]
+    alike = replace(leaf, subject="alike", verdict=Verdict.BELOW_THRESHOLD)
+    first, *_ = conclusions_of([*leaves, alike])
+    counts = {standing.model: standing.better_on for standing in first.standings}
+    assert counts == {"deepface": 3, "facellm": 1}
+    assert (first.compared_on, first.compared_over) == (5, "classes")
+
+
+def test_what_is_untested_says_why_once():
+    few = replace(
+        FOUND["accuracy", ""], unit="subject", verdict=Verdict.NONE, reason="few",
+        parameters={**FOUND["accuracy", ""].parameters, "better_a": 1, "better_b": 1},
+    )  # fmt: skip
+    (conclusion,) = conclusions_of([few, replace(few, metric="mcas")])
+    assert conclusion.verdict is Verdict.NONE
+    assert "few" in conclusion_sentence(few, conclusion)
+
+
+def test_conclusions_of_models_survive_a_file(tmp_path):
+    conclusions = conclusions_of(comparison().findings)
+    write(replace(comparison(), conclusions=conclusions), tmp_path)
+    assert [*map(repr, read(tmp_path).conclusions)] == [*map(repr, conclusions)]
 
 
 def test_differences_rank_by_their_size_whatever_their_sign():
@@ -93,7 +128,7 @@ def test_page_names_the_compared_models():
     text = visible_words(page())
     assert "<title>Comparison of deepface and facellm</title>" in page()
     lead = text[: text.index("Findings", 200)]
-    order = ["Worst-group accuracy over", "Accuracy (n\u00a0=\u00a0", "Metrics disagree: accuracy"]
+    order = ["deepface is worse in accuracy", "deepface is worse in worst-group accuracy"]
     places = [lead.index(start) for start in order]
     assert places == sorted(places)
 

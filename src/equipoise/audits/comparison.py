@@ -40,6 +40,7 @@ from equipoise.core.columns import NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
 from equipoise.metrics.spec import SPECS, spec_for
 from equipoise.report.blocks import rows
+from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
 from equipoise.report.selecting import measure_of
 from equipoise.report.words import COMPARISON, Pair
@@ -131,7 +132,8 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
         ),
     )
     tables = {"changes": table_of(changes, CHANGES)}
-    return Result(conclude(drafts, config.testing), manifest, tables)
+    findings = conclude(drafts, config.testing)
+    return Result(findings, manifest, tables, conclusions_of(findings))
 
 
 def model_names(runs: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]:
@@ -197,6 +199,33 @@ def _pair_findings(
         and math.isfinite(before.value) and math.isfinite(second_findings[name].value)
     ]  # fmt: skip
     return parts, len(names) - len(parts)
+
+
+def contrast_subjects(
+    findings: Sequence[Finding],
+    pair: tuple[Finding, Finding],
+    groups: set[str],
+    config: AuditConfig,
+) -> Finding | None:
+    """Return how much farther from 0 the second model is than the first, over shared subjects.
+
+    None where the numbers of the pair are no means over subjects that both models have.
+    """
+    first, second = pair
+    (measure,) = _group_by_measure([first])
+    first_measures, second_measures = (
+        _group_by_measure([finding for finding in findings if finding.model == model])
+        for model in (first.model, second.model)
+    )
+    parts, n_lost = _pair_findings(first_measures[measure], second_measures[measure])
+    if not parts:
+        return None
+    draft = _compare_parts((first.model, second.model), parts, n_lost, groups, config)
+    values = draft.finding.parameters["value_a"], draft.finding.parameters["value_b"]
+    if not np.allclose(values, (first.value, second.value), rtol=1e-9):
+        return None
+    (finding,) = conclude([draft], config.testing)
+    return finding
 
 
 def _describe_change(models: tuple[str, str], before: Finding, after: Finding) -> Row:
@@ -270,11 +299,12 @@ def _compare_parts(
         method = f"Student's t over {n} subjects, paired{averaged}"
     first, second = distances.mean(axis=1).tolist()
     pair = Pair(*models, (first, second), models[mean > 0] if mean else "")
+    better = int((differences > 0).sum()), int((differences < 0).sum())
     family = Family.DESCRIPTIVE if untested else Family.COMPOSITE
     place = Place(COMPARISON, pair.name, first_finding.groups, first_finding.version, level)
     return difference(
         part, pair, place, family=family, unit="subject", method=method, null=null,
-        null_drawn=null_text, compared_to=first_finding.compared_to,
+        null_drawn=null_text, compared_to=first_finding.compared_to, better_on=better,
     )  # fmt: skip
 
 
@@ -303,14 +333,20 @@ def difference(  # noqa: PLR0913 - one keyword for each field
     null_drawn: str,
     compared_to: ComparedTo = "",
     interval: IntervalKind = IntervalKind.CONFIDENCE,
+    better_on: tuple[int, int] | None = None,
 ) -> UncorrectedFinding:
-    """Return the finding of two models' difference, the second minus the first, uncorrected."""
+    """Return the finding of two models' difference, the second minus the first, uncorrected.
+
+    `better_on` counts the subjects on which the first and the second are better.
+    """
     # JSON has no NaN.
     first, second = (None if math.isnan(value) else value for value in pair.values)
     parameters = {
         "model_a": pair.first, "model_b": pair.second, "value_a": first, "value_b": second,
-        "worse": pair.worse, **({"over": part.n} if unit == "subject" else {}),
+        "worse": pair.worse,
     }  # fmt: skip
+    if better_on is not None:
+        parameters |= {"over": part.n, "better_a": better_on[0], "better_b": better_on[1]}
     over = f" over {place.groups}" if place.groups else ""
     qualifier = f" of {part.subject}{over}" if part.subject else over
     label = spec_for(part.metric, part.aggregate, compared_to).label
@@ -352,4 +388,5 @@ def together(results: Sequence[AuditResult]) -> AuditResult:
         seconds=round(sum(result.manifest.seconds for result in results), 3),
         notes=(*notes, note),
     )
-    return Result(tuple(findings), manifest, stacked([result.tables for result in results]))
+    tables = stacked([result.tables for result in results])
+    return Result(tuple(findings), manifest, tables, conclusions_of(findings))

@@ -26,7 +26,7 @@ from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, Row, ids_by_group
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import IMAGES, Models
-from equipoise.core import AuditResult, Groups, Objects, Progress
+from equipoise.core import AuditResult, Finding, Groups, Objects, Progress
 from equipoise.core.types import FileFacts, Json
 from equipoise.evidence import Pictures
 from equipoise.stats import Resampling
@@ -111,8 +111,8 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     """One kind of audit.
 
     A kind writes `load`, `designs` and `measure`, and `groups` where all items have groups. It may
-    write `check`, `combine`, `details`, `notes`, `warnings`, `sizes`, `members`, `write`, `save`
-    and `compare`, whose defaults do for most.
+    write `check`, `combine`, `details`, `notes`, `warnings`, `sizes`, `members`, `write`, `save`,
+    `contrast` and `compare`, whose defaults do for most.
 
     Attributes
     ----------
@@ -248,6 +248,33 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         image_set = models.sets.get(IMAGES)
         pictures = None if image_set is None else image_set.pictures
         return data.ids, self.groups(config, data), () if pictures is None else (pictures,)
+
+    def contrast(
+        self,
+        config: ConfigT,
+        data: DataT,
+        findings: Sequence[Finding],
+        pair: tuple[Finding, Finding],
+    ) -> Finding | None:
+        """Compare one number of two models of an audit, over the subjects that they share.
+
+        Parameters
+        ----------
+        config, data
+        findings : sequence of Finding
+            Those of the audit.
+        pair : tuple of Finding
+            The number of both models.
+
+        Returns
+        -------
+        Finding or None
+            The second minus the first; None where the models share nothing to pair.
+        """
+        from equipoise.audits.comparison import contrast_subjects
+
+        groups = {row["group"] for row in self.sizes(config, data)}
+        return contrast_subjects(findings, pair, groups, config)
 
     def compare(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -20,10 +22,13 @@ from equipoise.audits.measuring import checked_designs, measure_designs
 from equipoise.audits.opening import AnyInputs, Inputs, prepare
 from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
-from equipoise.core import DataError, Progress
+from equipoise.core import DataError, Finding, Progress
+from equipoise.core.conclusion import Conclusion
 from equipoise.evidence import write_examples
 from equipoise.report.concluding import conclusions_of
+from equipoise.report.ranking_models import rank_models
 from equipoise.report.result import Result
+from equipoise.report.selecting import Selector
 
 
 def run(
@@ -97,10 +102,31 @@ def run(
     harms = [draft.harm for draft in measured.findings]
     causes = explain(audit, settings, data, designs, findings, harms)
     adjustments = adjust(audit, settings, designs, findings)
-    conclusions = conclusions_of(
-        findings, page.leads if page else (), causes, adjustments, settings.testing.alpha
+    leads = page.leads if page else ()
+    conclusions = (
+        *_ranking(inputs, findings, leads),
+        *conclusions_of(findings, leads, causes, adjustments, settings.testing.alpha),
     )
     return _with_gallery(Result(findings, manifest, tables, conclusions, page), inputs)
+
+
+def _ranking(
+    inputs: AnyInputs, findings: Sequence[Finding], leads: Sequence[Selector]
+) -> Iterator[Conclusion]:
+    """Yield the conclusion that ranks the models of a run, where they can be compared."""
+    config = inputs.config
+    n_models = len({finding.model for finding in findings if finding.model})
+    # The best and the worst are the widest of all pairs.
+    level = 1 - (1 - config.resampling.level) / max(math.comb(n_models, 2), 1)
+    resampling = config.resampling.model_copy(update={"level": level})
+    paired = config.model_copy(update={"resampling": resampling})
+
+    def contrast(best: Finding, worst: Finding) -> Finding | None:
+        return inputs.audit.contrast(paired, inputs.data, findings, (best, worst))
+
+    ranking = rank_models(findings, leads, contrast)
+    if ranking is not None:
+        yield ranking
 
 
 def _shared_tables(inputs: AnyInputs, account: Account) -> dict[str, pa.Table]:

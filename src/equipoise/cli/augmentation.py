@@ -45,6 +45,7 @@ from equipoise.mitigate.loading import read_images
 from equipoise.mitigate.recipe import Names
 from equipoise.mitigate.training import Schedule, digest_experiment
 from equipoise.planted.faces import draw_faces
+from equipoise.report.concluding import conclusions_of
 from equipoise.stats import Bootstrap
 
 
@@ -379,4 +380,5 @@ def _experiment(
         }
         with writer(saved / "predictions.parquet") as file:
             pl.DataFrame(table).write_parquet(file)
-    return AuditResult(findings, manifest, tables_of(experiment, **resampling_options))
+    tables = tables_of(experiment, **resampling_options)
+    return AuditResult(findings, manifest, tables, conclusions_of(findings))

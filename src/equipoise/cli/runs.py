@@ -21,8 +21,8 @@ from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.result import first_screen
-from equipoise.report.summary import conclusions_by_model
-from equipoise.report.text import VERDICT_TITLES, count, interval, number, verdict_key
+from equipoise.report.summary import conclusions_by_model, rankings_of
+from equipoise.report.text import count, interval, number, verdict_key, verdict_title
 from equipoise.report.words import (
     conclusion_sentence,
     corrected_size,
@@ -65,6 +65,7 @@ def result_of(
     notes: tuple[str, ...] = (),
 ) -> AuditResult:
     """Return the findings, tables and record of a run; see `manifest_of`."""
+    from equipoise.mitigate.concluding import conclusions_of_recipes
     from equipoise.mitigate.running import findings_of, notes_of, tables_of
 
     notes = (*notes_of(assessment), *notes)
@@ -77,7 +78,8 @@ def result_of(
         seconds=seconds,
         notes=notes,
     )
-    return AuditResult(findings_of(assessment), manifest, tables_of(assessment))
+    conclusions = conclusions_of_recipes(assessment.rows, assessment.outcomes)
+    return AuditResult(findings_of(assessment), manifest, tables_of(assessment), conclusions)
 
 
 def write(result: AuditResult, folder: Path) -> None:
@@ -98,10 +100,16 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
         "conclusions": [
             {
                 **asdict(conclusion),
+                "verdict": verdict_key(
+                    conclusion.verdict, comparison=bool(conclusion.standings)
+                ),
                 "sentence": conclusion_sentence(finding, conclusion),
                 "correction": corrected_size(finding, conclusion),
             }
-            for conclusions in conclusions_by_model(result, page_of(result).leads).values()
+            for conclusions in (
+                rankings_of(result),
+                *conclusions_by_model(result, page_of(result).leads).values(),
+            )
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
         ],
@@ -122,26 +130,37 @@ def show(result: AuditResult, run: Path) -> None:
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
+    several = bool(rankings_of(result))
     for statement in summary.statements:
-        _show_statement(statement)
+        if several and statement.finding is not None:
+            _show_line(statement)
+        else:
+            _show_statement(statement)
+            say()
+    if several:
         say()
     for text in _next_commands(summary, run):
         say(text)
     say(f"  report {run / 'report.html'}")
 
 
-def _show_statement(statement: Statement) -> None:
+def _show_line(statement: Statement) -> None:
+    """Print what is said of a model, with the verdict."""
     badge = verdict_word(statement.badge)
     first, *lines = wrap(statement.text, WIDTH - 4 - len(badge)) or [""]
     say(f"  {first.ljust(WIDTH - 4 - len(badge))}  {badge}".rstrip())
     for line in lines:
         say(f"  {line}")
+
+
+def _show_statement(statement: Statement) -> None:
+    _show_line(statement)
     for line in _bars(statement.finding):
         say(f"  {line}")
     for line in wrap(statement.certainty, WIDTH - 2):
         say(f"  {line}")
-    if statement.agreement:
-        say(f"  {statement.agreement}")
+    for line in wrap(statement.agreement, WIDTH - 2):
+        say(f"  {line}")
     for remark in statement.others[:_MOST_OTHERS]:
         say(f"  · {shortened(remark.text, WIDTH - 4)}")
     if (left := len(statement.others) - _MOST_OTHERS) > 0:
@@ -150,7 +169,9 @@ def _show_statement(statement: Statement) -> None:
 
 def verdict_word(badge: Badge | None) -> str:
     """Return a verdict as the terminal shows it."""
-    return "" if badge is None else VERDICT_TITLES[badge.verdict].upper()
+    if badge is None:
+        return ""
+    return verdict_title(badge.verdict, comparison=badge.comparison).upper()
 
 
 def _bars(finding: Finding | None) -> Iterator[str]:

@@ -101,6 +101,28 @@ _ADJUSTED = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A model's value among models that are compared.
+
+    Attributes
+    ----------
+    model : str
+    value : float
+    better_on : int
+        Of two models: classes, subjects or metrics on which it is the better one.
+    """
+
+    model: str
+    value: float
+    better_on: int = 0
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any]) -> Standing:
+        """Rebuild a standing from a file."""
+        return cls(**{**item, "value": float(item["value"])})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusion:
     """What a person would state once.
 
@@ -140,6 +162,16 @@ class Conclusion:
     adjustments : tuple of Adjustment
         The difference at equal shares of classes, then of each other attribute; () where rows have
         none of them, or the metric is no rate over all rows.
+    standings : tuple of Standing
+        Of a comparison of models: their values, the best model first.
+    worse : str
+        Of a comparison of models: the worst one; "" where no order was found.
+    compared_on : int
+        Of two models: classes, subjects or metrics that both have, on which they are compared.
+    compared_over : str
+        What these are: "classes", "subjects" or "metrics".
+    alike_in : tuple of str
+        Of two models that differ: metrics whose values over all rows are alike.
     """
 
     model: str
@@ -166,6 +198,11 @@ class Conclusion:
     corrected_low: float = math.nan
     corrected_high: float = math.nan
     adjustments: tuple[Adjustment, ...] = ()
+    standings: tuple[Standing, ...] = ()
+    worse: str = ""
+    compared_on: int = 0
+    compared_over: str = ""
+    alike_in: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Conclusion:
@@ -184,6 +221,8 @@ class Conclusion:
             "aggregate": Aggregate(item["aggregate"]),
             "restated_by": tuple(item["restated_by"]),
             "adjustments": tuple(map(Adjustment.from_json, item.get("adjustments", ()))),
+            "standings": tuple(map(Standing.from_json, item.get("standings", ()))),
+            "alike_in": tuple(item.get("alike_in", ())),
         })  # fmt: skip
 
     @property

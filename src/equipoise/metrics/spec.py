@@ -103,6 +103,10 @@ class MetricSpec:
         (“…”), {about} (" about “…”"), {of} (" of “…”") and {groups}; "" where `sentence` says it.
     part : str
         Template of each of {groups} in `clause`, with the fields {share} and {group}.
+    pair_clause : str
+        Template of how one model is worse than another, with the fields {worse}, {better} (the
+        models), {label}, {of} (" of “…”", the subject), {over} (" over " and the groups) and
+        {groups}; the values follow.
     direction : str
         `harm` in words.
     neutral : float or None
@@ -174,6 +178,7 @@ class MetricSpec:
     group_metric: str = ""
     clause: str = ""
     part: str = "{share} of {group}"
+    pair_clause: str = "{worse} is worse in {label}{of}{over}"
     threshold: float | None = None
     threshold_reason: str = ""
     gravest: Literal["disparity", "detected"] = "disparity"

@@ -1,11 +1,11 @@
 """Pages of a mitigation, and of training on mixed and noisy faces."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from equipoise.audits.studies.study import source_tables
-from equipoise.core import AuditResult, Verdict
+from equipoise.core import AuditResult
 from equipoise.mitigate.augmentation.experiment import ARMS
 from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, name_measure
 from equipoise.report.blocks import (
@@ -17,11 +17,9 @@ from equipoise.report.blocks import (
     Page,
     Row,
     Section,
-    Statement,
     Summary,
     Table,
     TableSection,
-    Words,
     distinct,
     has,
     panels,
@@ -29,7 +27,8 @@ from equipoise.report.blocks import (
 )
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.plots import Axis, intervals, scatter
-from equipoise.report.text import interval, listed, number, p_value, percent
+from equipoise.report.summary import statements_of
+from equipoise.report.text import interval, listed, number, percent
 
 _CONCLUSIONS = {
     "transfers": "{} transfers",
@@ -39,12 +38,6 @@ _CONCLUSIONS = {
     "costs too much": "{} costs too much",
     "does not transfer": "{} does not transfer",
 }
-
-
-def by_conclusion(recipes: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Return rows of `mitigation_recipes`, recipes that transfer first."""
-    order = [*_CONCLUSIONS]
-    return sorted(recipes, key=lambda row: order.index(row["conclusion"]))
 
 
 def conclusion(row: Mapping[str, str]) -> str:
@@ -144,10 +137,14 @@ subjects = TableSection(
 
 
 def _summary(result: AuditResult) -> Summary:
-    recipes = by_conclusion(rows(result, "mitigation_recipes"))
+    recipes = {row["recipe"]: row for row in rows(result, "mitigation_recipes")}
     charts = _plots(rows(result, "mitigation"))
-    statements = tuple(Statement(None, conclusion(row)) for row in recipes)
-    works = [row["recipe"] for row in recipes if row["conclusion"] == "transfers"]
+    statements = tuple(
+        replace(statement, agreement=conclusion(recipes[statement.finding.model]))
+        for statement in statements_of(result)
+        if statement.finding
+    )
+    works = [row["recipe"] for row in recipes.values() if row["conclusion"] == "transfers"]
     if works:
         step = f"Audit a model with {listed(works)} on your own data before you use it."
     else:
@@ -270,7 +267,6 @@ def augmentation(result: AuditResult) -> Section | None:
         "augmentation",
         "Training on changed faces",
         intro,
-        Words(tuple(conclusions(result)), "list"),
         Table.of(form, by_arm, accuracies(result)),
         Table.of(
             "Accuracy Difference from training on balanced images",
@@ -296,38 +292,13 @@ def _chart(trained: Sequence[Row]) -> Chart:
     return intervals(data, label, axis, title="Accuracy on the test images", series=ARMS)
 
 
-def conclusions(result: AuditResult) -> list[str]:
-    """Describe the effect of each training on each network."""
-    texts = []
-    for finding in result.findings:
-        parameters = finding.parameters
-        if "arm" not in parameters:
-            continue
-        training = f"{parameters['network']}: {parameters['arm']}"
-        if finding.verdict == Verdict.NONE:
-            texts.append(f"{training} has no verdict ({finding.reason}).")
-            continue
-        effect = "was not shown to help or to harm"
-        if finding.verdict == Verdict.BELOW_THRESHOLD:
-            effect = "made no difference that matters"
-        elif finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
-            effect = "helped" if finding.value > 0 else "did harm"
-        signed = f"{100 * finding.value:+.1f}".replace("-", "−")
-        ends = interval(100 * finding.ci_low, 100 * finding.ci_high, digits=1)
-        texts.append(
-            f"{training} {effect}. Against the biased images as they are: "
-            f"{signed} points {ends}, q\u00a0{p_value(finding.q_value)}."
-        )
-    return texts
-
-
 AUGMENTATION = replace(
     COMPARISON,
     noun="Training on changed faces",
     front=(augmentation, source_tables),
     sections=(),
     summary=lambda result: Summary(
-        tuple(Statement(None, text) for text in conclusions(result)),
+        tuple(statement for statement in statements_of(result) if statement.finding),
         _chart(rows(result, "augmentation")),
         ("Train on balanced images where you can; audit each network on data of your own.",),
     ),

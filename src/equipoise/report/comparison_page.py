@@ -13,7 +13,6 @@ from equipoise.report.blocks import (
     Column,
     Page,
     Section,
-    Statement,
     Summary,
     Table,
     Words,
@@ -25,19 +24,21 @@ from equipoise.report.blocks import (
     scope_of,
     title_of,
 )
-from equipoise.report.plots import VERDICTS, Axis, intervals
+from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
+from equipoise.report.selecting import measure_of
+from equipoise.report.summary import statements_of
 from equipoise.report.text import VERDICT_TITLES, enclose, listed, title, verdict_title
 from equipoise.report.words import (
     Pair,
     changed,
-    compared,
     figures,
     is_comparison,
-    leading,
     name_of,
     oriented,
     pairs_of,
     ranked,
+    spec_of_shown,
+    weight,
 )
 
 LEAVES, MOST_CHARTS, MOST_STATEMENTS = 12, 12, 8
@@ -171,18 +172,73 @@ _CHANGES = ("went", "stayed", "came")
 
 
 def summary(result: AuditResult) -> Summary:
-    """Say which model is better in what leads, and which metrics disagree."""
-    leads = leading(result.findings)
-    texts = compared(leads) + changed(result)
-    texts += [f"Metrics disagree: {row['sentence']}" for row in rows(result, "disagreements")]
-    first = [
-        finding
-        for finding in leads
-        if finding.model == leads[0].model and not math.isnan(finding.value)
-    ]
-    chart = differences_chart(first, name=first[0].model) if first else None
-    statements = tuple(Statement(None, text) for text in texts[:MOST_STATEMENTS])
+    """Say of each pair which model is worse in what, and on how many subjects."""
+    statements = tuple(statements_of(result)[:MOST_STATEMENTS])
+    leads = [statement.finding for statement in statements if statement.finding]
+    chart = _first_chart(result, leads) if leads else None
     return Summary(statements, chart, tuple(_steps(leads)))
+
+
+def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
+    """Draw both models on each subject of the pair that leads, else the differences."""
+    lead, pair = pairs_of(leads[:1])[0]
+    values = _values_of_subjects(result, lead, pair) or _values_of_classes(result, lead)
+    models = [pair.first, pair.second]
+    if len(values) > 1:
+        share = spec_of_shown(lead).unit in ("share", "points")
+        marks = [mark for subject, ends in values[:LEAVES] for mark in _ends(subject, models, ends)]
+        points = labelled_points(marks, "subject", series="model", percent=share)
+        name = f"{name_of(lead)}: {pair.first} and {pair.second}"
+        return intervals(points, f"{name}.", Axis(percent=share), title=name, series=models)
+    estimated = [finding for finding in leads if has(finding.value)]
+    of_pair = [finding for finding in estimated if finding.model == estimated[0].model]
+    return differences_chart(of_pair, name=of_pair[0].model) if of_pair else None
+
+
+Values = list[tuple[str, tuple[float, float]]]
+"""Both models' values by subject."""
+
+
+def _values_of_subjects(result: AuditResult, lead: Finding, pair: Pair) -> Values:
+    """Return what both models have of each subject, the largest change first."""
+    values = [
+        (row["subject"], (row["value_a"], row["value_b"]))
+        for row in rows(result, "changes")
+        if (row["model_a"], row["model_b"]) == (pair.first, pair.second)
+        and (row["metric"], row["groups"], row["version"])
+        == (lead.metric, lead.groups, lead.version)
+    ]
+    return sorted(values, key=_change)
+
+
+def _values_of_classes(result: AuditResult, lead: Finding) -> Values:
+    """Return what both models have of each class, in the measure that shows the difference."""
+    compared = [
+        (finding, pair) for finding, pair in pairs_of(result.findings)
+        if finding.subject and (finding.model, finding.groups) == (lead.model, lead.groups)
+    ]  # fmt: skip
+    if not compared:
+        return []
+    measures = {measure_of(finding) for finding, _ in compared}
+    measure = measure_of(lead)
+    if measure not in measures:
+        measure = measure_of(max((finding for finding, _ in compared), key=weight))
+    values = [
+        (finding.subject, pair.values) for finding, pair in compared
+        if measure_of(finding) == measure and has(finding.value)
+    ]  # fmt: skip
+    return sorted(values, key=_change)
+
+
+def _change(values: tuple[str, tuple[float, float]]) -> float:
+    """Return a key that sorts the largest change first."""
+    first, second = values[1]
+    return -abs(second - first)
+
+
+def _ends(subject: str, models: Sequence[str], ends: tuple[float, float]) -> Iterator[Fields]:
+    for model, value in zip(models, ends, strict=True):
+        yield {"subject": subject, "model": model, "value": value}
 
 
 def _steps(leads: Sequence[Finding]) -> Iterator[str]:

@@ -18,9 +18,18 @@ from equipoise.report.adjusted import (
     leading_adjustment,
     turns,
 )
+from equipoise.report.comparing import conclusions_of_pair
+from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.sizing import SelectedSize, size_after_selection
-from equipoise.report.words import compared_groups, contrast, names_groups, ranked, weight
+from equipoise.report.words import (
+    compared_groups,
+    contrast,
+    is_comparison,
+    names_groups,
+    ranked,
+    weight,
+)
 
 _ALPHA = 0.05
 
@@ -81,6 +90,9 @@ def conclusions_of(
         places[finding.model].append(place)
     conclusions = list[Conclusion]()
     for model, model_places in places.items():
+        if is_comparison(findings[model_places[0]]):
+            conclusions += conclusions_of_pair(findings, model_places)
+            continue
         model_causes = [
             _without(cause, turned, findings) for cause in causes if cause.model == model
         ]
@@ -107,7 +119,10 @@ def _without(cause: Cause, turned: set[int], findings: Sequence[Finding]) -> Cau
 
 def in_order(result: AuditResult) -> list[Finding]:
     """Return a run's findings: those that state its conclusions, then the others by `ranked`."""
-    stated = [conclusion.finding for conclusion in result.conclusions if conclusion.real]
+    stated = [
+        conclusion.finding for conclusion in result.conclusions
+        if conclusion.real and not is_ranking(conclusion)
+    ]  # fmt: skip
     first = dict.fromkeys(result.findings[place] for place in stated)
     return [*dict.fromkeys((*first, *ranked(result.findings)))]
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Literal
@@ -12,7 +12,7 @@ from equipoise.core import Aggregate, AuditResult, ConfigError, Finding, Variant
 from equipoise.core.estimate import name_with
 from equipoise.metrics.spec import SPECS, own_aggregate
 from equipoise.report.text import enclose, in_words, number, visible
-from equipoise.report.words import version_of
+from equipoise.report.words import conclusion_sentence, version_of
 
 On = Literal["value", "lower", "upper"]
 Of = Literal["value", "difference", "ratio", "worst_group", "against_rest"]
@@ -143,12 +143,15 @@ class GateCheck:
     outcome : "passed", "breached", "not estimable" or "no match"
     sentence : str
         The outcome in words.
+    conclusion : str
+        What the run concludes from the finding; "" where it says nothing about it.
     """
 
     rule: GateRule
     finding: Finding | None
     outcome: Outcome
     sentence: str
+    conclusion: str = ""
 
 
 @dataclass(frozen=True)
@@ -214,7 +217,22 @@ def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
     >>> outcome.passed, outcome.exit_code
     (False, 1)
     """
-    return GateResult(tuple(chain.from_iterable(_checks(result.findings, rule) for rule in rules)))
+    checks = chain.from_iterable(_checks(result.findings, rule) for rule in rules)
+    conclusions = _sentences(result)
+    return GateResult(
+        tuple(replace(check, conclusion=conclusions.get(id(check.finding), "")) for check in checks)
+    )
+
+
+def _sentences(result: AuditResult) -> dict[int, str]:
+    """Return what a run concludes from its findings, by their identity."""
+    sentences: dict[int, str] = {}
+    for conclusion in result.conclusions:
+        text = conclusion_sentence(result.findings[conclusion.finding], conclusion)
+        for place in (conclusion.finding, *conclusion.restated_by):
+            if conclusion.model or not conclusion.standings:
+                sentences.setdefault(id(result.findings[place]), visible(text))
+    return sentences
 
 
 def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
@@ -276,7 +294,8 @@ def _about(rule: GateRule, finding: Finding | None) -> str:
 def junit(result: GateResult) -> str:
     """Return a gate's outcome as JUnit XML.
 
-    A breach is a `failure`; a rule that could not be checked is an `error`.
+    A breach is a `failure`; a rule that could not be checked is an `error`. The `system-out` of a
+    case is what the run concludes from its finding.
 
     Examples
     --------
@@ -308,5 +327,7 @@ def junit(result: GateResult) -> str:
             kind = "failure" if check.outcome == "breached" else "error"
             element = ET.SubElement(case, kind, message=check.sentence, type=check.outcome)
             element.text = check.sentence
+        if check.conclusion:
+            ET.SubElement(case, "system-out").text = check.conclusion
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

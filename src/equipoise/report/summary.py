@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import filterfalse
 
 from equipoise.core import Aggregate, AuditResult, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
@@ -18,17 +19,21 @@ from equipoise.report.blocks import (
 )
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.plots import Axis, intervals, labelled_points
+from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of
 from equipoise.report.text import count, enclose, plural, title
 from equipoise.report.words import (
     conclusion_certainty,
     conclusion_sentence,
     contrast,
+    counts_sentence,
     figures,
     has_shares,
     limit_of,
     name_of,
     quoted,
+    ranking_certainty,
+    standings_text,
     worst_first,
 )
 
@@ -56,18 +61,39 @@ def summarize(
     steps : sequence of str
         What to do next about a disparity.
     """
-    by_model = conclusions_by_model(result, leads)
-    statements = [
-        _statement(model, conclusions, result.findings) for model, conclusions in by_model.items()
-    ]
+    statements = statements_of(result, leads)
     statements.sort(key=lambda statement: not statement.is_disparity)
-    shown_statements = tuple(statements[:MOST_MODELS])
+    ranking = [_ranking_statement(result, first) for first in rankings_of(result)]
+    shown_statements = (*ranking, *statements[:MOST_MODELS])
     if not any(statement.is_disparity for statement in shown_statements):
         caveat = ""
     summary = Summary(shown_statements, caveat=caveat)
     leading_findings = summary.leading_findings
     chart, next_steps = _chart(leading_findings, result.findings), _steps(shown_statements, steps)
     return replace(summary, chart=chart, steps=next_steps)
+
+
+def statements_of(result: AuditResult, leads: Sequence[Selector] = ()) -> list[Statement]:
+    """Return what is said of each model, or of each pair of models."""
+    by_model = conclusions_by_model(result, leads)
+    return [
+        _statement(model, conclusions, result.findings) for model, conclusions in by_model.items()
+    ]
+
+
+def rankings_of(result: AuditResult) -> list[Conclusion]:
+    """Return the conclusion that ranks a run's models, if there is one."""
+    return [*filter(is_ranking, result.conclusions)]
+
+
+def _ranking_statement(result: AuditResult, ranking: Conclusion) -> Statement:
+    finding = result.findings[ranking.finding]
+    return Statement(
+        Badge(ranking.verdict, comparison=True, limit=limit_of(finding)),
+        conclusion_sentence(finding, ranking),
+        ranking_certainty(finding, ranking),
+        standings_text(finding, ranking),
+    )
 
 
 def conclusions_by_model(
@@ -79,7 +105,7 @@ def conclusions_by_model(
     """
     conclusions = result.conclusions or conclusions_of(result.findings, leads)
     by_model: dict[str, list[Conclusion]] = {finding.model: [] for finding in result.findings}
-    for conclusion in conclusions:
+    for conclusion in filterfalse(is_ranking, conclusions):
         by_model[conclusion.model].append(conclusion)
     unnamed = by_model.get("", [])
     if len(by_model) > 1 and not any(map(_is_disparity, unnamed)):
@@ -102,16 +128,20 @@ def _statement(
     first, *further = conclusions
     finding = findings[first.finding]
     text = conclusion_sentence(finding, first)
-    if not first.real:
+    if not first.real and not first.standings:
         text = f"{enclose('', model, ': ')}{text}"
+    comparison = bool(first.standings)
     return Statement(
-        Badge(first.verdict, limit=limit_of(finding)),
+        Badge(first.verdict, comparison, limit_of(finding)),
         text,
         conclusion_certainty(finding, first),
         agreement(first),
         finding,
         tuple(
-            Remark(Badge(other.verdict), conclusion_sentence(findings[other.finding], other))
+            Remark(
+                Badge(other.verdict, comparison),
+                conclusion_sentence(findings[other.finding], other),
+            )
             for other in further
         ),
     )
@@ -119,6 +149,8 @@ def _statement(
 
 def agreement(conclusion: Conclusion) -> str:
     """Say how many other findings show the same difference; "" where none does."""
+    if conclusion.standings:
+        return counts_sentence(conclusion)
     n = len(conclusion.restated_by)
     if not n or not conclusion.real:
         return ""

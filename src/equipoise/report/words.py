@@ -5,7 +5,6 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import filterfalse
 from types import MappingProxyType
 from typing import Literal
 
@@ -23,8 +22,7 @@ from equipoise.core.conclusion import Adjustment, Conclusion
 from equipoise.core.finding import REAL
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
-from equipoise.report.blocks import distinct, panels, rows
-from equipoise.report.selecting import measure_of
+from equipoise.report.blocks import panels, rows
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
@@ -323,6 +321,11 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
         The one that states it.
     conclusion : Conclusion
     """
+    if is_comparison(finding):
+        return comparison_sentence(finding, conclusion)
+    if conclusion.standings:
+        sentence_of = change_sentence if finding.change_from else ranking_sentence
+        return sentence_of(finding, conclusion)
     if conclusion.at_equal_mix is not None:
         return _sentence_at_equal_mix(finding, conclusion)
     clause = _clause_at_equal_shares(finding, conclusion)
@@ -406,6 +409,10 @@ def _uncapitalised(text: str) -> str:
 
 def certainty(finding: Finding) -> str:
     """Say how sure a value is, in the unit that people use: interval, n, chance level and q."""
+    if is_comparison(finding):
+        return _certainty_of_pair(finding)
+    if finding.audit == MITIGATION:
+        return _certainty_of_difference(finding, "Change")
     scaled, unit = _scale(finding)
     text, n_text = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
@@ -415,12 +422,14 @@ def certainty(finding: Finding) -> str:
     if not math.isnan(finding.chance):
         # Digits that the value doesn't show would only make noise of the draws look like a result.
         text += f"; {scaled(round(finding.chance, 3))} expected by chance"
-    if not math.isnan(finding.q_value):
-        value = p_value(finding.q_value)
-        if not value.startswith("<"):
-            value = f"= {value}"
-        text += f"; corrected p {value}"
-    return f"{text}."
+    return f"{text}{_corrected_p(finding)}."
+
+
+def _corrected_p(finding: Finding) -> str:
+    if math.isnan(finding.q_value):
+        return ""
+    value = p_value(finding.q_value)
+    return f"; corrected p {value if value.startswith('<') else f'= {value}'}"
 
 
 def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
@@ -566,8 +575,7 @@ def names_groups(finding: Finding) -> bool:
     return _groups_sentence(finding) is not None
 
 
-COMPARISON = "comparison"
-SUMMARIES = 2
+COMPARISON, MITIGATION = "comparison", "mitigation"
 
 
 @dataclass(frozen=True)
@@ -705,36 +713,138 @@ def changed(result: AuditResult) -> list[str]:
     return texts
 
 
-def compared(findings: Sequence[Finding]) -> list[str]:
-    """Return the comparisons, real differences first, and each reason once."""
-    texts: dict[str, None] = {}
-    for finding in (ordered := ranked(findings)):
-        text = sentence(finding)
-        if over_subjects(finding) and finding.verdict is Verdict.NONE:
-            untested = (other for other in ordered if other.reason == finding.reason)
-            models = listed(distinct(untested, "model"))
-            text = f"Nothing is tested for {models}: {finding.reason}."
-        texts[text] = None
-    return [*texts]
+def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
+    """Say which of two models is worse, or how much worse one may still be."""
+    spec, (better, worse) = spec_of_shown(finding), conclusion.standings
+    label, over = spec.label, enclose(" over ", finding.groups)
+    of = enclose(" of “", shortened(finding.subject), "”")
+    values = f"{_value_text(spec, worse.value)} against {_value_text(spec, better.value)}"
+    if conclusion.real:
+        text = spec.pair_clause.format(
+            worse=worse.model, better=better.model, label=label, of=of, over=over,
+            groups=finding.groups,
+        )  # fmt: skip
+        text = f"{text} {values} for {better.model}."
+        if conclusion.alike_in:
+            metrics = listed([spec_for(metric).label for metric in conclusion.alike_in])
+            return f"The models are alike in {metrics}; {text}"
+        return text if text.startswith(worse.model) else _capitalised(text)
+    models, place = f"{better.model} and {worse.model}", f"{label}{of}{over}"
+    reach = max(abs(finding.ci_low), abs(finding.ci_high))
+    scaled, unit = _scale(finding)
+    rows = plural(finding.n, finding.unit)
+    if math.isnan(finding.value) or conclusion.verdict is Verdict.NONE:
+        reason = finding.reason or "it is described, not tested"
+        return f"{models} have no verdict in {place}: {reason}."
+    if conclusion.verdict is Verdict.BELOW_THRESHOLD and not math.isnan(reach):
+        return (
+            f"No difference between {models} in {place} larger than {scaled(reach)}{unit} ({rows})."
+        )
+    text = f"No difference between {models} in {place} was found"
+    if math.isnan(reach):
+        return f"{text} ({rows})."
+    return f"{text}; up to {scaled(reach)}{unit} can't be excluded ({rows})."
 
 
-def leading(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the leading findings of each pair: tests over subjects, two summaries.
+def _value_text(spec: MetricSpec, value: float) -> str:
+    """Return a model's value in the unit of its metric."""
+    if spec.unit == "share":
+        return percent(value)
+    if spec.unit == "points":
+        return f"{number(100 * value, 1)} points"
+    return number(value)
 
-    Of several sets of groups, the one where the models are farthest apart.
-    """
-    chosen: list[Finding] = []
-    for pair_findings in panels(filter(is_comparison, findings), "model").values():
-        over = [*filter(over_subjects, pair_findings)]
-        # Where nothing could be tested, one of the numbers says why.
-        chosen += [finding for finding in over if math.isfinite(finding.q_value)] or over[:1]
-        estimated = [
-            finding
-            for finding in pair_findings
-            if not finding.subject and not math.isnan(finding.value)
-        ]
-        measures = dict.fromkeys(map(measure_of, filterfalse(over_subjects, estimated)))
-        for measure in [*measures][:SUMMARIES]:
-            same = [finding for finding in estimated if measure_of(finding) == measure]
-            chosen.append(max(same, key=lambda finding: abs(finding.value)))
-    return chosen
+
+def _certainty_of_pair(finding: Finding) -> str:
+    """Say how sure the difference of two models is, without its sign."""
+    low, high = finding.ci_low, finding.ci_high
+    if finding.value < 0:
+        low, high = -high, -low
+    size = replace(finding, value=abs(finding.value), ci_low=low, ci_high=high)
+    return _certainty_of_difference(size, "Difference")
+
+
+def _certainty_of_difference(finding: Finding, name: str) -> str:
+    if math.isnan(finding.value):
+        return ""
+    shares = spec_for(finding.metric, finding.aggregate, finding.compared_to).unit in _HUNDREDTHS
+    unit, scaled = (" points", _hundredths) if shares else ("", _plain)
+    ends = ""
+    if not math.isnan(finding.ci_low):
+        interval_text = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
+        ends = f"{100 * finding.level:g} % interval {interval_text}, "
+    n_text = f"n = {count(finding.n)}"
+    if over_subjects(finding):
+        n_text = plural(finding.n, "subject")
+    return f"{name} {scaled(finding.value)}{unit} ({ends}{n_text}){_corrected_p(finding)}."
+
+
+_HUNDREDTHS = ("share", "points")
+
+
+def _plain(value: float) -> str:
+    return number(value)
+
+
+def change_sentence(finding: Finding, conclusion: Conclusion) -> str:
+    """Say how a number of a model changed when it was mitigated."""
+    spec = spec_for(finding.metric, finding.aggregate, finding.compared_to)
+    values = {standing.model: standing.value for standing in conclusion.standings}
+    before = values.pop(finding.change_from)
+    ((recipe, after),) = values.items()
+    first, last = _value_text(spec, before), _value_text(spec, after)
+    place = f"With {recipe}, {spec.label}{enclose(' over ', finding.groups)}"
+    if first == last:
+        return f"{place} stays at {first}."
+    return f"{place} {'falls' if after < before else 'rises'} from {first} to {last}."
+
+
+def counts_sentence(conclusion: Conclusion) -> str:
+    """Say on how many classes, subjects or metrics each of two models is better."""
+    n, over = conclusion.compared_on, conclusion.compared_over
+    if n < 2:
+        return ""
+    first, second = conclusion.standings
+    word = "in" if over == "metrics" else "on"
+    if not (first.better_on or second.better_on):
+        return f"Neither {first.model} nor {second.model} is better {word} any of {n} {over}."
+    other = f"worse {word} {second.better_on or 'none'}"
+    return f"{first.model} is better {word} {first.better_on} of {n} {over}, {other}."
+
+
+_EXTREMES = {"lower": ("highest", "lowest"), "higher": ("smallest", "largest")}
+
+
+def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
+    """Say which of several models is best and which is worst, where they differ."""
+    spec = spec_of_finding(finding)
+    best, worst = conclusion.standings[0], conclusion.standings[-1]
+    place = f"{spec.label}{enclose(' by ', finding.groups)}"
+    first, last = (_value_text(spec, standing.value) for standing in (best, worst))
+    if not conclusion.worse:
+        small = conclusion.verdict is Verdict.BELOW_THRESHOLD
+        text = f"No difference {'that matters ' if small else ''}between the models in {place}"
+        return f"{text} was found: {first} for {best.model}, {last} for {worst.model}."
+    least, most = _EXTREMES.get(spec.value_harm, _EXTREMES["higher"])
+    return f"{best.model} has the {least} {place}, {first}; {worst.model} the {most}, {last}."
+
+
+def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:
+    """Say how sure the difference of the best model and the worst is."""
+    scaled, unit = _scale(finding)
+    size = f"{scaled(conclusion.size)}{unit.replace(' %', ' points')}"
+    ends = f"{scaled(conclusion.low)} to {scaled(conclusion.high)}"
+    chosen = ", the widest of all pairs" if len(conclusion.standings) > 2 else ""
+    n_text = f"n = {count(conclusion.n)}"
+    return f"Difference {size}{chosen} (paired interval {ends}, {n_text})."
+
+
+def standings_text(finding: Finding, conclusion: Conclusion) -> str:
+    """Return the values of three models or more, the best first."""
+    standings, spec = conclusion.standings, spec_of_finding(finding)
+    if len(standings) < 3:
+        return ""
+    values = [f"{standing.model} {_value_text(spec, standing.value)}" for standing in standings[:8]]
+    if len(standings) > len(values):
+        values.append(f"{len(standings) - len(values)} more")
+    return f"{'; '.join(values)}."

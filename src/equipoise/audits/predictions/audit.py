@@ -43,7 +43,7 @@ from equipoise.audits.findings import (
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
-from equipoise.audits.predictions.comparison import compare, effect_sizes, measures_of
+from equipoise.audits.predictions.comparison import compare, contrast, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
 from equipoise.audits.predictions.leveling import level_data, outcomes_of
 from equipoise.audits.predictions.levels import pooled_rates
@@ -63,6 +63,7 @@ from equipoise.core import (
     Facts,
     Family,
     Fields,
+    Finding,
     Groups,
     Part,
     Progress,
@@ -450,6 +451,16 @@ class Predictions(Audit[Config, ScoredData, Design]):
             name: _examples_of_model(data.coded_target, predictions)
             for name, predictions in data.models.items()
         }
+
+    def contrast(
+        self,
+        config: Config,
+        data: PredictionData,
+        findings: Sequence[Finding],
+        pair: tuple[Finding, Finding],
+    ) -> Finding | None:
+        """Compare one number of two models over the images that both answered."""
+        return contrast(config, data, pair)
 
     def compare(
         self,

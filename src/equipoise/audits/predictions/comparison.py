@@ -64,6 +64,7 @@ from equipoise.metrics.counts.rates import (
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_for
 from equipoise.metrics.table_metric import TABLE_METRICS, TableMetric
+from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
 from equipoise.report.selecting import measure_of
 from equipoise.report.words import COMPARISON, pair_of, spec_of_shown
@@ -164,7 +165,39 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         for row in group_sizes.sizes_of(joint.counts.groups)
     )  # fmt: skip
     tables = {**_tables(findings, ranking), "group_sizes": group_sizes.table(sizes)}
-    return Result(findings, manifest, tables)
+    return Result(findings, manifest, tables, conclusions_of(findings))
+
+
+def contrast(config: Config, data: PredictionData, pair: tuple[Finding, Finding]) -> Finding | None:
+    """Compare one number of two models over the images that both answered.
+
+    Parameters
+    ----------
+    config : Config
+    data : PredictionData
+    pair : tuple of Finding
+        The number of both models, over all classes.
+
+    Returns
+    -------
+    Finding or None
+        The second minus the first; None of numbers that are not compared.
+    """
+    models, _ = _align_models({"": (config, data)})
+    names = [finding.model for finding in pair]
+    if not {*names} <= {*models}:
+        return None
+    number, groups = measure_of(pair[0]), pair[0].groups
+    for name, joint, measures in _count_jointly(config, data, {n: models[n] for n in names}):
+        matching = [
+            measure for measure in measures
+            if _list_facts(measure, joint.counts)[0] == Fact(*number[:2], "", number[2])
+        ]  # fmt: skip
+        if name == groups and matching:
+            (draft, _), *_ = _compare_models(name, joint, matching[:1], config)[0]
+            (finding,) = conclude([draft], config.testing)
+            return finding
+    return None
 
 
 def _list_model_sets(models: Iterable[str]) -> list[list[str]]:
@@ -476,8 +509,9 @@ def _draft(
             f"{unit}s; not a confidence interval"
         )
     if len(boot) and estimable:
+        # Replicates of a value near its limit, such as an effect size of 0, lie above it.
         low, high = (float(end) for end in percentile(boot, place.level))
-        part = replace(part, low=low, high=high)
+        part = replace(part, low=min(low, part.value), high=max(high, part.value))
     if len(null) and estimable and not descriptive:
         # Swapping all rows turns the sign, so the mean over all swaps is 0, whatever was drawn.
         chance_band, p = band(null), p_value(null, part.value, "either").value

@@ -279,13 +279,20 @@ def check_command(context: click.Context, run: Path, junit: Path | None, as_json
         write_output(junit, report.junit(outcome), JUNIT)
     if as_json:
         checks = [
-            {"rule": str(check.rule), "outcome": check.outcome, "sentence": check.sentence}
+            {
+                "rule": str(check.rule),
+                "outcome": check.outcome,
+                "sentence": check.sentence,
+                "conclusion": check.conclusion,
+            }
             for check in outcome.checks
         ]
         say_json({"passed": outcome.passed, "checks": checks})
     else:
         for check in outcome.checks:
             say(f"{check.outcome.upper()}: {check.sentence}")
+            if check.outcome == "breached" and check.conclusion:
+                say(f"  {check.conclusion}")
         breached, unchecked = len(outcome.breaches), len(outcome.unchecked)
         number = counted(len(outcome.checks), "check")
         say(f"Gate: {number}, {breached} breached, {unchecked} could not be checked.")
@@ -309,7 +316,7 @@ def compare_command(
     subject, with the disparities that went and came; runs of several kinds make one report.
     """
     from equipoise.audits.runs import compare
-    from equipoise.cli.runs import facts, write
+    from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import new_run
 
     target = out or Path("runs", "compare")
@@ -320,20 +327,9 @@ def compare_command(
     if as_json:
         say_json(facts(result, target) | _tables(result))
     else:
-        _show(result, target)
+        show(result, target)
 
 
 def _tables(result: AuditResult) -> dict[str, list[dict[str, Any]]]:
     names = ("ranking", "disagreements", "changes")
     return {name: result.tables[name].to_pylist() for name in names if name in result.tables}
-
-
-def _show(result: AuditResult, run: Path) -> None:
-    from equipoise.report.words import changed, leading, sentence
-
-    disagreements = [row["sentence"] for row in _tables(result).get("disagreements", [])]
-    for text in (*map(sentence, leading(result.findings)), *changed(result), *disagreements):
-        say(f"- {text}")
-    say()
-    say_values({"notes": result.manifest.notes})
-    say(f"report: {run / 'report.html'}")

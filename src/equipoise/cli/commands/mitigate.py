@@ -18,8 +18,6 @@ from equipoise.cli.terminal import (
     overwrite_run,
     say,
     say_json,
-    say_rows,
-    say_table,
     say_values,
 )
 
@@ -67,21 +65,14 @@ def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
 
 def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
     """Print the effect and cost of each recipe, and the report's path."""
-    from equipoise.mitigate.page import by_conclusion, conclusion
+    from equipoise.cli import runs
 
+    if not as_json:
+        runs.show(result, run)
+        return
     rows = result.tables["mitigation"].to_pylist()
     recipes = result.tables["mitigation_recipes"].to_pylist()
-    if as_json:
-        summary = {"run": run, "report": run / "report.html", "notes": result.manifest.notes}
-        say_json(summary | {"recipes": recipes, "rows": rows})
-        return
-    columns = "recipe measure about before after difference low high q_value floor"
-    say_rows(rows, columns.split())
-    say()
-    for row in by_conclusion(recipes):
-        say(conclusion(row))
-    say_values({"notes": result.manifest.notes})
-    say(f"report: {run / 'report.html'}")
+    say_json(runs.facts(result, run) | {"recipes": recipes, "rows": rows})
 
 
 @click.command("train", epilog="Example: equipoise train train.yaml")
@@ -156,10 +147,8 @@ def augment_command(
     """
     from equipoise.audits.config import load_as
     from equipoise.cli.augmentation import AugmentConfig, run_configured, run_synthetic
-    from equipoise.cli.runs import facts, write
+    from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import new_run
-    from equipoise.mitigate.augmentation.experiment import ARMS
-    from equipoise.mitigate.page import accuracies, conclusions
 
     if images % 4:
         raise click.BadParameter(f"{images} is no multiple of 4", param_hint="'--images'")
@@ -186,11 +175,4 @@ def augment_command(
             facts(result, target) | {"augmentation": result.tables["augmentation"].to_pylist()}
         )
         return
-    say("accuracy on the test images, by training images:")
-    say_table(("network", *ARMS), accuracies(result))
-    say()
-    for text in conclusions(result):
-        say(f"- {text}")
-    say()
-    say_values({"notes": result.manifest.notes})
-    say(f"report: {target / 'report.html'}")
+    show(result, target)

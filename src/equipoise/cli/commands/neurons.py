@@ -4,9 +4,7 @@ from pathlib import Path
 
 import click
 
-from equipoise.cli.terminal import Steps, config_argument, json_option, say, say_json, say_rows
-
-_LISTED = 20
+from equipoise.cli.terminal import Steps, config_argument, json_option, say_json
 
 
 @click.command("neurons", epilog="Example: equipoise neurons neurons.yaml")
@@ -20,11 +18,10 @@ def neurons_command(config: Path, as_json: bool) -> None:
     and a file for each edit, which names an edited model in any audit.
     """
     from equipoise.audits.config import load_as
-    from equipoise.cli.runs import write
+    from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import new_run
     from equipoise.mitigate.loading import REPORT
     from equipoise.mitigate.neurons.config import Config
-    from equipoise.mitigate.neurons.page import statements
     from equipoise.mitigate.neurons.study import run
 
     checked, base = load_as(config, Config), config.parent
@@ -33,14 +30,10 @@ def neurons_command(config: Path, as_json: bool) -> None:
     folder = base / checked.output / REPORT
     with new_run(folder) as partial:
         write(result, partial)
-    tables = {
-        name: result.tables[f"neurons_{name}"].to_pylist() for name in ("components", "sweep")
-    }
     if as_json:
-        say_json({"run": folder, "report": folder / "report.html", **tables})
-        return
-    say_rows(tables["components"][:_LISTED], ["kind", "component", "group", "auroc", "q_value"])
-    say()
-    for text in statements(result):
-        say(f"- {text}")
-    say(f"report: {folder / 'report.html'}")
+        tables = {
+            name: result.tables[f"neurons_{name}"].to_pylist() for name in ("components", "sweep")
+        }
+        say_json(facts(result, folder) | tables)
+    else:
+        show(result, folder)

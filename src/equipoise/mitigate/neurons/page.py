@@ -1,8 +1,10 @@
 """Page of a study of components."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from equipoise.core import AuditResult
+from equipoise.mitigate.neurons.concluding import BIAS, PRICES
 from equipoise.report.blocks import (
     NUMBER,
     P_VALUE,
@@ -20,53 +22,15 @@ from equipoise.report.blocks import (
     rows,
 )
 from equipoise.report.plots import Axis, intervals, labelled_points, scatter
-from equipoise.report.text import interval, listed, number, p_value, percent
-
-_BIAS, _PRICES = "differential_association", ("accuracy", "text_recall_at_1")
-_LOSS, _NEARLY = 0.02, 0.9
-
-
-def statements(result: AuditResult) -> list[str]:
-    """Describe the best edit of each kind that costs at most 2 points of accuracy."""
-    swept = panels(rows(result, "neurons_sweep"), "kind")
-    concepts = listed([*result.manifest.resolved["concepts"]])
-    return [_statement(kind, panel, concepts) for (kind,), panel in swept.items()]
-
-
-def _statement(kind: str, panel: Sequence[Row], concepts: str) -> str:
-    accuracy_changes = {
-        row["units"]: row["difference"] for row in panel if row["measure"] == _PRICES[0]
-    }
-    changes = [row for row in panel if row["measure"] == _BIAS]
-    cheap = [row for row in changes if accuracy_changes.get(row["units"], 0.0) >= -_LOSS] or changes
-    falls = [abs(row["before"]) - abs(row["after"]) for row in cheap]
-    # The fewest components that take nine tenths of the largest share away.
-    least_fall = min(max(falls), _NEARLY * max(falls))
-    row, fall = next(pair for pair in zip(cheap, falls, strict=True) if pair[1] >= least_fall)
-    share = percent(fall / abs(row["before"])) if fall > 0 else "nothing"
-    text = (
-        f"Changing {row['units']} of the {kind} takes {share} of the association with {concepts} "
-        f"away: {number(row['before'])} to {number(row['after'])} "
-        f"{interval(row['after_low'], row['after_high'])}."
-    )
-    if row["p_value"] is not None:
-        text += (
-            f" As many random ones of the same layers change it by "
-            f"{number(round(row['random'], 3))} "
-            f"{interval(row['random_low'], row['random_high'])}, p\u00a0{p_value(row['p_value'])}."
-        )
-    for price in panel:
-        if price["units"] == row["units"] and price["measure"] in _PRICES:
-            points = f"{100 * price['difference']:+.1f}".replace("-", "−")
-            text += f" {price['measure'].replace('_', ' ').capitalize()}: {points} points."
-    return text
+from equipoise.report.summary import statements_of
+from equipoise.report.text import number
 
 
 def trade(result: AuditResult) -> Section | None:
     """Show bias over accuracy and recall by number of components changed."""
     swept = rows(result, "neurons_sweep")
     measured = distinct(swept, "measure")
-    charts = [_trade_chart(swept, measure) for measure in _PRICES if measure in measured]
+    charts = [_trade_chart(swept, measure) for measure in PRICES if measure in measured]
     note = "Across: the association that is left; up: accuracy or recall on withheld images."
     return Section.of("trade", "Bias and price of the edits", note, charts) if charts else None
 
@@ -77,7 +41,7 @@ def _trade_chart(swept: Sequence[Row], measure: str) -> Chart:
         by_measure = {row["measure"]: row for row in panel}
         for series, key in ((kind, "difference"), (f"random {kind}", "random")):
             if measure in by_measure:
-                bias, price = by_measure[_BIAS], by_measure[measure]
+                bias, price = by_measure[BIAS], by_measure[measure]
                 x, y = bias["before"] + bias[key], price["before"] + price[key]
                 tip = f"{units} {series}: {number(x)}, {number(y)}"
                 marks.append({"series": series, "x": x, "y": y, "tip": tip})
@@ -138,16 +102,21 @@ _COMPONENTS = TableSection(
 
 
 def _summary(result: AuditResult) -> Summary:
-    texts = statements(result)
+    statements = tuple(
+        replace(statement, agreement=statement.finding.beside)
+        for statement in statements_of(result)
+        if statement.finding
+    )
     step = "Audit the edited model (“edited:” and the file) on your own data before you use it."
-    if not texts:
-        texts = ["No component responds to a group beyond chance, so nothing was edited."]
+    if not statements:
+        text = "No component responds to a group beyond chance, so nothing was edited."
+        statements = (Statement(None, text),)
         step = "Take more images, or look for other kinds or in other layers."
     caveat = (
         "Association: how much closer one concept lies to images of one group than the other "
         "concept does. 0 is none."
     )
-    return Summary(tuple(Statement(None, text) for text in texts), steps=(step,), caveat=caveat)
+    return Summary(statements, steps=(step,), caveat=caveat)
 
 
 PAGE = Page(

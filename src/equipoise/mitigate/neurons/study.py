@@ -36,6 +36,7 @@ from equipoise.mitigate.neurons.choosing import (
     find_units,
     sweep_units,
 )
+from equipoise.mitigate.neurons.concluding import conclude_edits
 from equipoise.mitigate.neurons.config import Config, Kind
 from equipoise.mitigate.neurons.recording import Items, read_dictionary, record_units
 from equipoise.mitigate.neurons.selectivity import selectivity
@@ -43,6 +44,7 @@ from equipoise.mitigate.recipe import refuse_occupied
 from equipoise.mitigate.sets import Lookup
 from equipoise.mitigate.trials import Trial
 from equipoise.models.edits import Site
+from equipoise.report.text import listed
 from equipoise.stats.streams import stream
 
 EDITS = "edits"
@@ -205,7 +207,9 @@ def run(config: Config, *, base: Path = Path(), progress: Progress | None = None
         if gallery
         else {}
     )
-    return AuditResult((), manifest, written | pictures)
+    n_images = len(halves["images"][1].items)
+    findings, conclusions = conclude_edits(tables["sweep"], listed([*config.concepts]), n_images)
+    return AuditResult(findings, manifest, written | pictures, conclusions)
 
 
 def _component_rows(

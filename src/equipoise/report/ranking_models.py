@@ -1,0 +1,113 @@
+"""The models of one run in order: the measure that ranks them, and the best against the worst."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
+
+from equipoise.core import Finding, Verdict
+from equipoise.core.conclusion import Conclusion, Standing
+from equipoise.core.finding import REAL
+from equipoise.metrics.spec import spec_of_finding
+from equipoise.report.selecting import Selector, measure_of, place_in
+from equipoise.report.words import pair_of, weight
+
+Contrast = Callable[[Finding, Finding], Finding | None]
+"""Compares the values of two models, paired; None where these can't be paired."""
+
+
+def rank_models(
+    findings: Sequence[Finding], leads: Sequence[Selector], contrast: Contrast
+) -> Conclusion | None:
+    """Rank the models of a run by the measure that leads.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        All findings of a run, with verdicts.
+    leads : sequence of Selector
+        Metrics of the kind of audit, most important first.
+    contrast : callable
+        Compares the best model with the worst, paired by what they share.
+
+    Returns
+    -------
+    Conclusion or None
+        Its model is ""; `worse` names the worst model only where the paired interval excludes 0.
+        None for one model, and where no measure of all models can be paired.
+    """
+    for places in _shared_measures(findings, leads):
+        ordered = sorted(places, key=lambda place: _badness(findings[place]))
+        best, worst = findings[ordered[0]], findings[ordered[-1]]
+        difference = contrast(best, worst)
+        if difference is not None and not math.isnan(difference.ci_low):
+            return _conclude(findings, ordered, difference)
+    return None
+
+
+def is_ranking(conclusion: Conclusion) -> bool:
+    """Whether a conclusion ranks the models of a run."""
+    return bool(conclusion.standings) and not conclusion.model
+
+
+def _shared_measures(findings: Sequence[Finding], leads: Sequence[Selector]) -> Iterator[list[int]]:
+    """Yield the places of each number that all models have, the measure that leads first."""
+    models = {finding.model for finding in findings if finding.model}
+    if len(models) < 2:
+        return
+    by_measure: dict[Hashable, dict[str, int]] = defaultdict(dict)
+    for place, finding in enumerate(findings):
+        whole = not finding.subject and not finding.group and finding.leads
+        if finding.model and whole and finding.tested and math.isfinite(finding.value):
+            measure = (*measure_of(finding), finding.groups, finding.version, finding.within)
+            by_measure[measure].setdefault(finding.model, place)
+    shared = [[*places.values()] for places in by_measure.values() if len(places) == len(models)]
+    yield from sorted(
+        shared, key=lambda places: _place_of([findings[place] for place in places], leads)
+    )
+
+
+def _place_of(findings: Sequence[Finding], leads: Sequence[Selector]) -> tuple[float, ...]:
+    """Return where a measure stands among those of all models, the leading one first."""
+    verdicts = {finding.verdict for finding in findings}
+    first = findings[0]
+    return (
+        Verdict.DISPARITY not in verdicts,
+        Verdict.DETECTED not in verdicts,
+        spec_of_finding(first).of_base_rates,
+        first.groups.count("×"),
+        place_in(leads, first),
+        -max(map(weight, findings)),
+    )
+
+
+def _badness(finding: Finding) -> float:
+    """Return a number that is larger for a worse value."""
+    harm = spec_of_finding(finding).value_harm
+    if harm == "either":
+        return abs(finding.value)
+    return -finding.value if harm == "lower" else finding.value
+
+
+def _conclude(
+    findings: Sequence[Finding], places: Sequence[int], difference: Finding
+) -> Conclusion:
+    worst, pair = findings[places[-1]], pair_of(difference)
+    differs = difference.ci_low > 0 or difference.ci_high < 0
+    verdict = difference.verdict
+    if verdict in REAL and not differs:
+        verdict = Verdict.INCONCLUSIVE
+    named = verdict in REAL and pair is not None and pair.worse == worst.model
+    low, high = difference.ci_low, difference.ci_high
+    if difference.value < 0:
+        low, high = -high, -low
+    conclusion = Conclusion(
+        model="", verdict=verdict, groups=worst.groups, metric=worst.metric,
+        aggregate=worst.aggregate, size=abs(difference.value), low=low, high=high,
+        n=difference.n, finding=places[-1], restated_by=(*places[:-1],),
+        standings=tuple(
+            Standing(model=findings[place].model, value=findings[place].value)
+            for place in places
+        ),
+    )  # fmt: skip
+    return replace(conclusion, worse=worst.model) if named else conclusion
