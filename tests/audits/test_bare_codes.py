@@ -48,6 +48,6 @@ def test_comparisons_take_either_name(reference):
 @pytest.mark.parametrize("desired", [{"0": 0.3, "1": 0.7}, {"male 0": 0.3, "male 1": 0.7}])
 def test_desired_shares_of_a_ranking_take_either_name(desired):
     groups = Groups.of({"male": [0, 1] * 20}, min_size=1)
-    scores = pl.int_range(40, eager=True).to_numpy()[:, None] / 40.0
+    scores = pl.int_range(40, eager=True).to_numpy()[None, :] / 40.0
     estimate = metrics.max_skew(scores, groups, k=4, desired=desired, resampling=None)
     assert estimate.params["desired"] == {"male 0": 0.3, "male 1": 0.7}

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from audits.comparisons import images as predicted
-from equipoise import audits
+from equipoise import audit, audits
+from equipoise.audits.quick import guess_config
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # Of each kind: the attribute of its example that gets the sentinel, and what is counted.
@@ -133,3 +134,33 @@ def test_a_reference_that_names_a_value_keeps_it():
     result = audits.run(audits.parse_config(values | {"resampling": {"replicates": 20}}))
     shares = {f.group for f in result.findings if f.metric == "representation"}
     assert shares <= {"place 1", "place 2"}
+
+
+def quick_table(**columns):
+    frame = predicted(900).rename({"poor": "pred"})
+    return frame.with_columns(place=SENTINEL, age=AGE, **columns)
+
+
+AGE = pl.when(CODES == 0).then(-1).otherwise(pl.int_range(pl.len()) % 80)
+
+
+def test_quick_counts_sentinels_as_missing_and_bands_leave_them_out():
+    guess = guess_config(quick_table(), target="kind", groups=["place", "age"])
+    assert "missing" not in guess.cells
+    assert {"place, missing: '-1'", "age, missing: '-1'"} <= {*guess.notes}
+    result = audit(quick_table(), target="kind", groups=["place", "age"])
+    sizes = {row["group"]: row["n"] for row in result.tables["group_sizes"].to_pylist()
+             if row["groups"] == "age band"}  # fmt: skip
+    assert sizes.pop("") == 300
+    assert {*sizes} == {"age under 18", "age 18–29", "age 30–44", "age 45–59", "age 60 and over"}
+    assert sum(sizes.values()) == 600
+
+
+def test_quick_lists_sentinels_beside_other_texts_for_nothing():
+    empty = pl.when(pl.int_range(pl.len()) < 9).then(pl.lit("N/A")).otherwise("pred").alias("pred")
+    guess = guess_config(quick_table(pred=empty), target="kind", groups=["place"])
+    assert guess.cells["missing"] == ["", "N/A", "-1"]
+    # Where a prediction has the text, the list would change what the model said.
+    spoken = pl.when(pl.int_range(pl.len()) > 890).then(pl.lit("-1")).otherwise(empty).alias("pred")
+    guess = guess_config(quick_table(pred=spoken), target="kind", groups=["place"])
+    assert guess.cells["missing"] == ["", "N/A"]

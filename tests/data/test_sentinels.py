@@ -17,8 +17,9 @@ from equipoise.data.sentinels import sentinels_of
         (("1", "2", "99"), {"99"}),
         (("18", "64", "999"), {"999"}),
         (("1.0", "2.0", "-1.0"), {"-1.0"}),
-        (("man", "woman", "Unknown", " N/A ", "?", "not sure"), {"Unknown", " N/A ", "?", "not sure"}),
-        (("man", "woman", "unsure", "undefined", "none", "-1"), {"unsure", "undefined", "none", "-1"}),
+        (("man", "woman", "Unknown", " N/A ", "?"), {"Unknown", " N/A ", "?"}),
+        (("man", "woman", "unsure", "not sure"), {"unsure", "not sure"}),
+        (("man", "woman", "undefined", "none", "-1"), {"undefined", "none", "-1"}),
         # Codes of two groups, and numbers in a range.
         (("-1", "1"), set()),
         (("none", "hat"), set()),
