@@ -108,6 +108,44 @@ def test_groups_with_commas_in_labels_have_distinct_names():
 
 
 @pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ((0, 1), ("Male 0", "Male 1")),
+        ((-1, 1), ("Male -1", "Male 1")),
+        ((True, False), ("Male False", "Male True")),
+        (("yes", "No"), ("Male No", "Male yes")),
+        (("0.5", "1.0"), ("Male 0.5", "Male 1.0")),
+        (("18–29", "30+", "under 18"), ("Male under 18", "Male 18–29", "Male 30+")),
+        (("man", "woman"), ("man", "woman")),
+        (("level 1", "level 2"), ("level 1", "level 2")),
+        (("0", "other"), ("Male 0", "other")),
+    ],
+)
+def test_bare_codes_stand_after_their_attribute(labels, names):
+    groups = Groups.of({"Male": [*labels]})
+    assert {*groups.names} == {*names}
+    assert {*groups.levels} == {(str(label),) for label in labels}
+
+
+def test_intersections_name_each_attribute_and_bands_lose_the_word():
+    groups = Groups.of({"Male": [0, 1], "hair": ["grey", "red"], "age band": ["18–29", "30+"]})
+    assert groups.names[0] == "Male 0, grey, age 18–29"
+
+
+def test_an_array_alone_has_no_attribute_to_name():
+    groups = Groups.of([0, 1, 1])
+    assert groups.names == ("0", "1")
+    assert groups.take(np.array([0])).names == ("0", "1")
+
+
+def test_a_group_is_found_by_its_labels_and_its_display_name():
+    groups = Groups.of({"Male": [0, 1], "Young": ["yes", "no"]})
+    assert groups.display_name("0, yes") == "Male 0, Young yes"
+    assert groups.display_name("Male 0, Young yes") == "Male 0, Young yes"
+    assert Groups.of({"Male": [0, 1]}).display_name("2") == "Male 2"
+
+
+@pytest.mark.parametrize(
     ("groups", "where"),
     [
         ({}, "groups: an empty mapping"),

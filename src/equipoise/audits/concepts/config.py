@@ -348,6 +348,14 @@ class Config(AuditConfig):
         return columns_of(groups)
 
     @property
+    def declared_levels(self) -> list[str]:
+        """Values that any version takes as a term of a group."""
+        terms = (
+            terms for version in self.every_version for terms in version.choices.terms.values()
+        )
+        return [value for groups in terms for values in groups.values() for value in values]
+
+    @property
     def columns(self) -> Strings:
         """Columns of the images that any version uses, each once."""
         names: list[str] = []
