@@ -25,7 +25,7 @@ from equipoise.stats.intervals import Pair, wilson
 from equipoise.stats.selection import LeadingGap, Side
 
 _Z = NormalDist().inv_cdf(0.975)
-_HALVINGS = 30
+_HALVINGS, _LARGEST_SHIFT = 30, 0.1
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,10 @@ def size_after_selection(
     from_all = finding.compared_to == "overall"
     # A distance from all rows is a share of the distance from the others.
     scale = float(1.0 - n[index] / n.sum()) if from_all else 1.0
-    cutoff = _smallest(findings, lead, members, alpha) / scale if finding.verdict in REAL else 0.0
+    cutoff = 0.0
+    if finding.verdict in REAL:
+        smallest = _smallest(findings, lead, members, alpha) / scale
+        cutoff = max(smallest, _smallest_of_subjects(findings, finding))
     margins = _margins(findings, finding, names, side) if against_rest else None
     gap = leading_gap(
         values, errors, weights=n, reference="others" if against_rest or from_all else "opposite",
@@ -95,15 +98,17 @@ def _fields(finding: Finding, gap: LeadingGap, compared: int, scale: float) -> S
     """Return the numbers of a gap, with the sign of a finding's value."""
     group = gap.group
     size = SelectedSize(compared, group.low, group.high)
-    if not math.isclose(scale * abs(gap.value), abs(finding.value), rel_tol=1e-6, abs_tol=1e-9):
-        return size
     sign = math.copysign(scale, finding.value) * math.copysign(1.0, gap.value)
-    low, high = sorted((sign * gap.low, sign * gap.high))
+    # All others may be pooled by other rows than the groups have.
+    shift = finding.value - sign * gap.value
+    if abs(shift) > _LARGEST_SHIFT * abs(finding.value):
+        return size
+    low, high = sorted((sign * gap.low + shift, sign * gap.high + shift))
     if finding.aggregate is Aggregate.DIFFERENCE:
         low = max(low, 0.0)
     closer = max if finding.value > 0 else min
     return replace(
-        size, group_corrected=group.corrected, corrected=closer(sign * gap.corrected, 0.0),
+        size, group_corrected=group.corrected, corrected=closer(sign * gap.corrected + shift, 0.0),
         corrected_low=low, corrected_high=high,
     )  # fmt: skip
 
@@ -189,6 +194,52 @@ def _smallest(
     if finding.verdict is Verdict.DISPARITY and finding.threshold > 0:
         excess = max(excess, finding.threshold)
     return max(side * finding.chance + excess, 0.0)
+
+
+def _smallest_of_subjects(findings: Sequence[Finding], finding: Finding) -> float:
+    """Return the smallest gap at which a subject stands out from the group's other subjects.
+
+    Its score is the highest of all, and above that of all subjects pooled. 0 where the observed gap
+    is smaller, so the subject was picked for another reason.
+    """
+    observed = _scored_gap(finding, finding)
+    if not finding.subject or observed is None:
+        return 0.0
+    gaps = [
+        scored
+        for other in findings
+        if other.subject not in ("", finding.subject)
+        and (other.metric, other.aggregate, other.compared_to, other.group)
+        == (finding.metric, finding.aggregate, finding.compared_to, finding.group)
+        and _place(other)[:2] + _place(other)[3:] == _place(finding)[:2] + _place(finding)[3:]
+        and (scored := _scored_gap(other, finding)) is not None
+    ]
+    if not gaps:
+        return 0.0
+    (gap, error), (others, errors) = observed, np.array(gaps).T
+    # Gaps count by their precision when subjects are pooled.
+    all_precision = math.sqrt(error**-2 + float((errors**-2).sum()))
+    pooled = float((others / errors**2).sum()) / (all_precision - 1.0 / error)
+    needed = max(pooled, float((others / errors).max())) * error
+    return needed if needed <= gap else 0.0
+
+
+def _scored_gap(finding: Finding, leading: Finding) -> tuple[float, float] | None:
+    """Return the gap of the groups that lead another finding, towards its harm, and its error."""
+    sign = math.copysign(1.0, leading.value)
+    pair = [part.group for part in leading.by_group]
+    if leading.aggregate is not Aggregate.AGAINST_REST:
+        ordered = worst_first(leading)
+        pair = [ordered[0].group, ordered[-1].group]
+        sign = -1.0 if worse_side(leading) == "lower" else 1.0
+    parts = {part.group: part for part in finding.by_group}
+    if len(pair) != 2 or not {*pair} <= {*parts} or not has_shares(finding):
+        return None
+    values, n = np.array([(parts[name].value, parts[name].n) for name in pair], np.float64).T
+    if np.isnan(values).any() or not n.all():
+        return None
+    error = float(np.linalg.norm(share_errors(values * n, n)))
+    return sign * float(values[0] - values[1]), error
 
 
 def _largest_p(
