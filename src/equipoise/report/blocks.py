@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Literal, TypeVar
 
 from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.types import Json
 from equipoise.report.selecting import Selector
 from equipoise.report.text import count, interval, number, p_value, percent, title, verdict_title
@@ -442,6 +443,8 @@ class Statement:
         The finding that states it; None where a model has none with a verdict.
     others : tuple of Remark
         The model's other conclusions, the weightiest first.
+    conclusion : Conclusion or None
+        The conclusion that leads.
     """
 
     badge: Badge | None
@@ -450,11 +453,31 @@ class Statement:
     agreement: str = ""
     finding: Finding | None = None
     others: tuple[Remark, ...] = ()
+    conclusion: Conclusion | None = None
 
     @property
     def is_disparity(self) -> bool:
         """Whether the finding that leads is a disparity."""
         return self.finding is not None and self.finding.verdict == Verdict.DISPARITY
+
+
+Role = Literal["", "worse", "other"]
+"""Which group of a conclusion a text or a mark is about."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of the page's title.
+
+    Attributes
+    ----------
+    text : str
+    role : Role
+        "worse" or "other" of a group's name, which has the colour of the group in the chart.
+    """
+
+    text: str
+    role: Role = ""
 
 
 @dataclass(frozen=True)
@@ -470,6 +493,10 @@ class Summary:
     caveat : str
     warnings : tuple of str
         What makes findings say little; shown before the statements.
+    title : tuple of Span
+        The conclusion that leads; the first statement unless given.
+    verdict : str
+        One line: is it real, is it large, what is the limit.
     """
 
     statements: tuple[Statement, ...]
@@ -477,6 +504,8 @@ class Summary:
     steps: tuple[str, ...] = ()
     caveat: str = ""
     warnings: tuple[str, ...] = ()
+    title: tuple[Span, ...] = ()
+    verdict: str = ""
 
     @property
     def leading_findings(self) -> list[Finding]:

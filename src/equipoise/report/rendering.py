@@ -27,6 +27,7 @@ from equipoise.report.overview import all_findings, cards, models
 from equipoise.report.plots import CONFIG
 from equipoise.report.result import first_screen, page_title, shared_page
 from equipoise.report.text import interval, number, unbroken, visible
+from equipoise.report.titles import plain_title
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -81,7 +82,10 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     downloads = _downloads(result, page)
     template = templates("equipoise.report", _shown).get_template("report.html.j2")
     return template.render(
-        title=page_title(result, page),
+        title=plain_title(summary),
+        run=page_title(result, page),
+        dated=result.manifest.started[:10],
+        trust=appendix.trust(result),
         summary=summary,
         reading=appendix.reading(summary),
         front=front,

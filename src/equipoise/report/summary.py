@@ -20,6 +20,7 @@ from equipoise.report.concluding import conclusions_of
 from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.selecting import Selector, measure_of
 from equipoise.report.text import count, enclose, plural, title
+from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
     certainty,
     conclusion_sentence,
@@ -67,7 +68,17 @@ def summarize(
     summary = Summary(shown_statements, caveat=caveat)
     leading_findings = summary.leading_findings
     chart, next_steps = _chart(leading_findings, result.findings), _steps(leading_findings, steps)
-    return replace(summary, chart=chart, steps=next_steps)
+    return replace(_with_title(summary), chart=chart, steps=next_steps)
+
+
+def _with_title(summary: Summary) -> Summary:
+    """Return a summary whose title is the conclusion of its first statement."""
+    first = summary.statements[0]
+    if first.finding is None or first.conclusion is None:
+        return summary
+    start = "" if first.conclusion.real else enclose("", first.conclusion.model, ": ")
+    title_spans = title_of(first.finding, first.conclusion, start)
+    return replace(summary, title=title_spans, verdict=verdict_line(first.finding))
 
 
 def conclusions_by_model(
@@ -114,6 +125,7 @@ def _statement(
             Remark(Badge(other.verdict), conclusion_sentence(findings[other.finding], other))
             for other in further
         ),
+        first,
     )
 
 

@@ -350,6 +350,21 @@ def certainty(finding: Finding) -> str:
     return f"{text}."
 
 
+def sized(finding: Finding, value: float) -> str:
+    """Return a number of a finding in the unit that people use."""
+    scaled, unit = _scale(finding)
+    return f"{scaled(value)}{unit}"
+
+
+def sized_interval(finding: Finding) -> str:
+    """Return the value of a finding in the unit that people use, with its interval."""
+    scaled, _ = _scale(finding)
+    text = sized(finding, finding.value)
+    if math.isnan(finding.ci_low):
+        return text
+    return f"{text} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)})"
+
+
 def _scale(finding: Finding) -> tuple[Callable[[float], str], str]:
     """Return how numbers of a finding are shown without their unit, and the unit."""
     unit = spec_of_shown(finding).unit

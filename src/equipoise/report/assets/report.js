@@ -63,7 +63,7 @@
   const full = new URLSearchParams(location.search).has("full");
   document.documentElement.classList.toggle("full", full);
   const root = document.documentElement;
-  const printed = full ? "details.section:not([open]), .fold:not([open]), .others:not([open])" : "#limits:not([open]), #data:not([open]), .others:not([open])";
+  const printed = full ? "details.section:not([open]), .fold:not([open])" : "#limits:not([open]), #data:not([open])";
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll(printed)];
@@ -104,7 +104,10 @@
     say(drop(ordered, 8));
     for (let zoom = 0.75; zoom > 0.5 && over(); zoom -= 0.05) layOut(zoom);
   }
-  if (innerWidth < 600) for (const others of document.querySelectorAll(".others")) others.open = false;
+  for (const thumbs of document.querySelectorAll("[data-thumbs]")) {
+    const pictures = document.getElementById(thumbs.dataset.thumbs).querySelectorAll("img");
+    for (const picture of [...pictures].slice(0, 12)) thumbs.append(picture.cloneNode());
+  }
   const unfold = () => {
     const target = document.getElementById(location.hash.slice(1));
     if (target instanceof HTMLDetailsElement) target.open = true;
