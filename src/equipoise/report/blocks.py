@@ -274,6 +274,10 @@ class Chart:
     table : Table or None
         The same numbers; None where a neighbouring table has them.
     title : str
+    note : str
+        How to read it, below it.
+    exported : bool
+        Whether the page saves it as a picture and as a table.
     """
 
     label: str
@@ -281,6 +285,8 @@ class Chart:
     rows: Rows
     table: Table | None = None
     title: str = ""
+    note: str = ""
+    exported: bool = False
 
 
 @dataclass(frozen=True)

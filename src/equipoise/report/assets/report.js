@@ -2,6 +2,7 @@
 (() => {
   const page = JSON.parse(document.getElementById("page-data").textContent);
   const unpacked = new Map();
+  const views = new Map();
 
   function rows(index) {
     if (!unpacked.has(index)) {
@@ -21,20 +22,37 @@
     // Names of groups and classes may take half the width; where that is little, n is left out.
     const width = element.clientWidth;
     const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.5 * width) };
-    const names = new Set(spec.layer.map((layer) => layer.encoding.y?.axis).filter(Boolean));
+    const layers = spec.layer ?? spec.spec.layer;
+    const names = new Set(layers.map((layer) => layer.encoding.y?.axis).filter(Boolean));
     if (width < 420) for (const name of names) name.labelExpr ??= "split(datum.label, ' (n = ')[0]";
+    if (width < 420) for (const { encoding } of layers) if (encoding.text) encoding.text.field = "short";
+    if (spec.facet) setPanels(spec, width);
     const embed = (columns) => vegaEmbed(element, spec, {
       mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
       config: { ...page.config, axis, legend: { ...page.config.legend, columns } }, tooltip: { disableDefaultStyle: true },
     }).then((drawn) => {
       // The element around it has the chart in words.
       element.querySelector("svg").setAttribute("aria-hidden", "true");
+      views.set(element.dataset.chart, drawn.view);
+      // Panels are as wide as the labels of their rows leave room for.
+      const rest = spec.facet ? width - element.querySelector("svg").getAttribute("width") : 0;
+      if (Math.abs(rest) > 4 && spec.spec.width + rest / spec.columns > 80 && !element.dataset.fitted) {
+        element.dataset.fitted = "yes";
+        spec.spec.width += Math.floor(rest / spec.columns);
+        drawn.finalize();
+        return embed(columns);
+      }
       // A legend may be wider than the plot below it: fewer entries a line, until it fits.
       if (columns === 1 || !runsOut(element)) return drawn;
       drawn.finalize();
       return embed(columns - 1);
     });
     embed(page.config.legend.columns).catch((error) => { element.textContent = "This chart could not be drawn: " + error.message; });
+  }
+
+  function setPanels(spec, width) {
+    if (width < 520) spec.columns = 1;
+    spec.spec.width = Math.max(120, width / spec.columns - 60);
   }
 
   function runsOut(element) {
@@ -122,14 +140,69 @@
     for (const one of document.querySelectorAll(".left-out")) one.classList.remove("left-out");
   });
 
+  function save(blob, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
   for (const button of document.querySelectorAll("button[data-file]")) {
-    button.addEventListener("click", () => {
-      const name = button.dataset.file;
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([page.files[name]], { type: "text/csv" }));
-      link.download = name;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    const name = button.dataset.file;
+    button.addEventListener("click", () => save(new Blob([page.files[name]], { type: "text/csv" }), name));
+  }
+
+  // A chart as a file: its colours are properties of this page, which the file is without.
+  async function picture(view, title) {
+    const styles = getComputedStyle(root);
+    const svg = (await view.toSVG()).replace(/var\((--[\w-]+)\)/g, (_, name) => styles.getPropertyValue(name).trim());
+    const drawn = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
+    const width = Number(drawn.getAttribute("width")), height = Number(drawn.getAttribute("height"));
+    const space = drawn.namespaceURI;
+    const outer = document.createElementNS(space, "svg");
+    const add = (name, attributes) => {
+      const part = outer.appendChild(document.createElementNS(space, name));
+      for (const [key, value] of Object.entries(attributes)) part.setAttribute(key, value);
+      return part;
+    };
+    for (const [key, value] of Object.entries({ width, height: height + 30, viewBox: `0 0 ${width} ${height + 30}` })) outer.setAttribute(key, value);
+    add("rect", { width: "100%", height: "100%", fill: styles.getPropertyValue("--paper").trim() });
+    add("text", { x: 6, y: 19, "font-family": "sans-serif", "font-size": 14, "font-weight": 600, fill: styles.getPropertyValue("--ink").trim() }).textContent = title;
+    drawn.setAttribute("y", 30);
+    outer.append(drawn);
+    return { text: new XMLSerializer().serializeToString(outer), width, height: height + 30 };
+  }
+
+  async function png({ text, width, height }) {
+    const image = new Image();
+    const read = new FileReader();
+    const source = new Promise((done) => { read.onload = () => done(read.result); });
+    read.readAsDataURL(new Blob([text], { type: "image/svg+xml" }));
+    image.src = await source;
+    await image.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: 2 * width, height: 2 * height });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return new Promise((done) => canvas.toBlob(done, "image/png"));
+  }
+
+  function csv(index) {
+    const chart = page.charts[index];
+    const { names } = page.specs[chart.spec].usermeta;
+    const fields = ["model", "label", "series", "value", "low", "high", "n", "expected"];
+    const cell = (value) => (/[",\n\r]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : value ?? "");
+    const lines = rows(chart.data.rows).map((row) => fields.map((field) => cell(row[field])).join(","));
+    return [fields.map((field) => cell(names[field] ?? field)).join(","), ...lines, ""].join("\n");
+  }
+
+  for (const exports of document.querySelectorAll("[data-exports]")) {
+    const index = exports.dataset.exports;
+    exports.addEventListener("click", async ({ target: { dataset: { export: kind } } }) => {
+      if (!kind) return;
+      if (kind === "csv") return save(new Blob([csv(index)], { type: "text/csv" }), "chart.csv");
+      const title = exports.closest("figure").querySelector("figcaption").textContent;
+      const drawn = await picture(views.get(index), title);
+      save(kind === "svg" ? new Blob([drawn.text], { type: "image/svg+xml" }) : await png(drawn), `chart.${kind}`);
     });
   }
 
