@@ -487,6 +487,21 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Step:
+    """What to do next.
+
+    Attributes
+    ----------
+    text : str
+    command : str
+        A line for the terminal; "" where there is none.
+    """
+
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True)
 class Summary:
     """The first screen of a page.
 
@@ -503,6 +518,8 @@ class Summary:
         The conclusion that leads; the first statement unless given.
     verdict : str
         One line: is it real, is it large, what is the limit.
+    commands : tuple of Step
+        What to do next in the terminal, before `steps`.
     """
 
     statements: tuple[Statement, ...]
@@ -512,6 +529,7 @@ class Summary:
     warnings: tuple[str, ...] = ()
     title: tuple[Span, ...] = ()
     verdict: str = ""
+    commands: tuple[Step, ...] = ()
 
     @property
     def leading_findings(self) -> list[Finding]:
@@ -545,9 +563,15 @@ class Page:
         Makes pairs of name and text about the data.
     caveat : str
         What to know before reading a disparity.
+    look : str
+        Which images to look at about a disparity, with the fields {group}, the one that is worst
+        off, and {subject}; shown where a run has images.
     steps : tuple of str
-        What to do next about a disparity, with the fields {group}, the one that is worst off, and
-        {subject}.
+        What else to do about a disparity, with the same fields.
+    commands : tuple of str
+        Commands that can look further into a run of the kind: "causes", "compare".
+    mitigable : tuple of str
+        How names of models begin that `equipoise mitigate` can load.
     summary : callable, optional
         Makes the first screen in place of `summary.summarize`.
     noun : str
@@ -563,11 +587,10 @@ class Page:
     sections: tuple[MakeSection, ...] = ()
     facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = lambda _: ()
     caveat: str = ""
-    steps: tuple[str, ...] = (
-        "Look at images of {group} (“equipoise review”), and check their labels.",
-        "Find causes (“equipoise causes”). Mitigate a CLIP (“equipoise mitigate”), or compare "
-        "models (“equipoise compare”).",
-    )
+    look: str = "Look at images of {group}, and check their labels."
+    steps: tuple[str, ...] = ()
+    commands: tuple[Literal["causes", "compare"], ...] = ("compare",)
+    mitigable: tuple[str, ...] = ()
     summary: Callable[[AuditResult], Summary] | None = None
     noun: str = "Audit"
     judged: bool = True

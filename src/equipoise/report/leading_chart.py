@@ -49,7 +49,7 @@ def chart_of(
     series = [other for other in findings if _series(other) == _series(first)]
     case = _Case(first, sides_of(finding, conclusion), series)
     groups = worst_first(first)
-    if spec_of_finding(first).expected_share:
+    if groups and spec_of_finding(first).expected_share:
         record = case.shares()
     elif len(groups) > 1 and (_is_spread(first) or len(case.subjects) < 2):
         record = case.dumbbells()
@@ -287,8 +287,11 @@ class _Case:
         about = f"by {self.first.groups}" if own else f"of {group}"
         extent = self.extent(len(shown), max(len(self.subjects), 1))
         sides = ("", "") if own else (f"← less {group}", f"more {group} →")
+        expected = "Upright line: the expected share."
         label = spec_of_finding(self.first).group_label or "share of images"
-        return self.bars(f"{label[:1].upper()}{label[1:]} {about}{extent}", marks, sides)
+        return self.bars(
+            f"{label[:1].upper()}{label[1:]} {about}{extent}", marks, sides, Scale.SHARE, expected
+        )
 
     def drawn_group(self) -> str:
         """Return the group whose share is drawn: of two, the one that has more than expected."""
@@ -337,7 +340,8 @@ class _Case:
         sides = (f"← {second}", f"{first} →") if against else ("", "")
         extent = self.extent(len(rows), max(len(self.subjects), 1))
         title_text = f"{name_of(self.first)}{enclose(': ', self.first.groups)}{extent}"
-        return self.bars(title_text, marks, sides)
+        scale = _SCALES.get(spec_of_finding(self.first).unit, Scale.NUMBER)
+        return self.bars(title_text, marks, sides, scale)
 
     def value_mark(self, finding: Finding) -> ChartMark:
         """Return the mark of a finding's value."""
@@ -367,17 +371,15 @@ class _Case:
         )
 
     def bars(
-        self, title_text: str, marks: Sequence[ChartMark], sides: tuple[str, str]
+        self,
+        title_text: str,
+        marks: Sequence[ChartMark],
+        sides: tuple[str, str],
+        scale: Scale,
+        note: str = "",
     ) -> ChartRecord:
         """Return the record of a chart of bars."""
-        unit = spec_of_finding(self.first).unit
-        scale = _SCALES.get(unit, Scale.NUMBER)
-        if spec_of_finding(self.first).expected_share:
-            scale = Scale.SHARE
-        grey = "Colour: a difference was found. Grey: none was."
-        expected = ""
-        if spec_of_finding(self.first).expected_share:
-            expected = "Upright line: the expected share."
+        colors = "Colour: a difference was found. Grey: none was."
         return ChartRecord(
             form=Form.BARS,
             title=title_text,
@@ -387,7 +389,7 @@ class _Case:
             names={"label": "subject", "series": "group"},
             highlighted=tuple(filter(None, self.sides)),
             sides=sides,
-            note=_note(marks, expected, grey),
+            note=_note(marks, note, colors),
         )
 
 

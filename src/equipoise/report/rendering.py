@@ -23,6 +23,7 @@ from equipoise.report.blocks import (
     Section,
 )
 from equipoise.report.by_group import FILE, as_csv, group_file, group_table
+from equipoise.report.next_steps import Place
 from equipoise.report.overview import all_findings, cards, models
 from equipoise.report.plots import CONFIG
 from equipoise.report.result import first_screen, page_title, shared_page
@@ -37,7 +38,7 @@ MOST_DOWNLOADED = 400_000
 """Characters of a table that a page offers as a file; larger ones lie beside it only."""
 
 
-def render(result: AuditResult, page: Page | None = None) -> str:
+def render(result: AuditResult, page: Page | None = None, place: Place | None = None) -> str:
     """Return a result as one HTML document that loads nothing.
 
     Parameters
@@ -45,6 +46,8 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     result : AuditResult
     page : Page, optional
         The page of the result's kind of audit; what all kinds share unless given.
+    place : Place, optional
+        Where the run lies, for the commands of its next steps.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     from markupsafe import Markup
 
     page = page or shared_page(result)
-    summary = first_screen(result, page)
+    summary = first_screen(result, page, place)
     front, back = _sections(result, page, summary.chart)
     style = asset("equipoise.report", "report.css")
     library = asset("equipoise.report", "vega-bundle.min.js")

@@ -18,6 +18,7 @@ from equipoise.report.blocks import (
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.forms import draw
 from equipoise.report.leading_chart import chart_of
+from equipoise.report.next_steps import fields_of
 from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.selecting import Selector
 from equipoise.report.text import count, enclose, plural
@@ -25,12 +26,10 @@ from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
     certainty,
     conclusion_sentence,
-    contrast,
     group_value_name,
     has_shares,
     in_points,
     limit_of,
-    quoted,
     worst_first,
 )
 
@@ -189,14 +188,11 @@ def _steps(leading_findings: Sequence[Finding], about: Sequence[str]) -> tuple[s
     first = {finding.verdict: finding for finding in reversed(leading_findings)}
     steps = []
     if finding := first.get(Verdict.DISPARITY):
-        group, subject = "the group that is worst off", finding.subject or "each subject"
-        if contrasted := contrast(finding):
-            group = quoted(contrasted[0].group)
-        steps += [step.format(group=group, subject=subject) for step in about]
+        steps += [step.format(**fields_of(finding)) for step in about]
     if Verdict.DETECTED in first:
         steps.append("Add images: the difference is real, and its size is uncertain.")
     if finding := first.get(Verdict.INCONCLUSIVE):
-        more = "images of the smallest groups (“equipoise plan” says how many)"
+        more = "images of the smallest groups"
         if has(finding.more):
             more = f"about {count(finding.more)} images of {finding.more_of} to decide"
         elif finding.unit not in ("row", "image", "unit"):
@@ -206,5 +202,5 @@ def _steps(leading_findings: Sequence[Finding], about: Sequence[str]) -> tuple[s
             more = f"{units}: more images of each can't decide"
         steps.append(f"Add {more}.")
     if {*first} == {Verdict.BELOW_THRESHOLD}:
-        steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
+        steps.append("Keep it so: add a gate to the config, for “equipoise check” in CI.")
     return tuple(steps)

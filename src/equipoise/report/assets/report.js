@@ -148,6 +148,16 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    const code = button.previousElementSibling;
+    button.addEventListener("click", async () => {
+      getSelection().selectAllChildren(code);
+      // Pages of files may not write to the clipboard: the line stays selected.
+      const copied = await navigator.clipboard?.writeText(code.textContent).then(() => true, () => false);
+      button.textContent = copied || document.execCommand("copy") ? "Copied" : "Selected";
+    });
+  }
+
   for (const button of document.querySelectorAll("button[data-file]")) {
     const name = button.dataset.file;
     button.addEventListener("click", () => save(new Blob([page.files[name]], { type: "text/csv" }), name));
