@@ -32,15 +32,19 @@ return {
 
 # Everything is opened, and what is repeated is cut: rows, cards and charts of one kind are alike.
 VIOLATIONS = """
+const [rules] = arguments;
+for (const one of document.querySelectorAll("details")) one.open = true;
+// What is folded is drawn when it opens.
+return new Promise((drawn) => setTimeout(drawn, 200)).then(() => {
 for (const one of document.querySelectorAll(
   "tbody tr:nth-child(n + 4), .fold .card:nth-of-type(n + 3), #findings > .card:nth-of-type(n + 4)"
 )) one.remove();
-for (const one of document.querySelectorAll("details")) one.open = true;
 for (const one of [...document.querySelectorAll("figure")].slice(2)) one.remove();
-const run = { resultTypes: ["violations"], runOnly: arguments[0] };
+const run = { resultTypes: ["violations"], runOnly: rules };
 return axe.run(document, run).then(({ violations }) => violations
   .filter(({ impact }) => ["serious", "critical"].includes(impact))
-  .map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html).join("; ")));"""
+  .map(({ id, nodes }) => id + ": " + nodes.slice(0, 3).map(({ html }) => html).join("; ")));
+});"""
 RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]}
 
 # Numbers that are on two lines while the page is laid out for paper.

@@ -12,42 +12,42 @@
     return unpacked.get(index);
   }
 
-  function draw(element) {
-    if (element.dataset.drawn) return;
-    element.dataset.drawn = "yes";
-    const chart = page.charts[Number(element.dataset.chart)];
+  function draw(box) {
+    if (box.dataset.drawn) return;
+    box.dataset.drawn = "yes";
+    const chart = page.charts[Number(box.dataset.chart)];
     const named = Object.entries(chart.data).map(([name, index]) => [name, rows(index)]);
     const spec = structuredClone(page.specs[chart.spec]);
     spec.datasets = { ...spec.datasets, ...Object.fromEntries(named) };
     // Names of groups and classes may take half the width; where that is little, n is left out.
-    const width = element.clientWidth;
+    const width = box.clientWidth;
     const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.5 * width) };
     const layers = spec.layer ?? spec.spec.layer;
     const names = new Set(layers.map((layer) => layer.encoding.y?.axis).filter(Boolean));
     if (width < 420) for (const name of names) name.labelExpr ??= "split(datum.label, ' (n = ')[0]";
     if (width < 420) for (const { encoding } of layers) if (encoding.text) encoding.text.field = "short";
     if (spec.facet) setPanels(spec, width);
-    const embed = (columns) => vegaEmbed(element, spec, {
+    const embed = (columns) => vegaEmbed(box, spec, {
       mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
       config: { ...page.config, axis, legend: { ...page.config.legend, columns } }, tooltip: { disableDefaultStyle: true },
     }).then((drawn) => {
       // The element around it has the chart in words.
-      element.querySelector("svg").setAttribute("aria-hidden", "true");
-      views.set(element.dataset.chart, drawn.view);
+      box.querySelector("svg").setAttribute("aria-hidden", "true");
+      views.set(box.dataset.chart, drawn.view);
       // Panels are as wide as the labels of their rows leave room for.
-      const rest = spec.facet ? width - element.querySelector("svg").getAttribute("width") : 0;
-      if (Math.abs(rest) > 4 && spec.spec.width + rest / spec.columns > 80 && !element.dataset.fitted) {
-        element.dataset.fitted = "yes";
+      const rest = spec.facet ? width - box.querySelector("svg").getAttribute("width") : 0;
+      if (Math.abs(rest) > 4 && spec.spec.width + rest / spec.columns > 80 && !box.dataset.fitted) {
+        box.dataset.fitted = "yes";
         spec.spec.width += Math.floor(rest / spec.columns);
         drawn.finalize();
         return embed(columns);
       }
       // A legend may be wider than the plot below it: fewer entries a line, until it fits.
-      if (columns === 1 || !runsOut(element)) return drawn;
+      if (columns === 1 || !runsOut(box)) return drawn;
       drawn.finalize();
       return embed(columns - 1);
     });
-    embed(page.config.legend.columns).catch((error) => { element.textContent = "This chart could not be drawn: " + error.message; });
+    embed(page.config.legend.columns).catch((error) => { box.textContent = "This chart could not be drawn: " + error.message; });
   }
 
   function setPanels(spec, width) {
@@ -55,10 +55,57 @@
     spec.spec.width = Math.max(120, width / spec.columns - 60);
   }
 
-  function runsOut(element) {
-    const edge = element.getBoundingClientRect().right + 1;
-    return [...element.querySelectorAll(".role-legend")].some((legend) => legend.getBoundingClientRect().right > edge);
+  function runsOut(box) {
+    const edge = box.getBoundingClientRect().right + 1;
+    return [...box.querySelectorAll(".role-legend")].some((legend) => legend.getBoundingClientRect().right > edge);
   }
+
+  // Folded tables are drawn when they open: a page has thousands of cells that few people read.
+  function element(name, attributes, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  }
+
+  function contents(cell) {
+    if (typeof cell === "string") return [cell];
+    const symbol = (text) => element("span", { "aria-hidden": "true" }, text);
+    if (cell.badge) {
+      const [slug, sign, word] = cell.badge;
+      return [element("span", { class: "badge v-" + slug }, symbol(sign), " " + word)];
+    }
+    const marks = cell.marks.map(([sign, text]) => element("span", { class: "mark" }, symbol(sign), element("span", { class: "spoken" }, text)));
+    return [cell.text, ...marks.flatMap((mark) => [" ", mark])];
+  }
+
+  function tableOf({ caption, columns, rows: cells }) {
+    const heads = columns.map(([title, numeric]) => element("th", numeric ? { scope: "col", class: "n" } : { scope: "col" }, title));
+    const lines = cells.map((row) => element("tr", {}, ...row.map((cell, place) => {
+      if (place === 0) return element("th", { scope: "row" }, ...contents(cell));
+      const [, numeric, clipped] = columns[place];
+      const attributes = numeric ? { class: cell.marks ? "n differs" : "n" } : clipped ? { class: "clip", title: cell } : {};
+      return element("td", attributes, ...contents(cell));
+    })));
+    return element("table", {}, element("caption", {}, element("span", {}, caption)),
+      element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...lines));
+  }
+
+  function fill(box) {
+    const block = page.tables[box.dataset.table];
+    box.removeAttribute("data-table");
+    if (block.facts) {
+      const pairs = block.facts.map(([name, text]) => element("div", {}, element("dt", {}, name), element("dd", {}, text)));
+      box.replaceWith(element("dl", {}, ...pairs));
+      return;
+    }
+    const table = tableOf(block);
+    box.append(table);
+    enhance(table);
+    watch(box);
+  }
+
+  const fillShown = () => { for (const box of document.querySelectorAll("[data-table]")) if (shown(box)) fill(box); };
 
   const waiting = [...document.querySelectorAll("[data-chart]")];
   const observer = new IntersectionObserver((entries) => {
@@ -76,7 +123,7 @@
     if (next) { draw(next); idle(drawLater); }
   }
   idle(drawLater);
-  document.addEventListener("toggle", () => idle(drawLater), true);
+  document.addEventListener("toggle", () => { fillShown(); idle(drawLater); }, true);
   // Paper shows summary, results by group and limitations; with ?full everything that is folded, too.
   const full = new URLSearchParams(location.search).has("full");
   document.documentElement.classList.toggle("full", full);
@@ -87,6 +134,7 @@
     folded = [...document.querySelectorAll(printed)];
     for (const fold of folded) fold.open = true;
     root.classList.add("paper");
+    fillShown();
     waiting.filter(shown).forEach(draw);
     full ? layOut(1) : fit();
   });
@@ -270,14 +318,18 @@
     box.classList.toggle("right", hidden > 1 && box.scrollLeft < hidden - 1);
   };
   const sizes = new ResizeObserver((entries) => { for (const entry of entries) across(entry.target); });
-  for (const box of document.querySelectorAll(".table")) {
+  function watch(box) {
     sizes.observe(box);
     box.addEventListener("scroll", () => across(box), { passive: true });
   }
 
-  for (const table of document.querySelectorAll("main table")) {
+  function enhance(table) {
     const long = table.tBodies[0].rows.length;
     if (long > 2) sortable(table);
     if (long > 15) filterable(table);
   }
+
+  for (const table of document.querySelectorAll("main table")) enhance(table);
+  document.querySelectorAll(".table:not([data-table])").forEach(watch);
+  fillShown();
 })();
