@@ -27,6 +27,7 @@ OPTIONAL = {
     "clause",
     "group_label",
     "group_metric",
+    "expected_share",
     "threshold",
     "threshold_reason",
     "bands",

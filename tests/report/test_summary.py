@@ -56,8 +56,8 @@ def test_a_finding_of_no_model_leads_only_with_a_disparity():
     assert [statement.finding.model for statement in summary.statements] == ["m"]
 
 
-@pytest.mark.parametrize("verdict", ["disparity", "inconclusive", "below threshold"])
-def test_every_judgement_has_a_next_step(verdict):
+@pytest.mark.parametrize("verdict", ["detected", "inconclusive", "below threshold"])
+def test_every_judgement_without_a_disparity_has_advice(verdict):
     assert summarize(result(gap(Verdict(verdict))), LEADS).steps
 
 

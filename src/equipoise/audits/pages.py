@@ -8,6 +8,9 @@ from typing import cast
 from equipoise.audits.kinds import home
 from equipoise.report import Page
 
+TRAINABLE = ("hf:", "open_clip:")
+"""How names of dual encoders begin that `equipoise mitigate` trains and saves."""
+
 
 def kind_page(audit: str, study: object = None) -> Page | None:
     """Return the page of a kind of audit, of a study with its tables; None without a page."""

@@ -161,6 +161,12 @@ def _with_gallery(result: Result, inputs: AnyInputs) -> Result:
     return replace(result, tables={**result.tables, "gallery": gallery})
 
 
+def has_examples(inputs: AnyInputs) -> bool:
+    """Whether `save` writes the images behind findings."""
+    _, _, pictures = inputs.audit.pictured(inputs.config, inputs.data, inputs.models)
+    return bool(pictures)
+
+
 def save(inputs: AnyInputs, folder: Path) -> None:
     """Write the files of `compare_runs` and the examples of `equipoise review`.
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from shlex import join
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +21,7 @@ from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Statement, Summary
+from equipoise.report.next_steps import Place
 from equipoise.report.result import first_screen
 from equipoise.report.summary import conclusions_by_model, rankings_of
 from equipoise.report.text import count, interval, number, verdict_key, verdict_title
@@ -82,9 +84,14 @@ def result_of(
     return AuditResult(findings_of(assessment), manifest, tables_of(assessment), conclusions)
 
 
-def write(result: AuditResult, folder: Path) -> None:
+def write(result: AuditResult, folder: Path, place: Place | None = None) -> None:
     """Write a run with the page of its kind; see `report.write`."""
-    report.write(result, folder, page_of(result))
+    report.write(result, folder, page_of(result), place)
+
+
+def place_of(run: Path) -> Place:
+    """Return where a run lies that is written."""
+    return Place(str(run), (run / EXAMPLES).exists())
 
 
 WIDTH = 80
@@ -126,7 +133,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
 
 def show(result: AuditResult, run: Path) -> None:
     """Print what a reader at the terminal must know: the conclusions of each model."""
-    summary = first_screen(result, page_of(result))
+    summary = first_screen(result, page_of(result), place_of(run))
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
@@ -188,11 +195,12 @@ def _bars(finding: Finding | None) -> Iterator[str]:
 
 
 def _next_commands(summary: Summary, run: Path) -> Iterator[str]:
-    """Yield the commands that look further into what was concluded."""
+    """Yield the commands that look further into what was concluded: those of the page."""
+    commands = [step.command for step in summary.commands if step.command]
+    for place, command in enumerate(commands):
+        yield f"  {'next' if place == 0 else '':<6} {command}"
     if any(statement.is_disparity for statement in summary.statements):
-        if (run / EXAMPLES).exists():
-            yield f"  next   equipoise review {run}"
-        yield f"  all    equipoise show {run} --all"
+        yield f"  all    {join(('equipoise', 'show', str(run), '--all'))}"
 
 
 def show_all(result: AuditResult, run: Path) -> None:

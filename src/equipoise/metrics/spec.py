@@ -98,6 +98,10 @@ class MetricSpec:
         What a group's own value is, where it is a share: "share of wrong predictions".
     group_metric : str
         Metric that a group's own value is of, where it is no share.
+    expected_share : "", "even", "pool" or "reference"
+        What a group's own value is compared with, where it is the group's share of one whole: the
+        same share for every group, its share of all ranked rows, or a share from outside; "" where
+        groups' values don't add up to a whole.
     clause : str
         Template of the sentence about groups that have shares, with the fields {model}, {subject}
         (“…”), {about} (" about “…”"), {of} (" of “…”") and {groups}; "" where `sentence` says it.
@@ -176,6 +180,7 @@ class MetricSpec:
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""
     group_metric: str = ""
+    expected_share: Literal["", "even", "pool", "reference"] = ""
     clause: str = ""
     part: str = "{share} of {group}"
     pair_clause: str = "{worse} is worse in {label}{of}{over}"

@@ -280,6 +280,19 @@ def _records(caption: str, records: Mapping[str, FileFacts], keys: Sequence[str]
     return Table.of(caption, columns, cells, source="manifest.json")
 
 
+def trust(result: AuditResult) -> str:
+    """Return what a reader must know before relying on the first screen."""
+    n_tests = sum(math.isfinite(finding.p_value) for finding in result.findings)
+    texts = ["Groups are as the data label them."]
+    if n_tests:
+        corrected = ", corrected for their number" if n_tests > 1 else ""
+        texts.append(f"{plural(n_tests, 'test')}{corrected}.")
+    if n_notes := len(result.manifest.notes):
+        texts.append(f"{plural(n_notes, 'note')} on the data under “Limitations”.")
+    texts.append("The same data and seed give this page again.")
+    return " ".join(texts)
+
+
 def reading(summary: Summary) -> Facts:
     """Return the definitions of metrics, the first screen's first."""
     metrics = {}

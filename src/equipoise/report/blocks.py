@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Literal, TypeVar
 
 from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.types import Json
 from equipoise.report.selecting import Selector
 from equipoise.report.text import count, interval, number, p_value, percent, title, verdict_title
@@ -273,6 +274,10 @@ class Chart:
     table : Table or None
         The same numbers; None where a neighbouring table has them.
     title : str
+    note : str
+        How to read it, below it.
+    exported : bool
+        Whether the page saves it as a picture and as a table.
     """
 
     label: str
@@ -280,6 +285,8 @@ class Chart:
     rows: Rows
     table: Table | None = None
     title: str = ""
+    note: str = ""
+    exported: bool = False
 
 
 @dataclass(frozen=True)
@@ -442,6 +449,8 @@ class Statement:
         The finding that states it; None where a model has none with a verdict.
     others : tuple of Remark
         The model's other conclusions, the weightiest first.
+    conclusion : Conclusion or None
+        The conclusion that leads.
     """
 
     badge: Badge | None
@@ -450,11 +459,46 @@ class Statement:
     agreement: str = ""
     finding: Finding | None = None
     others: tuple[Remark, ...] = ()
+    conclusion: Conclusion | None = None
 
     @property
     def is_disparity(self) -> bool:
         """Whether the conclusion that leads is a disparity."""
         return self.badge is not None and self.badge.verdict == Verdict.DISPARITY
+
+
+Role = Literal["", "worse", "other"]
+"""Which group of a conclusion a text or a mark is about."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of the page's title.
+
+    Attributes
+    ----------
+    text : str
+    role : Role
+        "worse" or "other" of a group's name, which has the colour of the group in the chart.
+    """
+
+    text: str
+    role: Role = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to do next.
+
+    Attributes
+    ----------
+    text : str
+    command : str
+        A line for the terminal; "" where there is none.
+    """
+
+    text: str
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -470,6 +514,12 @@ class Summary:
     caveat : str
     warnings : tuple of str
         What makes findings say little; shown before the statements.
+    title : tuple of Span
+        The conclusion that leads; the first statement unless given.
+    verdict : str
+        One line: is it real, is it large, what is the limit.
+    commands : tuple of Step
+        What to do next in the terminal, before `steps`.
     """
 
     statements: tuple[Statement, ...]
@@ -477,6 +527,9 @@ class Summary:
     steps: tuple[str, ...] = ()
     caveat: str = ""
     warnings: tuple[str, ...] = ()
+    title: tuple[Span, ...] = ()
+    verdict: str = ""
+    commands: tuple[Step, ...] = ()
 
     @property
     def leading_findings(self) -> list[Finding]:
@@ -510,9 +563,15 @@ class Page:
         Makes pairs of name and text about the data.
     caveat : str
         What to know before reading a disparity.
+    look : str
+        Which images to look at about a disparity, with the fields {group}, the one that is worst
+        off, and {subject}; shown where a run has images.
     steps : tuple of str
-        What to do next about a disparity, with the fields {group}, the one that is worst off, and
-        {subject}.
+        What else to do about a disparity, with the same fields.
+    commands : tuple of str
+        Commands that can look further into a run of the kind: "causes", "compare".
+    mitigable : tuple of str
+        How names of models begin that `equipoise mitigate` can load.
     summary : callable, optional
         Makes the first screen in place of `summary.summarize`.
     noun : str
@@ -528,11 +587,10 @@ class Page:
     sections: tuple[MakeSection, ...] = ()
     facts: Callable[[AuditResult], Sequence[tuple[str, str]]] = lambda _: ()
     caveat: str = ""
-    steps: tuple[str, ...] = (
-        "Look at images of {group} (“equipoise review”), and check their labels.",
-        "Find causes (“equipoise causes”). Mitigate a CLIP (“equipoise mitigate”), or compare "
-        "models (“equipoise compare”).",
-    )
+    look: str = "Look at images of {group}, and check their labels."
+    steps: tuple[str, ...] = ()
+    commands: tuple[Literal["causes", "compare"], ...] = ("compare",)
+    mitigable: tuple[str, ...] = ()
     summary: Callable[[AuditResult], Summary] | None = None
     noun: str = "Audit"
     judged: bool = True

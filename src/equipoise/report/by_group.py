@@ -26,9 +26,8 @@ from equipoise.report.blocks import (
     scope,
 )
 from equipoise.report.selecting import Selector, measure_of, selects
-from equipoise.report.summary import group_value_name, in_points
 from equipoise.report.text import enclose, interval, number, percent
-from equipoise.report.words import contrast, has_shares
+from equipoise.report.words import contrast, group_value_name, has_shares, in_points
 
 MOST_COLUMNS = 6
 FILE = "groups"

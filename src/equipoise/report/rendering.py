@@ -23,10 +23,13 @@ from equipoise.report.blocks import (
     Section,
 )
 from equipoise.report.by_group import FILE, as_csv, group_file, group_table
+from equipoise.report.deferred import block_to_json, deferred_blocks
+from equipoise.report.next_steps import Place
 from equipoise.report.overview import all_findings, cards, models
 from equipoise.report.plots import CONFIG
 from equipoise.report.result import first_screen, page_title, shared_page
 from equipoise.report.text import interval, number, unbroken, visible
+from equipoise.report.titles import plain_title
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -36,7 +39,7 @@ MOST_DOWNLOADED = 400_000
 """Characters of a table that a page offers as a file; larger ones lie beside it only."""
 
 
-def render(result: AuditResult, page: Page | None = None) -> str:
+def render(result: AuditResult, page: Page | None = None, place: Place | None = None) -> str:
     """Return a result as one HTML document that loads nothing.
 
     Parameters
@@ -44,6 +47,8 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     result : AuditResult
     page : Page, optional
         The page of the result's kind of audit; what all kinds share unless given.
+    place : Place, optional
+        Where the run lies, for the commands of its next steps.
 
     Returns
     -------
@@ -69,7 +74,7 @@ def render(result: AuditResult, page: Page | None = None) -> str:
     from markupsafe import Markup
 
     page = page or shared_page(result)
-    summary = first_screen(result, page)
+    summary = first_screen(result, page, place)
     front, back = _sections(result, page, summary.chart)
     style = asset("equipoise.report", "report.css")
     library = asset("equipoise.report", "vega-bundle.min.js")
@@ -79,9 +84,15 @@ def render(result: AuditResult, page: Page | None = None) -> str:
         charts += _charts(section.blocks)
     places = {id(chart): place for place, chart in enumerate(charts)}
     downloads = _downloads(result, page)
+    deferred = deferred_blocks(front, back)
+    deferred_places, deferred_texts = _distinct(map(block_to_json, deferred))
+    place_of = dict(zip(map(id, deferred), deferred_places, strict=True))
     template = templates("equipoise.report", _shown).get_template("report.html.j2")
     return template.render(
-        title=page_title(result, page),
+        title=plain_title(summary),
+        run=page_title(result, page),
+        dated=result.manifest.started[:10],
+        trust=appendix.trust(result),
         summary=summary,
         reading=appendix.reading(summary),
         front=front,
@@ -90,11 +101,12 @@ def render(result: AuditResult, page: Page | None = None) -> str:
         downloads=downloads,
         pictured=any(section.id == "gallery" for section in back),
         chart_id=lambda chart: places[id(chart)],
+        deferred_id=lambda block: place_of.get(id(block), -1),
         # The package's own files and JSON with its markup escaped; no text of the user's is here.
         style=Markup(style),  # noqa: S704
         library=Markup(library),  # noqa: S704
         program=Markup(program),  # noqa: S704
-        data=Markup(script_json(_chart_data(charts, downloads))),  # noqa: S704
+        data=Markup(script_json(_page_data(charts, downloads, deferred_texts))),  # noqa: S704
         policy=content_policy(style, library, program),
     )
 
@@ -143,8 +155,17 @@ def _downloads(result: AuditResult, page: Page) -> dict[str, str]:
     return {f"{FILE}.csv": text} if len(text) <= MOST_DOWNLOADED else {}
 
 
-def _chart_data(charts: Iterable[Chart], downloads: Mapping[str, str]) -> str:
-    """Return rows and specifications of charts as one JSON text, each distinct one once."""
+def _distinct(values: Iterable[Any]) -> tuple[list[int], list[str]]:
+    """Return JSON texts without repeats, and the place of each value among them."""
+    texts: dict[str, int] = {}
+    places = [texts.setdefault(_json(value), len(texts)) for value in values]
+    return places, [*texts]
+
+
+def _page_data(
+    charts: Iterable[Chart], downloads: Mapping[str, str], deferred: Iterable[str]
+) -> str:
+    """Return charts and deferred tables as one JSON text, each distinct one once."""
     specs: dict[str, int] = {}
     data: dict[str, int] = {}
     places = []
@@ -154,7 +175,7 @@ def _chart_data(charts: Iterable[Chart], downloads: Mapping[str, str]) -> str:
         places.append({"spec": spec, "data": {"rows": rows}})
     return (
         f'{{"config":{_json(CONFIG)},"specs":[{",".join(specs)}],"data":[{",".join(data)}],'
-        f'"charts":{_json(places)},"files":{json.dumps(dict(downloads))}}}'
+        f'"charts":{_json(places)},"tables":[{",".join(deferred)}],"files":{json.dumps(dict(downloads))}}}'
     )
 
 

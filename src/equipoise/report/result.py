@@ -11,11 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from equipoise.core import AuditResult, Family
-from equipoise.core.finding import findings_to_table
+from equipoise.core.finding import REAL, findings_to_table
 from equipoise.core.views import Mark, Plot, TextTable
-from equipoise.report.blocks import Page, Row, Statement, Summary, Table, Words
+from equipoise.report.blocks import Page, Row, Statement, Step, Summary, Table, Words
 from equipoise.report.by_group import group_table
 from equipoise.report.comparison_page import PAGE as COMPARISON
+from equipoise.report.next_steps import Place, look, next_steps
 from equipoise.report.overview import all_findings
 from equipoise.report.summary import summarize
 from equipoise.report.text import count, enclose, listed, plural, verdict_title, visible
@@ -26,15 +27,28 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def first_screen(result: AuditResult, page: Page) -> Summary:
-    """Return the first screen of a result's report."""
+def first_screen(result: AuditResult, page: Page, place: Place | None = None) -> Summary:
+    """Return the first screen of a result's report; with commands where the run has a place."""
     if page.summary:
         summary = page.summary(result)
     elif result.findings:
         summary = summarize(result, page.leads, page.caveat, page.steps)
     else:
         summary = Summary((Statement(None, "This run has no findings."),))
-    return replace(summary, warnings=result.manifest.warnings)
+    commands = _commands(result, page, place, summary)
+    return replace(summary, warnings=result.manifest.warnings, commands=commands)
+
+
+def _commands(
+    result: AuditResult, page: Page, place: Place | None, summary: Summary
+) -> tuple[Step, ...]:
+    """Return what can be done next about what was found; nothing where nothing was."""
+    finding = next((f for f in summary.leading_findings if f.verdict in REAL), None)
+    if finding is None:
+        return ()
+    if place is None:
+        return (Step(look(page, finding)),) if "gallery" in result.tables else ()
+    return next_steps(result, page, place, finding)
 
 
 def page_title(result: AuditResult, page: Page) -> str:
@@ -135,7 +149,8 @@ class Result(AuditResult):
         parts += map(_paragraph, summary.statements)
         if plot.marks:
             parts.append(plot.to_svg())
-        steps = "".join(f"<li>{_html(step)}</li>" for step in summary.steps)
+        texts = [*(step.text for step in summary.commands if not step.command), *summary.steps]
+        steps = "".join(f"<li>{_html(text)}</li>" for text in texts)
         parts.append(enclose("<p>What to do next</p><ul>", steps, "</ul>"))
         parts.append(self.table()._repr_html_())
         return "".join(parts)

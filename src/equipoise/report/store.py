@@ -22,12 +22,18 @@ from equipoise.evidence.run_labels import LABELS, list_labels
 
 if TYPE_CHECKING:
     from equipoise.report.blocks import Page
+    from equipoise.report.next_steps import Place
 
 CONCLUSIONS = "conclusions.json"
 _FIELDS = {f.name for f in fields(Manifest)}
 
 
-def write(result: AuditResult, directory: Path | str, page: Page | None = None) -> None:
+def write(
+    result: AuditResult,
+    directory: Path | str,
+    page: Page | None = None,
+    place: Place | None = None,
+) -> None:
     """Write a result into an existing, empty directory.
 
     Writes `findings.parquet` (the truth), `findings.json` (its twin), `conclusions.json` (what they
@@ -44,6 +50,8 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
         Must exist.
     page : Page, optional
         The page of the result's kind of audit.
+    place : Place, optional
+        Where the run will lie, for the commands on its page.
 
     Raises
     ------
@@ -84,7 +92,7 @@ def write(result: AuditResult, directory: Path | str, page: Page | None = None) 
     if page and (by_group := group_file(result, page.by_group)) is not None:
         write_table(by_group, folder / f"{FILE}.parquet")
         _write_text(folder / f"{FILE}.csv", [as_csv(by_group)])
-    _write_text(folder / "report.html", [render(result, page)])
+    _write_text(folder / "report.html", [render(result, page, place)])
 
 
 def read(directory: Path | str) -> AuditResult:

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import filterfalse
 
-from equipoise.core import Aggregate, AuditResult, Finding, Verdict
+from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
-from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import (
     Badge,
     Chart,
@@ -18,20 +17,22 @@ from equipoise.report.blocks import (
     has,
 )
 from equipoise.report.concluding import conclusions_of
+from equipoise.report.forms import draw
+from equipoise.report.leading_chart import chart_of
+from equipoise.report.next_steps import fields_of
 from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.ranking_models import is_ranking
-from equipoise.report.selecting import Selector, measure_of
-from equipoise.report.text import count, enclose, plural, title
+from equipoise.report.selecting import Selector
+from equipoise.report.text import count, enclose, plural
+from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
     conclusion_certainty,
     conclusion_sentence,
-    contrast,
     counts_sentence,
-    figures,
+    group_value_name,
     has_shares,
+    in_points,
     limit_of,
-    name_of,
-    quoted,
     ranking_certainty,
     standings_text,
     worst_first,
@@ -68,9 +69,19 @@ def summarize(
     if not any(statement.is_disparity for statement in shown_statements):
         caveat = ""
     summary = Summary(shown_statements, caveat=caveat)
-    leading_findings = summary.leading_findings
-    chart, next_steps = _chart(leading_findings, result.findings), _steps(shown_statements, steps)
-    return replace(summary, chart=chart, steps=next_steps)
+    chart = _chart(shown_statements, result.findings)
+    next_steps = _steps(shown_statements, steps)
+    return replace(_with_title(summary), chart=chart, steps=next_steps)
+
+
+def _with_title(summary: Summary) -> Summary:
+    """Return a summary whose title is the conclusion of its first statement."""
+    first = summary.statements[0]
+    if first.finding is None or first.conclusion is None:
+        return summary
+    start = "" if first.conclusion.real else enclose("", first.conclusion.model, ": ")
+    title_spans = title_of(first.finding, first.conclusion, start)
+    return replace(summary, title=title_spans, verdict=verdict_line(first.finding))
 
 
 def statements_of(result: AuditResult, leads: Sequence[Selector] = ()) -> list[Statement]:
@@ -144,6 +155,7 @@ def _statement(
             )
             for other in further
         ),
+        first,
     )
 
 
@@ -157,30 +169,13 @@ def agreement(conclusion: Conclusion) -> str:
     return f"{plural(n, 'more number')} {'shows' if n == 1 else 'show'} the same difference."
 
 
-def _chart(leading_findings: Sequence[Finding], findings: Sequence[Finding]) -> Chart | None:
-    """Draw the groups of the first statement, else its subjects, else each model's finding."""
-    if not leading_findings:
-        return None
-    first = _of_all_groups(leading_findings[0], findings)
-    series_findings = [finding for finding in findings if _series(finding) == _series(first)]
-    same = [finding for finding in series_findings if finding.subject == first.subject][
-        :MOST_MODELS
-    ]
-    if worst_first(first):
-        return groups_chart(first, same)
-    if len({finding.subject for finding in series_findings if has(finding.value)}) > 2:
-        return _subjects_chart(first, series_findings)
-    rows = []
-    for finding in leading_findings:
-        row = mark(finding, finding.model or name_of(finding))
-        rows.append({**row, "tip": figures(finding)})
-    label = f"{name_of(first)} of each model, with interval and chance band."
-    return intervals(rows, label, Axis(name_of(first)), title=f"{name_of(first)} by model")
-
-
-def _series(finding: Finding) -> tuple[object, ...]:
-    """Return what findings share that stand in one chart."""
-    return (*measure_of(finding), finding.groups, finding.version, finding.null)
+def _chart(statements: Sequence[Statement], findings: Sequence[Finding]) -> Chart | None:
+    """Draw the chart of the first conclusion."""
+    for statement in statements:
+        if statement.finding is not None and statement.conclusion is not None:
+            record = chart_of(statement.finding, statement.conclusion, findings)
+            return None if record is None else draw(record)
+    return None
 
 
 def mark(finding: Finding, label: str) -> dict[str, str | float]:
@@ -189,22 +184,6 @@ def mark(finding: Finding, label: str) -> dict[str, str | float]:
         "label": label, "value": finding.value, "low": finding.ci_low, "high": finding.ci_high,
         "chance_low": finding.chance_low, "chance_high": finding.chance_high,
     }  # fmt: skip
-
-
-def _of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
-    """Return the finding over all groups behind that of one group against all others."""
-    if not finding.group or finding.aggregate is not Aggregate.AGAINST_REST:
-        return finding
-    place = finding.model, finding.subject, finding.groups, finding.version
-    for candidate in findings:
-        same = (candidate.model, candidate.subject, candidate.groups, candidate.version) == place
-        gap = (
-            candidate.aggregate is Aggregate.DIFFERENCE
-            and spec_of_finding(candidate).rest_metric == finding.metric
-        )
-        if same and gap:
-            return candidate
-    return finding
 
 
 def _room(models: int) -> int:
@@ -235,44 +214,6 @@ def groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
     return intervals(marks, f"{name}, worst first.", axis, title=chart_title, series=models)
 
 
-def _subjects_chart(first: Finding, series_findings: Sequence[Finding]) -> Chart:
-    """Draw the largest values of the first statement's metric, for every model."""
-    models = distinct(series_findings, "model")
-    estimated = [finding for finding in series_findings if has(finding.value)]
-    model_findings = [finding for finding in estimated if finding.model == first.model]
-    largest = sorted(model_findings, key=lambda finding: -abs(finding.value))[: _room(len(models))]
-    largest.sort(key=lambda finding: finding.value)
-    marks = []
-    for leader in largest:
-        for finding in estimated:
-            if finding.subject == leader.subject:
-                row = mark(finding, finding.subject)
-                marks.append({**row, "series": finding.model, "tip": figures(finding)})
-    name = f"{name_of(first)}: {first.groups}"
-    if len(model_findings) > len(largest):
-        name += f", the {len(largest)} largest"
-    above, against, below = first.groups.partition(" against ")
-    sides = f"← {below} · {above} →" if against else ""
-    axis = Axis(sides, percent=in_points(first), zero=True)
-    return intervals(marks, f"{name}.", axis, title=name, series=models)
-
-
-def in_points(finding: Finding) -> bool:
-    """Whether the numbers of a finding and of its groups are shares, or differences of shares."""
-    return has_shares(finding) or spec_of_finding(finding).unit in ("share", "points")
-
-
-def group_value_name(finding: Finding) -> str:
-    """Return the name of the number that each group of a finding has."""
-    spec = spec_of_finding(finding)
-    label = spec.group_label
-    if spec.group_metric:
-        label = title(spec.group_metric)
-    if not label:
-        return title(finding.metric)
-    return label[:1].upper() + label[1:]
-
-
 def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, ...]:
     """Return what to do next, by the verdicts of the conclusions that lead."""
     first = {
@@ -282,14 +223,11 @@ def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, 
     }
     steps = []
     if finding := first.get(Verdict.DISPARITY):
-        group, subject = "the group that is worst off", finding.subject or "each subject"
-        if contrasted := contrast(finding):
-            group = quoted(contrasted[0].group)
-        steps += [step.format(group=group, subject=subject) for step in about]
+        steps += [step.format(**fields_of(finding)) for step in about]
     if Verdict.DETECTED in first:
         steps.append("Add images: the difference is real, and its size is uncertain.")
     if finding := first.get(Verdict.INCONCLUSIVE):
-        more = "images of the smallest groups (“equipoise plan” says how many)"
+        more = "images of the smallest groups"
         if has(finding.more):
             more = f"about {count(finding.more)} images of {finding.more_of} to decide"
         elif finding.unit not in ("row", "image", "unit"):
@@ -300,5 +238,5 @@ def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, 
         steps.append(f"Add {more}.")
     # A gate on a difference that is the mix of classes would fail.
     if {*first} == {Verdict.BELOW_THRESHOLD} == {finding.verdict for finding in first.values()}:
-        steps.append("Keep it so: add a gate to the config and run “equipoise check” in CI.")
+        steps.append("Keep it so: add a gate to the config, for “equipoise check” in CI.")
     return tuple(steps)

@@ -34,6 +34,7 @@ from equipoise.report.text import (
     p_value,
     percent,
     plural,
+    title,
     verdict_title,
 )
 
@@ -239,6 +240,22 @@ def has_shares(finding: Finding) -> bool:
     # What groups have by the metric's own name are differences, such as preferences.
     shares = spec.group_metric != spec.name and (spec.unit != "number" or bool(spec.group_label))
     return shares and all(math.isnan(value) or 0 <= value <= 1 for value in values)
+
+
+def in_points(finding: Finding) -> bool:
+    """Whether the numbers of a finding and of its groups are shares, or differences of shares."""
+    return has_shares(finding) or spec_of_finding(finding).unit in ("share", "points")
+
+
+def group_value_name(finding: Finding) -> str:
+    """Return the name of the number that each group of a finding has."""
+    spec = spec_of_finding(finding)
+    label = spec.group_label
+    if spec.group_metric:
+        label = title(spec.group_metric)
+    if not label:
+        return title(finding.metric)
+    return label[:1].upper() + label[1:]
 
 
 def _counted(part: GroupValue) -> str:
@@ -459,6 +476,21 @@ def conclusion_certainty(finding: Finding, conclusion: Conclusion) -> str:
         f"At equal mix of classes the difference is {value} ({ends} {scaled(conclusion.high)}). "
         f"Over all rows: {certainty(finding)}"
     )
+
+
+def sized(finding: Finding, value: float) -> str:
+    """Return a number of a finding in the unit that people use."""
+    scaled, unit = _scale(finding)
+    return f"{scaled(value)}{unit}"
+
+
+def sized_interval(finding: Finding) -> str:
+    """Return the value of a finding in the unit that people use, with its interval."""
+    scaled, _ = _scale(finding)
+    text = sized(finding, finding.value)
+    if math.isnan(finding.ci_low):
+        return text
+    return f"{text} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)})"
 
 
 def _scale(finding: Finding) -> tuple[Callable[[float], str], str]:

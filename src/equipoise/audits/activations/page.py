@@ -72,11 +72,8 @@ PAGE = Page(
     ),
     by_group=(("activation_share", Aggregate.DIFFERENCE), "paired_share_difference"),
     subjects="regions",
-    steps=(
-        "Look at maps of {group}, and check the boxes of the regions.",
-        "Train on changed images (“equipoise augment”), or choose another model (“equipoise "
-        "compare”).",
-    ),
+    look="Look at maps of {group}, and check the boxes of the regions.",
+    steps=("Train on changed images (“equipoise augment”), or choose another model.",),
     sections=(shares, questions),
     facts=facts,
 )

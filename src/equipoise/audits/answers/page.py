@@ -197,8 +197,6 @@ PAGE = Page(
     subjects="answers",
     sections=(unanswered, answers, figures, texts, unresolved_texts),
     facts=facts,
-    steps=(
-        "Look at the images with this answer in each group (“equipoise review”).",
-        "Ask other questions or another model, and compare them (“equipoise compare”).",
-    ),
+    look="Look at the images with this answer in each group.",
+    steps=("Ask other questions or another model.",),
 )  # fmt: skip

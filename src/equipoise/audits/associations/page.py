@@ -9,6 +9,7 @@ from equipoise.audits.engines.associations.charts import (
     target_scores,
     xmcas_table,
 )
+from equipoise.audits.pages import TRAINABLE
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     NUMBER,
@@ -263,6 +264,7 @@ sets = TableSection(
 
 
 PAGE = Page(
+    mitigable=TRAINABLE,
     leads=(
         "mcas", "weat", "association_score", "total_absolute_association", "sc_weat",
         "predicted_label_weat", "label_concentration", "gender_difference",
@@ -274,8 +276,7 @@ PAGE = Page(
     steps=(
         "Change words and images of the sets, and audit again: a finding should not depend on "
         "them.",
-        "Reduce the association (“equipoise mitigate”), or choose another model (“equipoise "
-        "compare”).",
+        "Reduce the association, or choose another model.",
     ),
     sections=(
         scores, parts, amplification, further, words, external, labels, sets,

@@ -234,4 +234,5 @@ PAGE = Page(
     subjects="concepts",
     sections=(versions, robust, prevalence, order, sample_size),
     facts=facts,
+    commands=("causes", "compare"),
 )

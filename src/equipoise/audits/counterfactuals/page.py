@@ -6,6 +6,7 @@ from typing import Any
 
 from equipoise.audits.engines.rankings.page import (
     CAVEAT,
+    LOOK,
     PREFERENCES,
     STEPS,
     curves,
@@ -13,6 +14,7 @@ from equipoise.audits.engines.rankings.page import (
     hypotheses,
     queries,
 )
+from equipoise.audits.pages import TRAINABLE
 from equipoise.core import AuditResult, Finding, Variant
 from equipoise.report.blocks import Page, Pairs, Row, Section, image_count, panels, scope
 from equipoise.report.plots import Axis, intervals
@@ -110,5 +112,7 @@ PAGE = Page(
     sections=(hypotheses, subjects, queries, fixed, curves),
     facts=facts,
     caveat=CAVEAT,
+    look=LOOK,
     steps=STEPS,
+    mitigable=TRAINABLE,
 )

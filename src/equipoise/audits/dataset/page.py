@@ -137,9 +137,8 @@ PAGE = Page(
     by_group=("representation_gap", "label_gap", "missing_rate", "image_defect_rate"),
     subjects="labels",
     sections=(representation, labels, pictures),
-    steps=(
-        "Look at images of the groups that are named first, and check their labels.",
-        "Collect images of groups that are rare or lack a label, or weight them in training.",
-    ),
+    look="Look at images of the groups that are named first, and check their labels.",
+    commands=(),
+    steps=("Collect images of groups that are rare or lack a label, or weight them in training.",),
     facts=facts,
 )

@@ -84,8 +84,6 @@ PAGE = Page(
     subjects="pairs of sets",
     sections=(distances,),
     facts=facts,
-    steps=(
-        "Look at images of {group}, the least diverse set.",
-        "Add different images to it, or weight the sets in training.",
-    ),
+    look="Look at images of {group}, the least diverse set.",
+    steps=("Add different images to it, or weight the sets in training.",),
 )

@@ -156,9 +156,7 @@ PAGE = Page(
     subjects="checks",
     sections=(stages, rejections, thresholds, subjects, quality),
     facts=facts,
-    steps=(
-        "Look at rejected images of {group} (“equipoise review”).",
-        "Change the threshold of the check, or the generator, and run the audit again.",
-    ),
+    look="Look at rejected images of {group}.",
+    steps=("Change the threshold of the check, or the generator, and run the audit again.",),
     caveat="A filter's own errors can differ by group: look at rejected images of each group.",
 )

@@ -328,4 +328,5 @@ PAGE = Page(
     subjects="classes",
     sections=(planted, thresholds, class_effects, accuracy_and_effect, sweep, hidden),
     facts=facts,
+    commands=("causes", "compare"),
 )  # fmt: skip

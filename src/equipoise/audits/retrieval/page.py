@@ -2,6 +2,7 @@
 
 from equipoise.audits.engines.rankings.page import (
     CAVEAT,
+    LOOK,
     PREFERENCES,
     STEPS,
     curves,
@@ -9,6 +10,7 @@ from equipoise.audits.engines.rankings.page import (
     hypotheses,
     queries,
 )
+from equipoise.audits.pages import TRAINABLE
 from equipoise.core import AuditResult
 from equipoise.report.blocks import Page, Pairs, image_count
 
@@ -33,5 +35,7 @@ PAGE = Page(
     sections=(hypotheses, curves, queries, fixed),
     facts=facts,
     caveat=CAVEAT,
+    look=LOOK,
     steps=STEPS,
+    mitigable=TRAINABLE,
 )

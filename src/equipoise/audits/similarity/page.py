@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from equipoise.audits.engines.rankings.page import PREFERENCES, STEPS, hypotheses, unit_of
+from equipoise.audits.engines.rankings.page import LOOK, PREFERENCES, STEPS, hypotheses, unit_of
+from equipoise.audits.pages import TRAINABLE
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     NUMBER,
@@ -119,5 +120,7 @@ PAGE = Page(
         "Every trained model has small preferences, and with many images even a small one has a "
         "small p. Read the size of a gap, and whether gaps follow a declared hypothesis."
     ),
+    look=LOOK,
     steps=STEPS,
+    mitigable=TRAINABLE,
 )

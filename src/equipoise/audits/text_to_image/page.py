@@ -282,8 +282,6 @@ PAGE = Page(
     subjects="targets",
     sections=(shares, leaning, plane, parts, guidance),
     facts=facts,
-    steps=(
-        "Look at images of {subject}, and check the classifier on them.",
-        "Change prompts or guidance, or choose another generator (“equipoise compare”).",
-    ),
+    look="Look at images of {subject}, and check the classifier on them.",
+    steps=("Change prompts or guidance, or choose another generator.",),
 )

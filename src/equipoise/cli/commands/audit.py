@@ -156,9 +156,11 @@ def quick_command(
 def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: bool) -> AuditResult:
     """Run the audit of a config, and write the run with the config's text."""
     from equipoise import audits
+    from equipoise.audits.running import has_examples
     from equipoise.cli.runs import write
     from equipoise.core import writing
     from equipoise.evidence import new_run
+    from equipoise.report.next_steps import Place
 
     # What was imported stays: collecting garbage need not look at it again.
     gc.freeze()
@@ -170,7 +172,7 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
             result = audits.run(inputs, base=base, progress=progress)
         # Measuring keeps all processors busy, and writing the page one.
         saved = writer.submit(audits.save, inputs, folder)
-        write(result, folder)
+        write(result, folder, Place(str(run), has_examples(inputs)))
         saved.result()
         writing.write(folder / "config.yaml", text)
     return result
@@ -184,13 +186,13 @@ def report_command(run: Path, as_json: bool) -> None:
 
     It is made from the findings of RUN; nothing is measured.
     """
-    from equipoise.cli.runs import page_of
+    from equipoise.cli.runs import page_of, place_of
     from equipoise.evidence import rewrite
     from equipoise.report import read, render
 
     page, result = run / "report.html", read(run)
     check_output(page, _REPORT)
-    rewrite(run, page.name, render(result, page_of(result)).encode())
+    rewrite(run, page.name, render(result, page_of(result), place_of(run)).encode())
     if as_json:
         say_json({"run": run, "report": page})
     else:

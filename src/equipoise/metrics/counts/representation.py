@@ -284,6 +284,7 @@ register(
     ),
     _spec(
         name="representation",
+        expected_share="reference",
         range=ANY_NUMBER,
         unit="log ratio",
         harm="either",

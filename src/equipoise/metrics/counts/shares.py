@@ -1091,6 +1091,7 @@ register(
         name="share_mad",
         title="Inequality of shares",
         group_label="share of images",
+        expected_share="even",
         clause="{model} shows {groups} of the images{of}",
         part="{group} in {share}",
         symbol="MAD",
@@ -1113,6 +1114,7 @@ register(
         title="Difference from outside shares",
         unit="points",
         group_label="share of images",
+        expected_share="reference",
         sentence="In the images{model}{subject}, {direction}.",
         definition=(
             "Largest absolute difference over classes between corrected shares and outside shares, "

@@ -1226,6 +1226,7 @@ _ranked = partial(
     interval=OVER_QUERIES,
     null=RANDOM_ORDER,
     group_label="share of the first images",
+    expected_share="pool",
 )
 _skew = partial(
     _ranked,

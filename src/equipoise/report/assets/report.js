@@ -2,6 +2,7 @@
 (() => {
   const page = JSON.parse(document.getElementById("page-data").textContent);
   const unpacked = new Map();
+  const views = new Map();
 
   function rows(index) {
     if (!unpacked.has(index)) {
@@ -11,36 +12,100 @@
     return unpacked.get(index);
   }
 
-  function draw(element) {
-    if (element.dataset.drawn) return;
-    element.dataset.drawn = "yes";
-    const chart = page.charts[Number(element.dataset.chart)];
+  function draw(box) {
+    if (box.dataset.drawn) return;
+    box.dataset.drawn = "yes";
+    const chart = page.charts[Number(box.dataset.chart)];
     const named = Object.entries(chart.data).map(([name, index]) => [name, rows(index)]);
     const spec = structuredClone(page.specs[chart.spec]);
     spec.datasets = { ...spec.datasets, ...Object.fromEntries(named) };
     // Names of groups and classes may take half the width; where that is little, n is left out.
-    const width = element.clientWidth;
+    const width = box.clientWidth;
     const axis = { ...page.config.axis, labelLimit: Math.max(110, 0.5 * width) };
-    const names = new Set(spec.layer.map((layer) => layer.encoding.y?.axis).filter(Boolean));
+    const layers = spec.layer ?? spec.spec.layer;
+    const names = new Set(layers.map((layer) => layer.encoding.y?.axis).filter(Boolean));
     if (width < 420) for (const name of names) name.labelExpr ??= "split(datum.label, ' (n = ')[0]";
-    const embed = (columns) => vegaEmbed(element, spec, {
+    if (width < 420) for (const { encoding } of layers) if (encoding.text) encoding.text.field = "short";
+    if (spec.facet) setPanels(spec, width);
+    const embed = (columns) => vegaEmbed(box, spec, {
       mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
       config: { ...page.config, axis, legend: { ...page.config.legend, columns } }, tooltip: { disableDefaultStyle: true },
     }).then((drawn) => {
       // The element around it has the chart in words.
-      element.querySelector("svg").setAttribute("aria-hidden", "true");
+      box.querySelector("svg").setAttribute("aria-hidden", "true");
+      views.set(box.dataset.chart, drawn.view);
+      // Panels are as wide as the labels of their rows leave room for.
+      const rest = spec.facet ? width - box.querySelector("svg").getAttribute("width") : 0;
+      if (Math.abs(rest) > 4 && spec.spec.width + rest / spec.columns > 80 && !box.dataset.fitted) {
+        box.dataset.fitted = "yes";
+        spec.spec.width += Math.floor(rest / spec.columns);
+        drawn.finalize();
+        return embed(columns);
+      }
       // A legend may be wider than the plot below it: fewer entries a line, until it fits.
-      if (columns === 1 || !runsOut(element)) return drawn;
+      if (columns === 1 || !runsOut(box)) return drawn;
       drawn.finalize();
       return embed(columns - 1);
     });
-    embed(page.config.legend.columns).catch((error) => { element.textContent = "This chart could not be drawn: " + error.message; });
+    embed(page.config.legend.columns).catch((error) => { box.textContent = "This chart could not be drawn: " + error.message; });
   }
 
-  function runsOut(element) {
-    const edge = element.getBoundingClientRect().right + 1;
-    return [...element.querySelectorAll(".role-legend")].some((legend) => legend.getBoundingClientRect().right > edge);
+  function setPanels(spec, width) {
+    if (width < 520) spec.columns = 1;
+    spec.spec.width = Math.max(120, width / spec.columns - 60);
   }
+
+  function runsOut(box) {
+    const edge = box.getBoundingClientRect().right + 1;
+    return [...box.querySelectorAll(".role-legend")].some((legend) => legend.getBoundingClientRect().right > edge);
+  }
+
+  // Folded tables are drawn when they open: a page has thousands of cells that few people read.
+  function element(name, attributes, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  }
+
+  function contents(cell) {
+    if (typeof cell === "string") return [cell];
+    const symbol = (text) => element("span", { "aria-hidden": "true" }, text);
+    if (cell.badge) {
+      const [slug, sign, word] = cell.badge;
+      return [element("span", { class: "badge v-" + slug }, symbol(sign), " " + word)];
+    }
+    const marks = cell.marks.map(([sign, text]) => element("span", { class: "mark" }, symbol(sign), element("span", { class: "spoken" }, text)));
+    return [cell.text, ...marks.flatMap((mark) => [" ", mark])];
+  }
+
+  function tableOf({ caption, columns, rows: cells }) {
+    const heads = columns.map(([title, numeric]) => element("th", numeric ? { scope: "col", class: "n" } : { scope: "col" }, title));
+    const lines = cells.map((row) => element("tr", {}, ...row.map((cell, place) => {
+      if (place === 0) return element("th", { scope: "row" }, ...contents(cell));
+      const [, numeric, clipped] = columns[place];
+      const attributes = numeric ? { class: cell.marks ? "n differs" : "n" } : clipped ? { class: "clip", title: cell } : {};
+      return element("td", attributes, ...contents(cell));
+    })));
+    return element("table", {}, element("caption", {}, element("span", {}, caption)),
+      element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...lines));
+  }
+
+  function fill(box) {
+    const block = page.tables[box.dataset.table];
+    box.removeAttribute("data-table");
+    if (block.facts) {
+      const pairs = block.facts.map(([name, text]) => element("div", {}, element("dt", {}, name), element("dd", {}, text)));
+      box.replaceWith(element("dl", {}, ...pairs));
+      return;
+    }
+    const table = tableOf(block);
+    box.append(table);
+    enhance(table);
+    watch(box);
+  }
+
+  const fillShown = () => { for (const box of document.querySelectorAll("[data-table]")) if (shown(box)) fill(box); };
 
   const waiting = [...document.querySelectorAll("[data-chart]")];
   const observer = new IntersectionObserver((entries) => {
@@ -58,17 +123,18 @@
     if (next) { draw(next); idle(drawLater); }
   }
   idle(drawLater);
-  document.addEventListener("toggle", () => idle(drawLater), true);
+  document.addEventListener("toggle", () => { fillShown(); idle(drawLater); }, true);
   // Paper shows summary, results by group and limitations; with ?full everything that is folded, too.
   const full = new URLSearchParams(location.search).has("full");
   document.documentElement.classList.toggle("full", full);
   const root = document.documentElement;
-  const printed = full ? "details.section:not([open]), .fold:not([open]), .others:not([open])" : "#limits:not([open]), #data:not([open]), .others:not([open])";
+  const printed = full ? "details.section:not([open]), .fold:not([open])" : "#limits:not([open]), #data:not([open])";
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll(printed)];
     for (const fold of folded) fold.open = true;
     root.classList.add("paper");
+    fillShown();
     waiting.filter(shown).forEach(draw);
     full ? layOut(1) : fit();
   });
@@ -104,7 +170,10 @@
     say(drop(ordered, 8));
     for (let zoom = 0.75; zoom > 0.5 && over(); zoom -= 0.05) layOut(zoom);
   }
-  if (innerWidth < 600) for (const others of document.querySelectorAll(".others")) others.open = false;
+  for (const thumbs of document.querySelectorAll("[data-thumbs]")) {
+    const pictures = document.getElementById(thumbs.dataset.thumbs).querySelectorAll("img");
+    for (const picture of [...pictures].slice(0, 12)) thumbs.append(picture.cloneNode());
+  }
   const unfold = () => {
     const target = document.getElementById(location.hash.slice(1));
     if (target instanceof HTMLDetailsElement) target.open = true;
@@ -119,14 +188,79 @@
     for (const one of document.querySelectorAll(".left-out")) one.classList.remove("left-out");
   });
 
+  function save(blob, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    const code = button.previousElementSibling;
+    button.addEventListener("click", async () => {
+      getSelection().selectAllChildren(code);
+      // Pages of files may not write to the clipboard: the line stays selected.
+      const copied = await navigator.clipboard?.writeText(code.textContent).then(() => true, () => false);
+      button.textContent = copied || document.execCommand("copy") ? "Copied" : "Selected";
+    });
+  }
+
   for (const button of document.querySelectorAll("button[data-file]")) {
-    button.addEventListener("click", () => {
-      const name = button.dataset.file;
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([page.files[name]], { type: "text/csv" }));
-      link.download = name;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    const name = button.dataset.file;
+    button.addEventListener("click", () => save(new Blob([page.files[name]], { type: "text/csv" }), name));
+  }
+
+  // A chart as a file: its colours are properties of this page, which the file is without.
+  async function picture(view, title) {
+    const styles = getComputedStyle(root);
+    const svg = (await view.toSVG()).replace(/var\((--[\w-]+)\)/g, (_, name) => styles.getPropertyValue(name).trim());
+    const drawn = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
+    const width = Number(drawn.getAttribute("width")), height = Number(drawn.getAttribute("height"));
+    const space = drawn.namespaceURI;
+    const outer = document.createElementNS(space, "svg");
+    const add = (name, attributes) => {
+      const part = outer.appendChild(document.createElementNS(space, name));
+      for (const [key, value] of Object.entries(attributes)) part.setAttribute(key, value);
+      return part;
+    };
+    for (const [key, value] of Object.entries({ width, height: height + 30, viewBox: `0 0 ${width} ${height + 30}` })) outer.setAttribute(key, value);
+    add("rect", { width: "100%", height: "100%", fill: styles.getPropertyValue("--paper").trim() });
+    add("text", { x: 6, y: 19, "font-family": "sans-serif", "font-size": 14, "font-weight": 600, fill: styles.getPropertyValue("--ink").trim() }).textContent = title;
+    drawn.setAttribute("y", 30);
+    outer.append(drawn);
+    return { text: new XMLSerializer().serializeToString(outer), width, height: height + 30 };
+  }
+
+  async function png({ text, width, height }) {
+    const image = new Image();
+    const read = new FileReader();
+    const source = new Promise((done) => { read.onload = () => done(read.result); });
+    read.readAsDataURL(new Blob([text], { type: "image/svg+xml" }));
+    image.src = await source;
+    await image.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: 2 * width, height: 2 * height });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return new Promise((done) => canvas.toBlob(done, "image/png"));
+  }
+
+  function csv(index) {
+    const chart = page.charts[index];
+    const { names } = page.specs[chart.spec].usermeta;
+    const fields = ["model", "label", "series", "value", "low", "high", "n", "expected"];
+    const cell = (value) => (/[",\n\r]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : value ?? "");
+    const lines = rows(chart.data.rows).map((row) => fields.map((field) => cell(row[field])).join(","));
+    return [fields.map((field) => cell(names[field] ?? field)).join(","), ...lines, ""].join("\n");
+  }
+
+  for (const exports of document.querySelectorAll("[data-exports]")) {
+    const index = exports.dataset.exports;
+    exports.addEventListener("click", async ({ target: { dataset: { export: kind } } }) => {
+      if (!kind) return;
+      if (kind === "csv") return save(new Blob([csv(index)], { type: "text/csv" }), "chart.csv");
+      const title = exports.closest("figure").querySelector("figcaption").textContent;
+      const drawn = await picture(views.get(index), title);
+      save(kind === "svg" ? new Blob([drawn.text], { type: "image/svg+xml" }) : await png(drawn), `chart.${kind}`);
     });
   }
 
@@ -184,14 +318,18 @@
     box.classList.toggle("right", hidden > 1 && box.scrollLeft < hidden - 1);
   };
   const sizes = new ResizeObserver((entries) => { for (const entry of entries) across(entry.target); });
-  for (const box of document.querySelectorAll(".table")) {
+  function watch(box) {
     sizes.observe(box);
     box.addEventListener("scroll", () => across(box), { passive: true });
   }
 
-  for (const table of document.querySelectorAll("main table")) {
+  function enhance(table) {
     const long = table.tBodies[0].rows.length;
     if (long > 2) sortable(table);
     if (long > 15) filterable(table);
   }
+
+  for (const table of document.querySelectorAll("main table")) enhance(table);
+  document.querySelectorAll(".table:not([data-table])").forEach(watch);
+  fillShown();
 })();

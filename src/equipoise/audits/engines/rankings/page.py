@@ -37,11 +37,8 @@ _MIN_POINTS = 3
 _UNITS = {"logit": "logits", "score": "units of the score", "share": "share of the top K"}
 _NAMED, _QUARTILES = 3, ("first_quartile", "median", "third_quartile")
 PREFERENCES = ("favourite_gap", "alignment", "systematic_preference")
-STEPS = (
-    "See in the sections below which group each query prefers, and look at the images that rank "
-    "first (“equipoise review”).",
-    "Reduce the preference (“equipoise mitigate”), or choose another model (“equipoise compare”).",
-)
+LOOK = "Look at the images that rank first, and see below which group each query prefers."
+STEPS = ("Reduce the preference, or choose another model.",)
 CAVEAT = (
     "Every trained model has preferences, and with many images even a small one has a small p. The "
     "number of disparities doesn't tell strong preferences from weak ones: read the excess over "

@@ -1,0 +1,461 @@
+"""The chart that is drawn for a conclusion: its groups in each row, or values around chance."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from equipoise.core import Aggregate, Finding, GroupValue
+from equipoise.core.conclusion import Conclusion
+from equipoise.core.finding import REAL
+from equipoise.metrics.spec import spec_of_finding
+from equipoise.report.blocks import Role, distinct, has
+from equipoise.report.chart_records import NO_ENDS, ChartMark, ChartRecord, Ends, Form, Scale
+from equipoise.report.selecting import measure_of
+from equipoise.report.text import count, enclose, number, percent
+from equipoise.report.titles import AGAINST, sides_of
+from equipoise.report.words import group_value_name, harm, in_points, name_of, sized, worst_first
+
+MOST_PANELS = 6
+MOST_MARKS = 40
+"""Marks of all panels together: more would push everything else out of sight."""
+LEAST_ROWS, MOST_ROWS = 3, 12
+MOST_IN_ROW = 4
+"""Groups of a row; more have a row each."""
+
+_CLOSE = 1e-6
+
+
+def chart_of(
+    finding: Finding, conclusion: Conclusion, findings: Sequence[Finding]
+) -> ChartRecord | None:
+    """Choose the chart of a conclusion.
+
+    Parameters
+    ----------
+    finding : Finding
+        The one that states it.
+    conclusion : Conclusion
+    findings : sequence of Finding
+        All findings of the run.
+
+    Returns
+    -------
+    ChartRecord or None
+        Bars around expected shares where groups' values are shares of one whole; the groups of
+        each subject where their difference is what was measured; else bars of the values around
+        chance. None where no number is finite.
+    """
+    first = of_all_groups(finding, findings)
+    series = [other for other in findings if _series(other) == _series(first)]
+    case = _Case(first, sides_of(finding, conclusion), series)
+    groups = worst_first(first)
+    if groups and spec_of_finding(first).expected_share:
+        record = case.shares()
+    elif len(groups) > 1 and (_is_spread(first) or len(case.subjects) < 2):
+        record = case.dumbbells()
+    else:
+        record = case.values()
+    marks = tuple(mark for mark in record.marks if math.isfinite(mark.value))
+    return replace(record, marks=marks) if marks else None
+
+
+def of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
+    """Return the finding over all groups behind that of one group against all others."""
+    if not finding.group or finding.aggregate is not Aggregate.AGAINST_REST:
+        return finding
+    place = finding.model, finding.subject, finding.groups, finding.version
+    for candidate in findings:
+        same = (candidate.model, candidate.subject, candidate.groups, candidate.version) == place
+        gap = (
+            candidate.aggregate is Aggregate.DIFFERENCE
+            and spec_of_finding(candidate).rest_metric == finding.metric
+        )
+        if same and gap:
+            return candidate
+    return finding
+
+
+def _series(finding: Finding) -> tuple[object, ...]:
+    """Return what findings share that stand in one chart."""
+    return (*measure_of(finding), finding.groups, finding.version, finding.null)
+
+
+def _spread(finding: Finding) -> float:
+    values = [part.value for part in worst_first(finding)]
+    return max(values) - min(values) if values else math.nan
+
+
+def _is_spread(finding: Finding) -> bool:
+    """Whether a finding's value is the distance between the highest group and the lowest."""
+    if finding.group and finding.subject == finding.group:
+        return False
+    return abs(abs(finding.value) - _spread(finding)) <= _CLOSE
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A finding that leads, the groups that its conclusion names, and findings of the same kind."""
+
+    first: Finding
+    sides: tuple[str, str]
+    series: Sequence[Finding]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models, that of the finding first."""
+        names = (self.first.model, *distinct(self.series, "model"))
+        return tuple(dict.fromkeys(names))[:MOST_PANELS]
+
+    @property
+    def subjects(self) -> list[Finding]:
+        """Findings of the leading model about single subjects."""
+        return [
+            finding
+            for finding in self.series
+            if finding.model == self.first.model and finding.subject and has(finding.value)
+        ]
+
+    @property
+    def scale(self) -> Scale:
+        """How groups' values are shown."""
+        return Scale.SHARE if in_points(self.first) else Scale.NUMBER
+
+    def room(self, marks: int = 1) -> int:
+        """Return how many rows there is room for, with so many marks in each."""
+        return max(LEAST_ROWS, min(MOST_ROWS, MOST_MARKS // (len(self.models) * marks)))
+
+    def largest(self, marks: int = 1) -> list[Finding]:
+        """Return the findings with the largest values, and always the one that leads."""
+        ordered = sorted(self.subjects, key=lambda finding: -abs(finding.value))
+        room = self.room(marks)
+        chosen = ordered[:room]
+        if self.first.subject and self.first not in chosen:
+            chosen[-1:] = [self.first]
+        return chosen
+
+    def of_models(self, finding: Finding) -> Iterable[Finding]:
+        """Yield the finding about the same subject of each model."""
+        for model in self.models:
+            for other in self.series:
+                if (other.model, other.subject, other.group) == (
+                    model, finding.subject, finding.group,
+                ):  # fmt: skip
+                    yield other
+
+    def role_of(self, group: str) -> Role:
+        """Return which side of the conclusion a group is on."""
+        worse, other = self.sides
+        if group and group == worse:
+            return "worse"
+        return "other" if group and group == other else ""
+
+    def extent(self, shown: int, total: int) -> str:
+        """Say how many of all rows are shown, where some are not."""
+        return f", {shown} of {total}" if shown < total else ""
+
+    # Groups in a row, joined.
+
+    def dumbbells(self) -> ChartRecord:
+        """Draw the groups of each subject, of each level of an attribute, or one by one."""
+        first = self.first
+        groups = worst_first(first)
+        if first.subject and len(self.subjects) > 1 and len(groups) <= MOST_IN_ROW:
+            return self.by_subject()
+        place = _varied_attribute(groups, self.sides)
+        if place is not None:
+            return self.by_level(place)
+        return self.by_group()
+
+    def by_subject(self) -> ChartRecord:
+        """Draw the groups of each subject."""
+        rows = self.largest(len(worst_first(self.first)))
+        marks = list[ChartMark]()
+        for row in rows:
+            for finding in self.of_models(row):
+                marks += self.marks(finding, finding.subject, lambda part: part.group)
+        extent = self.extent(len(rows), len(self.subjects))
+        grey = "Grey rows: no difference was found." if self.sides[0] else ""
+        return self.record(f"by {self.first.groups}{extent}", marks, ("subject", "group"), grey)
+
+    def by_level(self, place: int) -> ChartRecord:
+        """Draw groups in a row for each level of the other attributes."""
+        attributes = self.first.groups.split(" × ")
+        marked, others = attributes[place], [*attributes[:place], *attributes[place + 1 :]]
+
+        def row_of(part: GroupValue) -> str:
+            return ", ".join((*part.levels[:place], *part.levels[place + 1 :]))
+
+        lengths: dict[str, list[float]] = {}
+        for part in worst_first(self.first):
+            lengths.setdefault(row_of(part), []).append(part.value)
+        longest = sorted(lengths, key=lambda row: min(lengths[row]) - max(lengths[row]))
+        leading = [row_of(part) for part in worst_first(self.first) if part.group in self.sides]
+        rows = [*dict.fromkeys((*leading[:1], *longest))][: self.room(2)]
+        marks = list[ChartMark]()
+        for finding in self.of_models(self.first):
+            parts = self.marks(finding, "", lambda part: part.levels[place], row_of)
+            marks += sorted(
+                (mark for mark in parts if mark.label in rows), key=lambda m: rows.index(m.label)
+            )
+        extent = self.extent(len(rows), len(lengths))
+        rest = f"by {' and '.join(others)}{extent}: {marked}"
+        return self.record(rest, marks, (" × ".join(others), marked))
+
+    def by_group(self) -> ChartRecord:
+        """Draw each group in a row, the worst first."""
+        groups = worst_first(self.first)
+        shown = groups[: self.room()]
+        names = [part.group for part in shown]
+        n_of = {part.group: part.n for part in shown}
+        marks = list[ChartMark]()
+        for finding in self.of_models(self.first):
+            parts = self.marks(finding, "", lambda part: part.group, lambda part: part.group)
+            marks += sorted(
+                (mark for mark in parts if mark.name in names), key=lambda m: names.index(m.name)
+            )
+        marks = [
+            replace(mark, label=f"{mark.label} (n = {count(n_of[mark.name])})") for mark in marks
+        ]
+        extent = self.extent(len(shown), len(groups))
+        return self.record(f"by {self.first.groups}{extent}", marks, ("group", "group"))
+
+    def marks(
+        self,
+        finding: Finding,
+        label: str,
+        name_of_part: Callable[[GroupValue], str],
+        row_of: Callable[[GroupValue], str] | None = None,
+    ) -> list[ChartMark]:
+        """Return the marks of a finding's groups."""
+        chance, limit = _bands(finding)
+        shown = finding.verdict in REAL
+        leads = finding.model == self.first.model and finding.subject == self.first.subject
+        marks = []
+        for part in worst_first(finding):
+            role = self.role_of(part.group) if shown else ""
+            name = name_of_part(part)
+            text = percent(part.value) if self.scale is Scale.SHARE else number(part.value)
+            marks.append(
+                ChartMark(
+                    label=row_of(part) if row_of else label,
+                    name=name,
+                    panel=finding.model,
+                    value=part.value,
+                    ends=(part.low, part.high),
+                    n=part.n,
+                    role=role,
+                    text=text,
+                    named=bool(role) and leads and row_of is None,
+                    chance=chance,
+                    limit=limit,
+                )
+            )
+        return marks
+
+    def record(
+        self, rest: str, marks: Sequence[ChartMark], names: tuple[str, str], *notes: str
+    ) -> ChartRecord:
+        """Return the record of a chart of groups."""
+        about = ""
+        if self.first.subject and names[0] != "subject":
+            about = f" of “{self.first.subject}”"
+        return ChartRecord(
+            form=Form.DUMBBELL,
+            title=f"{group_value_name(self.first)}{about} {rest}",
+            marks=tuple(marks),
+            scale=self.scale,
+            panels=self.models,
+            names={"label": names[0], "series": names[1]},
+            highlighted=tuple(filter(None, self.sides)),
+            note=_note(marks, *notes),
+        )
+
+    # Bars from what is expected.
+
+    def shares(self) -> ChartRecord:
+        """Draw a group's share of each subject's whole around its expected share."""
+        shown = self.largest() or [self.first]
+        group = self.drawn_group()
+        marks = [
+            mark
+            for row in shown
+            for finding in self.of_models(row)
+            for mark in self.share_marks(finding, group)
+        ]
+        marks.sort(key=lambda mark: mark.expected - mark.value)
+        own = all(finding.group for finding in shown)
+        about = f"by {self.first.groups}" if own else f"of {group}"
+        extent = self.extent(len(shown), max(len(self.subjects), 1))
+        sides = ("", "") if own else (f"← less {group}", f"more {group} →")
+        expected = "Upright line: the expected share."
+        label = spec_of_finding(self.first).group_label or "share of images"
+        return self.bars(
+            f"{label[:1].upper()}{label[1:]} {about}{extent}", marks, sides, Scale.SHARE, expected
+        )
+
+    def drawn_group(self) -> str:
+        """Return the group whose share is drawn: of two, the one that has more than expected."""
+        parts = worst_first(self.first)
+        worse, other = self.sides
+        if len(parts) == 2 and other:
+            return other
+        return worse or parts[0].group
+
+    def share_marks(self, finding: Finding, group: str) -> list[ChartMark]:
+        """Return the mark of a group's share."""
+        group = finding.group or group
+        expected = expected_shares(finding)
+        parts = [part for part in finding.by_group if part.group == group and has(part.value)]
+        if not parts or group not in expected:
+            return []
+        part = parts[0]
+        above = part.value >= expected[group]
+        pair = [other.group for other in finding.by_group if other.group != group]
+        larger = group
+        if not above and len(pair) == 1 and not finding.group:
+            larger = pair[0]
+        share = part.value if larger == group else 1 - part.value
+        role = self.role_of(larger)
+        if not role and not above:
+            role = "worse"
+        return [
+            ChartMark(
+                label=finding.subject or f"all {finding.unit}s",
+                name=group,
+                panel=finding.model,
+                value=part.value,
+                ends=(part.low, part.high),
+                n=finding.n,
+                role=role if finding.verdict in REAL else "",
+                text=percent(share) if finding.group else f"{percent(share)} {larger}",
+                expected=expected[group],
+            )
+        ]
+
+    def values(self) -> ChartRecord:
+        """Draw the value of each subject around chance."""
+        rows = sorted(self.largest() or [self.first], key=lambda finding: -finding.value)
+        marks = [self.value_mark(other) for row in rows for other in self.of_models(row)]
+        first, against, second = self.first.groups.partition(AGAINST)
+        sides = (f"← {second}", f"{first} →") if against else ("", "")
+        extent = self.extent(len(rows), max(len(self.subjects), 1))
+        title_text = f"{name_of(self.first)}{enclose(': ', self.first.groups)}{extent}"
+        scale = _SCALES.get(spec_of_finding(self.first).unit, Scale.NUMBER)
+        return self.bars(title_text, marks, sides, scale)
+
+    def value_mark(self, finding: Finding) -> ChartMark:
+        """Return the mark of a finding's value."""
+        side = harm(finding)
+        base = 0.0 if side == "either" or not has(finding.chance) else finding.chance
+        role: Role = ""
+        if finding.verdict in REAL:
+            role = "other" if side == "either" and finding.value < 0 else "worse"
+        low, high = finding.chance_low, finding.chance_high
+        threshold = finding.threshold
+        limit = {
+            "higher": (low, finding.chance + threshold),
+            "lower": (finding.chance - threshold, high),
+        }.get(side, (finding.chance - threshold, finding.chance + threshold))
+        return ChartMark(
+            label=finding.subject or finding.groups or finding.model,
+            name=finding.groups,
+            panel=finding.model,
+            value=finding.value,
+            ends=(finding.ci_low, finding.ci_high),
+            n=finding.n,
+            role=role,
+            text=sized(finding, finding.value),
+            expected=base,
+            chance=(low, high),
+            limit=limit,
+        )
+
+    def bars(
+        self,
+        title_text: str,
+        marks: Sequence[ChartMark],
+        sides: tuple[str, str],
+        scale: Scale,
+        note: str = "",
+    ) -> ChartRecord:
+        """Return the record of a chart of bars."""
+        colors = "Colour: a difference was found. Grey: none was."
+        return ChartRecord(
+            form=Form.BARS,
+            title=title_text,
+            marks=tuple(marks),
+            scale=scale,
+            panels=tuple(panel for panel in self.models if any(m.panel == panel for m in marks)),
+            names={"label": "subject", "series": "group"},
+            highlighted=tuple(filter(None, self.sides)),
+            sides=sides,
+            note=_note(marks, note, colors),
+        )
+
+
+_SCALES = {
+    "share": Scale.SHARE, "points": Scale.SHARE, "log ratio": Scale.LOG_RATIO,
+    "degrees": Scale.DEGREES,
+}  # fmt: skip
+
+
+def _varied_attribute(groups: Sequence[GroupValue], sides: tuple[str, str]) -> int | None:
+    """Return the place of the attribute in which the groups of a conclusion differ.
+
+    The last attribute where they differ in several; None where groups have one attribute.
+    """
+    n_attributes = {len(part.levels) for part in groups}
+    if n_attributes != {len(groups[0].levels)} or len(groups[0].levels) < 2:
+        return None
+    last = len(groups[0].levels) - 1
+    levels = {part.group: part.levels for part in groups}
+    first, second = (levels.get(name, ()) for name in sides)
+    places = [
+        place for place, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]
+    ]
+    return places[0] if len(places) == 1 else last
+
+
+def expected_shares(finding: Finding) -> Mapping[str, float]:
+    """Return the share that each group of a finding is compared with."""
+    for name in ("outside", "reference", "desired"):
+        shares = finding.parameters.get(name)
+        if isinstance(shares, Mapping):
+            return {group: float(share) for group, share in shares.items() if has(share)}
+    parts = finding.by_group
+    if spec_of_finding(finding).expected_share == "pool":
+        total = sum(part.n for part in parts)
+        return {part.group: part.n / total for part in parts} if total else {}
+    return {part.group: 1 / len(parts) for part in parts}
+
+
+def _bands(finding: Finding) -> tuple[Ends, Ends]:
+    """Return between which values groups lie by chance alone, and within the limit.
+
+    Bands are around the middle of the highest and the lowest group, so that both are outside
+    exactly where their distance is larger.
+    """
+    values = [part.value for part in worst_first(finding)]
+    if not _is_spread(finding) or not has(finding.chance_high):
+        return NO_ENDS, NO_ENDS
+    middle = (max(values) + min(values)) / 2
+    reach = finding.chance_high / 2
+    chance = (middle - reach, middle + reach)
+    if not has(finding.threshold) or not has(finding.chance):
+        return chance, NO_ENDS
+    reach = (finding.chance + finding.threshold) / 2
+    if reach <= finding.chance_high / 2:
+        return chance, NO_ENDS
+    return chance, (middle - reach, middle + reach)
+
+
+def _note(marks: Sequence[ChartMark], *notes: str) -> str:
+    """Say how to read the marks of a chart."""
+    texts = []
+    if any(has(mark.ends[0]) for mark in marks):
+        texts.append("Lines: intervals.")
+    if any(has(mark.chance[0]) for mark in marks):
+        texts.append("Dark band: chance alone.")
+    if any(has(mark.limit[0]) for mark in marks):
+        texts.append("Light band: within your limit.")
+    return " ".join(filter(None, (*texts, *notes)))

@@ -1,0 +1,116 @@
+"""What to do next, computed from a run: commands that can be pasted, and advice beside them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from shlex import join
+
+from equipoise.core import AuditResult, Finding
+from equipoise.report.blocks import Page, Step
+from equipoise.report.text import listed
+from equipoise.report.words import contrast, models_of, quoted
+
+MOST_CAUSES = 2
+REVIEW_PACKAGES = ("starlette", "uvicorn", "PIL")
+"""What the extra of `equipoise review` installs."""
+INSTALL_REVIEW = "pip install 'equipoise[review]'"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run lies, for the commands that read it.
+
+    Attributes
+    ----------
+    run : str
+        Its path as the user wrote it.
+    examples : bool
+        Whether it has the images behind its findings.
+    """
+
+    run: str
+    examples: bool
+
+
+def next_steps(result: AuditResult, page: Page, place: Place, finding: Finding) -> tuple[Step, ...]:
+    """Return the commands that look further into a finding of a run, in the order of their use.
+
+    Parameters
+    ----------
+    result : AuditResult
+    page : Page
+        Names the commands that its kind of audit has.
+    place : Place
+    finding : Finding
+        The one that leads.
+    """
+    return (
+        *_review(page, place, finding),
+        *_causes(result, page, place, finding),
+        *_compare(result, page, place),
+        *_mitigate(result, page),
+        *_check(result, place),
+    )
+
+
+def look(page: Page, finding: Finding) -> str:
+    """Say which images to look at for a finding."""
+    return (page.look or Page.look).format(**fields_of(finding))
+
+
+def _review(page: Page, place: Place, finding: Finding) -> Iterator[Step]:
+    """Yield the page of images, and before it the packages that it lacks."""
+    if not place.examples:
+        return
+    if not all(map(find_spec, REVIEW_PACKAGES)):
+        yield Step("Install the page of images:", INSTALL_REVIEW)
+    yield Step(look(page, finding), join(("equipoise", "review", place.run)))
+
+
+def _causes(result: AuditResult, page: Page, place: Place, finding: Finding) -> Iterator[Step]:
+    """Yield a test of each other attribute of the run as a cause."""
+    if "causes" not in page.commands:
+        return
+    compared = finding.groups.split(" × ")
+    for attribute in [name for name in _attributes(result) if name not in compared][:MOST_CAUSES]:
+        command = ("equipoise", "causes", place.run, "--cause", attribute)
+        yield Step(f"Test {attribute} as a cause:", join(command))
+
+
+def _attributes(result: AuditResult) -> list[str]:
+    """Return the columns of people's attributes that a run compares."""
+    sizes = result.tables.get("group_sizes")
+    if sizes is None or "attributes" not in sizes.column_names:
+        return []
+    names = (name for row in sizes.column("attributes").to_pylist() for name in row or ())
+    return [*dict.fromkeys(names)]
+
+
+def _compare(result: AuditResult, page: Page, place: Place) -> Iterator[Step]:
+    if "compare" in page.commands and len(models_of(result)) > 1:
+        yield Step("Compare the models:", join(("equipoise", "compare", place.run)))
+
+
+def _check(result: AuditResult, place: Place) -> Iterator[Step]:
+    if result.manifest.resolved.get("gate"):
+        yield Step("Hold the run against its gate:", join(("equipoise", "check", place.run)))
+
+
+def _mitigate(result: AuditResult, page: Page) -> Iterator[Step]:
+    """Yield how to lower a disparity, which needs a configuration: of models that can be loaded."""
+    models = [
+        name
+        for name, about in result.manifest.models.items()
+        if str(about.get("name")).startswith(page.mitigable)
+    ]
+    if page.mitigable and models:
+        text = f"Lower it for {listed(models)} with “equipoise mitigate” and a configuration."
+        yield Step(text)
+
+
+def fields_of(finding: Finding) -> dict[str, str]:
+    """Return what a page's advice may name: the group that is worst off, and the subject."""
+    group, groups = "the group that is worst off", contrast(finding)
+    if groups is not None:
+        group = quoted(groups[0].group)
+    return {"group": group, "subject": finding.subject or "each subject"}

@@ -1,0 +1,147 @@
+"""The title of a page: the conclusion that leads, its groups marked, and one line of how sure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from equipoise.core import Finding, Verdict
+from equipoise.core.conclusion import Conclusion
+from equipoise.core.wording import shortened
+from equipoise.report.blocks import Role, Span, Summary, has
+from equipoise.report.text import p_value
+from equipoise.report.words import (
+    conclusion_sentence,
+    harm,
+    headline,
+    limit_of,
+    sized,
+    sized_interval,
+)
+
+MOST_WORDS = 25
+"""Words of a title."""
+
+_ROLES: tuple[Role, Role] = ("worse", "other")
+AGAINST = " against "
+"""What stands between two sets of groups whose difference has a sign."""
+
+
+def title_of(finding: Finding, conclusion: Conclusion, start: str = "") -> tuple[Span, ...]:
+    """Return a conclusion as a title, with the names of its groups marked.
+
+    Parameters
+    ----------
+    finding : Finding
+        The one that states the conclusion.
+    conclusion : Conclusion
+    start : str
+        What stands before the sentence, such as the model's name.
+
+    Returns
+    -------
+    tuple of Span
+        At most `MOST_WORDS` words: the sentence, else its first part, else with short names.
+    """
+    texts = [conclusion_sentence(finding, conclusion)]
+    if conclusion.real:
+        narrowed = _of_two_groups(finding, conclusion)
+        texts += [headline(narrowed), headline(_with_short_names(narrowed))]
+    texts = [f"{start}{text}" for text in texts]
+    text = next(filter(fits, texts), min(texts, key=len))
+    return marked(cut(text), sides_of(finding, conclusion))
+
+
+def fits(text: str) -> bool:
+    """Whether a text is short enough for a title."""
+    return len(text.split()) <= MOST_WORDS
+
+
+def cut(text: str) -> str:
+    """Return a text with at most `MOST_WORDS` words; "…" stands for the others."""
+    if fits(text):
+        return text
+    return f"{' '.join(text.split()[:MOST_WORDS])} …"
+
+
+def plain_title(summary: Summary) -> tuple[Span, ...]:
+    """Return the title of a summary, which is its first statement unless it has one."""
+    return summary.title or (Span(cut(summary.statements[0].text)),)
+
+
+def _of_two_groups(finding: Finding, conclusion: Conclusion) -> Finding:
+    """Return a finding that compares the two groups of a conclusion alone."""
+    names = conclusion.group, conclusion.other
+    parts = tuple(part for part in finding.by_group if part.group in names)
+    return replace(finding, by_group=parts if len(parts) > 1 else finding.by_group, direction="")
+
+
+def _with_short_names(finding: Finding) -> Finding:
+    """Return a finding whose groups have names that a title has room for."""
+    parts = tuple(replace(part, group=shortened(part.group)) for part in finding.by_group)
+    return replace(finding, by_group=parts, group=shortened(finding.group))
+
+
+def sides_of(finding: Finding, conclusion: Conclusion) -> tuple[str, str]:
+    """Return the groups that a conclusion names, the worse one first; "" where it names none.
+
+    Of two sets of groups whose difference has a sign, the first comes first.
+    """
+    if not conclusion.real:
+        return "", ""
+    if conclusion.group:
+        return conclusion.group, conclusion.other
+    first, against, second = finding.groups.partition(AGAINST)
+    return (first, second) if against else ("", "")
+
+
+def marked(text: str, sides: Sequence[str]) -> tuple[Span, ...]:
+    """Split a text at the names of two groups, and mark these; other words stay as they are."""
+    roles: dict[str, Role] = {}
+    for name, role in zip(sides, _ROLES, strict=True):
+        if name:
+            roles |= {name: role, shortened(name): role}
+    if not roles:
+        return (Span(text),)
+    # Of "women" and "men", the longer name is looked for first, and each as a whole word.
+    names = "|".join(map(re.escape, sorted(roles, key=len, reverse=True)))
+    parts = re.split(rf"(?<!\w)({names})(?!\w)", text)
+    return tuple(Span(part, roles.get(part, "")) for part in parts if part)
+
+
+def verdict_line(finding: Finding) -> str:
+    """Answer in one line: is a difference real, is it large, and what is the limit."""
+    if finding.verdict is Verdict.NOT_ESTIMABLE or not has(finding.value):
+        return f"Can't be estimated: {finding.reason or 'no reason was recorded'}."
+    size = sized_interval(finding)
+    if has(finding.threshold):
+        size += f"; your limit is {limit_of(finding)} {_FROM_CHANCE[harm(finding)]}"
+    real, large = _ANSWERS.get(finding.verdict, ("Not tested", "Value"))
+    return f"{real}{_chance_text(finding)}. {large}: {size}."
+
+
+_ANSWERS = {
+    Verdict.DISPARITY: ("Real", "Large"),
+    Verdict.DETECTED: ("Real", "Size uncertain"),
+    Verdict.BELOW_THRESHOLD: ("Nothing that matters", "Small"),
+    Verdict.INCONCLUSIVE: ("May be chance", "Size unknown"),
+}
+_FROM_CHANCE = {"higher": "above chance", "lower": "below chance", "either": "from chance"}
+
+
+def _chance_text(finding: Finding) -> str:
+    """Return what chance alone gives, and the corrected p, as the end of an answer."""
+    texts = []
+    if has(finding.chance_low) and has(finding.chance_high):
+        low, high = sized(finding, finding.chance_low), sized(finding, finding.chance_high)
+        side = harm(finding)
+        if side == "higher":
+            texts.append(f"chance alone gives up to {high}")
+        elif side == "lower":
+            texts.append(f"chance alone gives down to {low}")
+        else:
+            texts.append(f"chance alone gives {low} to {high}")
+    text = f": {texts[0]}" if texts else ""
+    if has(finding.q_value):
+        p = p_value(finding.q_value)
+        text += f" (corrected p {p if p.startswith('<') else f'= {p}'})"
+    return text

@@ -1,0 +1,207 @@
+"""The first chart: a record for each conclusion, and a drawing of each form."""
+
+import math
+from dataclasses import replace
+
+import altair as alt
+import pytest
+
+from equipoise.core import Aggregate, Family, GroupValue, Verdict
+from equipoise.report.chart_records import Form, Scale
+from equipoise.report.concluding import conclusions_of
+from equipoise.report.forms import draw
+from equipoise.report.leading_chart import MOST_MARKS, chart_of, expected_shares
+from equipoise.report.result import first_screen
+from report.pages import KINDS, result_and_page
+from report.synthetic import NAN, finding
+
+RATE = {
+    "metric": "true_positive_rate", "aggregate": Aggregate.DIFFERENCE, "compared_to": "",
+    "groups": "gender", "model": "m", "chance": 0.02, "chance_high": 0.06, "threshold": 0.05,
+}  # fmt: skip
+
+
+def parts_of(values, n=100):
+    return tuple(
+        GroupValue(", ".join(levels), levels, n, value, value - 0.05, value + 0.05)
+        for levels, value in values.items()
+    )
+
+
+def rate(subject, women, men, verdict=Verdict.DISPARITY, **changes):
+    by_group = parts_of({("women",): women, ("men",): men})
+    value = abs(women - men)
+    return finding(
+        **RATE | changes, subject=subject, by_group=by_group, value=value, verdict=verdict,
+        ci_low=value - 0.05, ci_high=value + 0.05, excess=value - 0.02, family=Family.LEAF,
+    )  # fmt: skip
+
+
+def record_of(*findings):
+    first = conclusions_of(findings)[0]
+    return chart_of(findings[first.finding], first, findings)
+
+
+CLASSES = (
+    rate("chef", 0.80, 0.81, Verdict.BELOW_THRESHOLD),
+    rate("nurse", 0.80, 0.60),
+    rate("doctor", 0.30, 0.90),
+)
+
+
+def test_groups_of_each_class_are_joined_and_sorted_by_size():
+    record = record_of(*CLASSES)
+    assert record.form is Form.DUMBBELL
+    assert record.scale is Scale.SHARE
+    assert list(dict.fromkeys(mark.label for mark in record.marks)) == ["doctor", "nurse", "chef"]
+    assert record.highlighted == ("women", "men")
+
+
+def test_groups_of_the_conclusion_have_a_colour_where_a_difference_was_found():
+    roles = {(mark.label, mark.name): mark.role for mark in record_of(*CLASSES).marks}
+    assert roles["doctor", "women"] == roles["nurse", "women"] == "worse"
+    assert roles["doctor", "men"] == "other"
+    assert roles["chef", "women"] == roles["chef", "men"] == ""
+
+
+def test_marks_have_their_values():
+    record = record_of(*CLASSES)
+    texts = {(mark.label, mark.name): mark.text for mark in record.marks}
+    assert texts["doctor", "women"] == "30.0\u00a0%"
+    values = {(mark.label, mark.name): mark.value for mark in record.marks}
+    assert values["nurse", "men"] == 0.6
+
+
+def test_groups_are_outside_a_band_where_they_are_farther_apart():
+    for mark in record_of(*CLASSES).marks:
+        spread = {"doctor": 0.6, "nurse": 0.2, "chef": 0.01}[mark.label]
+        assert mark.chance[1] - mark.chance[0] == pytest.approx(0.06)
+        assert mark.limit[1] - mark.limit[0] == pytest.approx(0.07)
+        assert (mark.chance[0] <= mark.value <= mark.chance[1]) == (spread <= 0.06)
+
+
+def test_the_class_that_leads_is_always_shown():
+    many = [rate(f"class {place}", 0.1, 0.9, Verdict.INCONCLUSIVE) for place in range(30)]
+    record = record_of(*many, rate("leads", 0.5, 0.6))
+    labels = dict.fromkeys(mark.label for mark in record.marks)
+    assert "leads" in labels
+    assert len(record.marks) <= MOST_MARKS
+    assert f"{len(labels)} of 31" in record.title
+
+
+def test_levels_of_one_attribute_are_joined_in_a_row_for_each_of_the_other():
+    by_group = parts_of({
+        ("old", "women"): 0.4, ("old", "men"): 0.9, ("young", "women"): 0.8, ("young", "men"): 0.85,
+    })  # fmt: skip
+    gap = finding(
+        **RATE | {"groups": "age × gender", "metric": "accuracy"}, by_group=by_group, value=0.5,
+        subject="",
+    )  # fmt: skip
+    record = record_of(gap)
+    rows = [(mark.label, mark.name) for mark in record.marks]
+    assert sorted(rows) == [("old", "men"), ("old", "women"), ("young", "men"), ("young", "women")]
+    assert rows[0][0] == "old"
+    assert {mark.role for mark in record.marks if mark.label == "young"} == {""}
+
+
+def test_several_models_have_a_panel_each():
+    record = record_of(rate("doctor", 0.3, 0.9), rate("doctor", 0.5, 0.7, model="n"))
+    assert record.panels == ("m", "n")
+    spec = draw(record).spec
+    assert spec["facet"]["field"] == "model"
+    alone = draw(record_of(*CLASSES)).spec
+    assert "facet" not in alone
+
+
+SHOWN = {
+    "metric": "share_mad", "groups": "perceived gender", "model": "painter", "chance": 0.2,
+    "chance_high": 0.5, "threshold": 0.1, "compared_to": "", "aggregate": Aggregate.VALUE,
+}  # fmt: skip
+
+
+def shown(subject, men, verdict, **changes):
+    by_group = parts_of({("man",): men, ("woman",): 1 - men}, n=30)
+    return finding(
+        **SHOWN | changes, subject=subject, by_group=by_group, value=abs(2 * men - 1),
+        verdict=verdict, family=Family.LEAF,
+    )  # fmt: skip
+
+
+def test_shares_of_one_whole_are_bars_from_what_is_expected():
+    record = record_of(
+        shown("pilot", 1.0, Verdict.DISPARITY),
+        shown("nurse", 0.1, Verdict.DISPARITY),
+        shown("cook", 0.5, Verdict.INCONCLUSIVE),
+    )
+    assert record.form is Form.BARS
+    assert [mark.label for mark in record.marks] == ["pilot", "cook", "nurse"]
+    assert {mark.expected for mark in record.marks} == {0.5}
+    assert [mark.text for mark in record.marks] == [
+        "100.0\u00a0% man", "50.0\u00a0% man", "90.0\u00a0% woman",
+    ]  # fmt: skip
+    assert [mark.role for mark in record.marks] == ["other", "", "worse"]
+
+
+def test_shares_from_outside_are_expected_where_they_are_declared():
+    case = shown("pilot", 0.7, Verdict.DISPARITY)
+    assert expected_shares(case) == {"man": 0.5, "woman": 0.5}
+    declared = replace(case, parameters={"outside": {"man": 0.9, "woman": 0.1}})
+    assert expected_shares(declared) == {"man": 0.9, "woman": 0.1}
+
+
+def test_values_with_a_sign_point_to_both_sides():
+    base = {
+        "metric": "mcas", "groups": "men against women", "model": "m", "by_group": (),
+        "aggregate": Aggregate.VALUE, "compared_to": "", "family": Family.LEAF,
+        "chance": 0.0, "chance_low": -0.1, "chance_high": 0.1, "threshold": 0.2,
+    }  # fmt: skip
+    record = record_of(
+        finding(**base, subject="pilot", value=0.6), finding(**base, subject="nurse", value=-0.5)
+    )
+    assert [(mark.label, mark.role) for mark in record.marks] == [
+        ("pilot", "worse"), ("nurse", "other"),
+    ]  # fmt: skip
+    assert record.sides == ("← women", "men →")
+    assert {mark.chance for mark in record.marks} == {(-0.1, 0.1)}
+
+
+def test_numbers_that_are_not_finite_have_no_mark():
+    assert record_of(rate("a", NAN, NAN)) is None
+    base = {"metric": "min_skew", "by_group": (), "model": "m", "family": Family.LEAF}
+    record = record_of(
+        finding(**base, subject="a", value=-math.inf), finding(**base, subject="b", value=-0.3)
+    )
+    assert record is None or all(math.isfinite(mark.value) for mark in record.marks)
+
+
+RECORDS = {
+    "dumbbells": lambda: record_of(*CLASSES),
+    "bars": lambda: record_of(shown("pilot", 1.0, Verdict.DISPARITY)),
+    "multiples": lambda: record_of(rate("a", 0.3, 0.9), rate("a", 0.5, 0.7, model="n")),
+}
+
+
+def fields(value):
+    if isinstance(value, dict):
+        names = {value["field"]} if isinstance(value.get("field"), str) else set()
+        return names.union(*map(fields, value.values()))
+    return set().union(*map(fields, value)) if isinstance(value, list | tuple) else set()
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_each_form_is_valid_vega_lite_of_fields_that_rows_have(name):
+    chart = draw(RECORDS[name]())
+    alt.Chart.from_dict(dict(chart.spec))
+    assert fields({key: chart.spec[key] for key in chart.spec if key != "usermeta"}) <= {
+        *chart.rows[0]
+    }
+    assert chart.exported
+    assert chart.title
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_has_a_chart(name):
+    result, page = result_and_page(name)
+    chart = first_screen(result, page).chart
+    assert chart is not None
+    assert all(math.isfinite(row["value"]) for row in chart.rows)

@@ -1,0 +1,101 @@
+"""The title of a page: the leading conclusion in few words, with its groups marked and escaped."""
+
+import re
+from dataclasses import replace
+from html import unescape
+from itertools import pairwise
+
+import pytest
+
+from equipoise.audits.predictions.page import PAGE
+from equipoise.core import AuditResult, Verdict
+from equipoise.report import render
+from equipoise.report.blocks import Span, Statement, Summary
+from equipoise.report.result import first_screen
+from equipoise.report.titles import MOST_WORDS, marked, plain_title, verdict_line
+from report.pages import PAGES, result_and_page
+from report.synthetic import finding, group_values, manifest
+
+HOSTILE = "<b>women & men</b>"
+
+
+def gap(*names, **changes):
+    shares = zip(names, (10, 40, 41), strict=False)
+    by_group = group_values({(name,): (k, 100) for name, k in shares})
+    return finding(model="m", groups="g", by_group=by_group, metric="accuracy", **changes)
+
+
+def titled(*findings):
+    result = AuditResult(findings, manifest())
+    return first_screen(result, PAGE)
+
+
+def plain(spans):
+    return "".join(span.text for span in spans)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_title_is_the_first_statement_in_few_words(name):
+    result, kind = result_and_page(name)
+    html = render(result, kind)
+    heading = re.search(r"(?s)<h1[^>]*>(.*?)</h1>", html)[1]
+    text = unescape(re.sub(r"<[^>]+>", "", heading))
+    assert 0 < len(text.split()) <= MOST_WORDS + 1  # "…" of a text that is cut
+    assert unescape(re.search(r"(?s)<title>(.*?)</title>", html)[1]) == text
+    assert "<script" not in heading
+
+
+def test_the_groups_of_the_conclusion_are_marked():
+    spans = titled(gap("women", "men")).title
+    assert {(span.text, span.role) for span in spans if span.role} == {
+        ("women", "worse"), ("men", "other"),
+    }  # fmt: skip
+
+
+def test_a_name_inside_another_is_no_name():
+    spans = marked("women 41 %, men 9 %, womenfolk", ("women", "men"))
+    assert [span.text for span in spans if span.role] == ["women", "men"]
+    assert plain(spans) == "women 41 %, men 9 %, womenfolk"
+
+
+def test_names_of_groups_are_escaped():
+    result = AuditResult((gap(HOSTILE, "a & b"),), manifest())
+    html = render(result, PAGE)
+    heading = re.search(r"(?s)<h1[^>]*>(.*?)</h1>", html)[1]
+    assert '<em class="worse">&lt;b&gt;women &amp; men&lt;/b&gt;</em>' in heading
+    assert '<em class="other">a &amp; b</em>' in heading
+    assert HOSTILE not in html
+
+
+def test_long_names_are_cut_to_the_room_of_a_title():
+    names = [f"{letter} {'very ' * 30}long" for letter in "abc"]
+    spans = titled(gap(*names)).title
+    assert len(plain(spans).split()) <= MOST_WORDS + 1
+
+
+def test_no_group_is_marked_where_none_differs():
+    spans = titled(gap("women", "men", verdict=Verdict.BELOW_THRESHOLD)).title
+    assert not any(span.role for span in spans)
+
+
+def test_a_summary_without_a_title_has_its_first_statement():
+    summary = Summary((Statement(None, "B is better."), Statement(None, "C")))
+    assert plain_title(summary) == (Span("B is better."),)
+
+
+VERDICTS = (
+    Verdict.DISPARITY, Verdict.DETECTED, Verdict.INCONCLUSIVE, Verdict.BELOW_THRESHOLD,
+)  # fmt: skip
+
+
+def test_every_verdict_has_a_line_of_its_own_with_size_and_limit():
+    case = gap("women", "men", value=0.31, ci_low=0.21, ci_high=0.42, threshold=0.07)
+    lines = [verdict_line(replace(case, verdict=verdict)) for verdict in VERDICTS]
+    assert all(first != other for first, other in pairwise(lines))
+    for number in ("31.0", "21.0", "42.0", "7 points"):
+        assert all(number in line for line in lines)
+
+
+def test_a_value_that_is_missing_has_its_reason():
+    case = gap("women", "men", verdict=Verdict.NOT_ESTIMABLE, value=float("nan"), reason="few rows")
+    assert "few rows" in verdict_line(case)
