@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from equipoise.core.conclusion import Adjustment
 from equipoise.core.finding import REAL, Verdict
 from equipoise.core.labels import Encoded
 from equipoise.metrics.counts.standardisation import StandardisedDifference, standardise
-from equipoise.report.words import compared_groups
+from equipoise.report.words import compared_groups, worst_first
 from equipoise.stats.intervals import divide
 from equipoise.stats.verdict import harmful_reach, judge
 
@@ -75,13 +76,18 @@ class _Tables:
         self.mix, self.rate = mix, rate
         self._tables = dict[str, Floats]()
 
+    @cached_property
+    def totals(self) -> Floats:
+        """Rows by group and outcome, shape (groups, 2)."""
+        counted = (self.mix.groups.codes >= 0) & (self.rate.outcome >= 0)
+        places = self.mix.groups.codes[counted].astype(np.int64) * 2 + self.rate.outcome[counted]
+        counts = np.bincount(places, minlength=2 * len(self.mix.groups))
+        return counts.reshape(-1, 2).astype(float)
+
     def rates(self, sides: tuple[Integers, Integers]) -> list[float]:
         """Return the rates of two sides over all rows."""
-        counted = (self.mix.groups.codes >= 0) & (self.rate.outcome >= 0)
-        codes, outcome = self.mix.groups.codes[counted], self.rate.outcome[counted]
-        n = np.bincount(codes, minlength=len(self.mix.groups))
-        hits = np.bincount(codes, outcome, minlength=len(self.mix.groups))
-        return [float(divide(hits[side].sum(), n[side].sum())) for side in sides]
+        sums = np.stack([self.totals[side].sum(axis=0) for side in sides])
+        return divide(sums[:, 1], sums.sum(axis=1)).tolist()
 
     def of(self, by: str) -> Floats:
         """Return the table of an attribute, shape (groups, values, 2)."""
@@ -111,7 +117,7 @@ def _adjustments(finding: Finding, tables: _Tables, alpha: float) -> Iterator[Ad
     if sides is None or not np.allclose(tables.rates(sides), values, rtol=0.0, atol=_TOLERANCE):
         return
     for by, strata in tables.mix.strata.items():
-        standardised = _standardise(tables, by, strata, sides, finding.level)
+        standardised = _standardise(tables, by, strata, sides, finding)
         if standardised is None or not _covers(standardised):
             continue
         adjustment = _adjustment(finding, by, standardised, values[0] > values[1], alpha)
@@ -130,7 +136,7 @@ def _sides(groups: Groups, first: str, second: str) -> tuple[Integers, Integers]
 
 
 def _standardise(
-    tables: _Tables, by: str, strata: Encoded, sides: tuple[Integers, Integers], level: float
+    tables: _Tables, by: str, strata: Encoded, sides: tuple[Integers, Integers], finding: Finding
 ) -> StandardisedDifference | None:
     table = tables.of(by)
     sided = np.stack([table[side].sum(axis=0) for side in sides])
@@ -142,7 +148,8 @@ def _standardise(
         places = tables.places(strata, side_of_group[tables.mix.groups.codes])
         rows = (places >= 0) & (tables.mix.units.codes >= 0)
         units = tables.mix.units.codes[rows].astype(np.int64), places[rows]
-    return standardise(sided, level=level, units=units)
+    compared = 2 if finding.group else len(worst_first(finding))
+    return standardise(sided, level=finding.level, pairs=math.comb(compared, 2), units=units)
 
 
 def _covers(standardised: StandardisedDifference) -> bool:

@@ -258,3 +258,30 @@ def test_a_gate_on_free_text_needs_classes():
     for model in (declared, {"normalize": None}):
         assert config(JOBS, gate=gate, model=model).gate
     assert config(JOBS, gate=[{"metric": "unanswered_rate", "max": 0.1}]).gate
+
+
+def test_shares_of_right_rows_are_compared_at_equal_classes():
+    # Of 100 nurses 90 are right and of 100 doctors 50, in both groups; a has more doctors.
+    counts = {"a": {"nurse": 20, "doctor": 180}, "b": {"nurse": 180, "doctor": 20}}
+    share = {"nurse": 0.9, "doctor": 0.5}
+    truth, said = [], []
+    for jobs in counts.values():
+        for job, n in jobs.items():
+            right = round(n * share[job])
+            other = "doctor" if job == "nurse" else "nurse"
+            truth += [job] * n
+            said += [job] * right + [other] * (n - right)
+    frame = images(200, job=truth)
+    table = pl.DataFrame({"id": frame["id"], "said": said})
+    result = run(table, frame=frame, data={"target": "job"})
+    mix = [
+        adjustment
+        for conclusion in result.conclusions
+        for adjustment in conclusion.adjustments
+        if result.findings[conclusion.finding].metric == "accuracy"
+    ]
+    (adjustment,) = mix
+    assert adjustment.leads
+    assert adjustment.group_value == pytest.approx(0.7)
+    assert adjustment.other_value == pytest.approx(0.7)
+    assert adjustment.moved == pytest.approx(0.86 - 0.54)

@@ -49,7 +49,11 @@ class StandardisedDifference:
 
 
 def standardise(
-    table: Floats, *, level: float = 0.95, units: tuple[Integers, Integers] | None = None
+    table: Floats,
+    *,
+    level: float = 0.95,
+    pairs: int = 1,
+    units: tuple[Integers, Integers] | None = None,
 ) -> StandardisedDifference | None:
     """Compare two sides at the strata's shares over both.
 
@@ -63,6 +67,9 @@ def standardise(
         Rows by side, stratum and outcome: 0 or 1.
     level : float
         Confidence level.
+    pairs : int
+        Pairs of groups of which the sides are the one that lies farthest apart: the interval and
+        p-value of the difference at equal shares hold for all together (Bonferroni).
     units : tuple of ndarray, optional
         Unit of each row, and its place in the raveled table, for rows that repeat in units.
 
@@ -99,15 +106,16 @@ def standardise(
     (first, second), (first_equal, second_equal) = rates
     difference, raw = first_equal - second_equal, first - second
     deviations, moved_deviations = _spread(table, shared, units)
-    half = float(normal(level))
+    half, joint = float(normal(level)), float(normal(1.0 - (1.0 - level) / pairs))
+    p_value = pairs * math.erfc(abs(difference) / (deviations * math.sqrt(2.0)))
     return StandardisedDifference(
         rates=(first, second),
         standardised_rates=(first_equal, second_equal),
         difference=difference,
-        ends=_ends(difference, half * deviations, 1.0),
+        ends=_ends(difference, joint * deviations, 1.0),
         moved=raw - difference,
         moved_ends=_ends(raw - difference, half * moved_deviations, 2.0),
-        p_value=math.erfc(abs(difference) / (deviations * math.sqrt(2.0))),
+        p_value=min(p_value, 1.0),
         rows=_whole(rows[:, shared]),
         left_out=_whole(rows[:, ~shared]),
     )  # fmt: skip
