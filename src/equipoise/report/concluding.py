@@ -233,6 +233,7 @@ def _rank(finding: Finding) -> tuple[float, ...]:
     """Return where a real difference stands among those of a model, the leading one first."""
     return (
         -_STRENGTH[finding.verdict],
+        finding.by_ratio,
         not spec_of_finding(finding).of_exclusion,
         not finding.subject and finding.family is Family.COMPOSITE and not finding.group,
         finding.groups.count("×"),
@@ -294,6 +295,7 @@ def _conclusion(findings: Sequence[Finding], cluster: Cluster) -> Conclusion:
         size=finding.value,
         low=finding.ci_low,
         high=finding.ci_high,
+        ratio=finding.ratio,
         n=finding.n,
         finding=cluster.lead,
         restated_by=tuple(place for place in cluster.members if place != cluster.lead),

@@ -18,8 +18,9 @@ from equipoise.report.blocks import (
 )
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.plots import Axis, intervals, labelled_points
+from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector, measure_of
-from equipoise.report.text import count, enclose, plural, title
+from equipoise.report.text import count, enclose, plural, quoted, title
 from equipoise.report.words import (
     certainty,
     conclusion_sentence,
@@ -28,7 +29,6 @@ from equipoise.report.words import (
     has_shares,
     limit_of,
     name_of,
-    quoted,
     worst_first,
 )
 
@@ -105,7 +105,7 @@ def _statement(
     if not first.real:
         text = f"{enclose('', model, ': ')}{text}"
     return Statement(
-        Badge(first.verdict, limit=limit_of(finding)),
+        Badge(first.verdict, limit=limit_of(finding), ratio=deciding_ratio(finding)),
         text,
         certainty(finding),
         agreement(first),

@@ -23,10 +23,12 @@ from equipoise.core.conclusion import Conclusion
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import distinct, panels, rows
+from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
 from equipoise.report.selecting import measure_of
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
+    counted,
     enclose,
     in_words,
     interval,
@@ -35,6 +37,7 @@ from equipoise.report.text import (
     p_value,
     percent,
     plural,
+    quoted,
     verdict_title,
 )
 
@@ -110,23 +113,30 @@ def _groups_sentence(finding: Finding) -> str | None:
     if other.group == finding.group:
         worst, other = other, worst
         best = other
-    subject = enclose("“", shortened(finding.subject), "”")
-    parts = (f"{_part(spec, worst)} ({_counted(worst)})", _part(spec, other))
-    text = spec.clause.format(
-        model=_model_of(finding),
-        subject=subject,
-        about=enclose(" about ", subject),
-        of=enclose(" of ", subject),
-        groups=" and ".join(parts),
-    )
-    # A model keeps its name as it is.
-    if not spec.clause.startswith("{model}"):
-        text = _capitalised(text)
+    if finding.by_ratio:
+        errors = _filled(spec.error_clause, finding)
+        return f"{errors} {compare_errors(finding, worst, other)}."
+    parts = (f"{_part(spec, worst)} ({counted(worst.value, worst.n)})", _part(spec, other))
+    text = _filled(spec.clause, finding, groups=" and ".join(parts))
     if best.group == other.group:
         return f"{text}."
     end = "lowest" if worst.value > other.value else "highest"
     gap = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
     return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {gap}."
+
+
+def _filled(clause: str, finding: Finding, **fields: str) -> str:
+    """Return a template with a finding's model and subject in place of its fields."""
+    subject = enclose("“", shortened(finding.subject), "”")
+    text = clause.format(
+        model=_model_of(finding),
+        subject=subject,
+        about=enclose(" about ", subject),
+        of=enclose(" of ", subject),
+        **fields,
+    )
+    # A model keeps its name as it is.
+    return text if clause.startswith("{model}") else _capitalised(text)
 
 
 # Versions that need no mention: the only one, and the one that others are held against.
@@ -146,11 +156,6 @@ def _version_note(finding: Finding) -> str:
 
 def _part(spec: MetricSpec, part: GroupValue) -> str:
     return spec.part.format(share=percent(part.value), group=quoted(part.group))
-
-
-def quoted(group: str) -> str:
-    """Quote an intersection, to keep its commas apart from the sentence's."""
-    return f"“{group}”" if "," in group else group
 
 
 def _about(finding: Finding, word: str = "for") -> str:
@@ -225,15 +230,6 @@ def has_shares(finding: Finding) -> bool:
     return shares and all(math.isnan(value) or 0 <= value <= 1 for value in values)
 
 
-def _counted(part: GroupValue) -> str:
-    """Return how many rows of a group its share is, or its size where that is no whole number."""
-    successes = round(part.value * part.n)
-    n_text = count(part.n)
-    if abs(part.value * part.n - successes) < 1e-6 * max(part.n, 1):
-        return f"{count(successes)} of {n_text}"
-    return f"n = {n_text}"
-
-
 def _value_sentence(finding: Finding) -> str:
     """State a value and its direction."""
     spec = spec_of_finding(finding)
@@ -289,6 +285,8 @@ def figures(finding: Finding) -> str:
         parts.append(f"if the models were alike{band}")
     elif not compared and not math.isnan(finding.chance):
         parts.append(f"by chance {number(finding.chance)}{band}")
+    if finding.ratio is not None:
+        parts.append(ratio_text(finding))
     if not math.isnan(finding.threshold):
         parts.append(f"threshold {number(finding.threshold)} {_SIDES[harm(finding)]}")
     if not math.isnan(finding.q_value):
@@ -334,6 +332,7 @@ def _uncapitalised(text: str) -> str:
 def certainty(finding: Finding) -> str:
     """Say how sure a value is, in the unit that people use: interval, n, chance level and q."""
     scaled, unit = _scale(finding)
+    ratio = ratio_text(finding)
     text, n_text = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
         ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
@@ -342,11 +341,15 @@ def certainty(finding: Finding) -> str:
     if not math.isnan(finding.chance):
         # Digits that the value doesn't show would only make noise of the draws look like a result.
         text += f"; {scaled(round(finding.chance, 3))} expected by chance"
+    if ratio and not finding.by_ratio:
+        text += f"; {ratio}"
     if not math.isnan(finding.q_value):
         value = p_value(finding.q_value)
         if not value.startswith("<"):
             value = f"= {value}"
         text += f"; corrected p {value}"
+    if finding.by_ratio:
+        text = f"{_capitalised(ratio)}. {text}"
     return f"{text}."
 
 
@@ -382,9 +385,10 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
     What is certain is the distance from chance to the closest end of the interval; without an
     interval, from the band of chance to the value. In units of the threshold, a gap of accuracies
-    and an effect size can stand in one list. Equal ones keep the order given.
+    and an effect size can stand in one list. Verdicts that rest on a ratio follow those that rest
+    on points, as the two have no common unit. Equal ones keep the order given.
     """
-    return sorted(findings, key=lambda f: (_ORDER.index(f.verdict), -weight(f)))
+    return sorted(findings, key=lambda f: (_ORDER.index(f.verdict), f.by_ratio, -weight(f)))
 
 
 def weight(finding: Finding) -> float:
@@ -444,10 +448,11 @@ NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
 
 
 def shown_verdict(finding: Finding) -> str:
-    """Return the title of a finding's verdict, with the threshold if it decides."""
+    """Return the title of a finding's verdict, with the threshold or ratio if it decides."""
     return verdict_title(
-        finding.verdict, comparison=is_comparison(finding), limit=limit_of(finding)
-    )
+        finding.verdict, comparison=is_comparison(finding), limit=limit_of(finding),
+        ratio=deciding_ratio(finding),
+    )  # fmt: skip
 
 
 def limit_of(finding: Finding) -> str:

@@ -54,6 +54,7 @@ from equipoise.audits.predictions.scores import (
     read_scores,
     verdict_ranges,
 )
+from equipoise.audits.ratios import with_ratios
 from equipoise.core import (
     Aggregate,
     AnyArray,
@@ -319,7 +320,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         )
         folds: Fields = {"determined": design.determined, "equivalent_groups": equivalent_groups}
         folded = with_folds(tested, classes=by_class.classes, **folds)
-        gaps = [*folded]
+        gaps = [*(with_ratios(folded) if len(by_class.classes) == 2 else folded)]
         candidates: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
             threshold = config.testing.threshold(spec_of("demographic_parity")) or 0.0
