@@ -112,8 +112,10 @@ def _place_in_cause(
     finding: Finding, leads: Sequence[Selector], cause: Cause
 ) -> tuple[object, ...]:
     """Return how well a finding states a cause, the best first."""
+    # Errors of a class are made in the rows of the other, where there are two.
+    of_cell = finding.subject == cause.subject or finding.ratio is not None
     return (
-        finding.subject != cause.subject, not finding.tested, not names_groups(finding),
+        -_STRENGTH[finding.verdict], not of_cell, not finding.tested, not names_groups(finding),
         *_place_of(finding, leads),
     )  # fmt: skip
 
