@@ -39,8 +39,7 @@ def false_positives(result):
     (finding,) = [
         finding
         for finding in result.findings
-        if (finding.metric, finding.aggregate)
-        == ("false_positive_rate", Aggregate.DIFFERENCE)
+        if (finding.metric, finding.aggregate) == ("false_positive_rate", Aggregate.DIFFERENCE)
     ]
     return finding
 

@@ -87,7 +87,7 @@ def _explain_model(
             place
             for place, finding in strong.items()
             if (levelled := recounted.get(_key(finding)))
-            and _is_explained(finding, levelled, harms[place], _cutoff(level, len(strong)))
+            and _is_explained(finding, levelled, cell, harms[place], _cutoff(level, len(strong)))
         )  # fmt: skip
         yield Cause(
             model=designs[0].model,
@@ -155,10 +155,20 @@ def _recount(
     }
 
 
-def _is_explained(finding: Finding, levelled: Finding, harm: Harm, cutoff: float) -> bool:
+def _is_of(finding: Finding, cell: Cell) -> bool:
+    """Whether a finding compares the rows of a cell with those of other groups."""
+    name = cell.groups.names[cell.group]
+    rows = {(group.group, group.n) for group in finding.by_group}
+    return finding.groups == cell.groups.name and (name, cell.n) in rows
+
+
+def _is_explained(
+    finding: Finding, levelled: Finding, cell: Cell, harm: Harm, cutoff: float
+) -> bool:
     """Whether a finding is no disparity in levelled data, and under half its size."""
     if math.isnan(value := levelled.value):
-        return False
+        # Errors of the cell were all that an effect size had enough of to be estimated.
+        return not math.isnan(finding.value) and _is_of(finding, cell)
     chance = 0.0 if math.isnan(finding.chance) else finding.chance
     before = harmful_excess(finding.value, chance, harm)
     after = harmful_excess(value, chance, harm)

@@ -123,6 +123,20 @@ def test_of_several_groups_the_interval_holds_for_all_pairs():
     assert ends(finding) == pytest.approx(score_ends(50, 5000, 5, 5000, 1 - 0.05 / 6))
 
 
+def test_a_group_against_all_others_is_judged_in_points():
+    result = audit(pairs({"A": 5, "B": 50, "C": 6}))
+    rest = [f for f in result.findings if f.aggregate is Aggregate.AGAINST_REST]
+    assert rest
+    assert not any(finding.ratio for finding in rest)
+
+
+def test_an_effect_size_that_only_the_cause_makes_is_no_conclusion_of_its_own():
+    # Without the errors of B, they are too few for an effect size.
+    result = audit(pairs({"A": 2, "B": 110, "C": 3}))
+    real = [conclusion.metric for conclusion in result.conclusions if conclusion.real]
+    assert real == ["false_positive_rate"]
+
+
 def test_both_classes_have_the_ratio_of_one_fact():
     result = audit(pairs({"A": 5, "B": 50}), positive=None)
     wrong, right = gap(result), gap(result, "true_positive_rate", "no")

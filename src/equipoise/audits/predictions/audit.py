@@ -320,7 +320,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         )
         folds: Fields = {"determined": design.determined, "equivalent_groups": equivalent_groups}
         folded = with_folds(tested, classes=by_class.classes, **folds)
-        gaps = [*(with_ratios(folded) if len(by_class.classes) == 2 else folded)]
+        gaps = [*folded]
         candidates: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
             threshold = config.testing.threshold(spec_of("demographic_parity")) or 0.0
@@ -346,6 +346,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
+        if len(by_class.classes) == 2:
+            findings = [*with_ratios(findings)]
         tables = _tables_of(design, parts, config) | _tables_over_thresholds(
             design, data, config, place
         )
