@@ -14,6 +14,7 @@ from equipoise.core import (
     IntervalKind,
     NullHypothesis,
     Part,
+    Ratio,
     Variant,
     Verdict,
     parts_to_table,
@@ -38,13 +39,16 @@ def example_finding(**changes):
         "aggregate": Aggregate.DIFFERENCE, "variant": Variant.POOL_ORDER, "top_k": 5,
         "interval": IntervalKind.SPREAD, "null": NullHypothesis.ROWS, "parameters": {"k": 5},
     }  # fmt: skip
+    values["ratio"] = Ratio(math.inf, 2.5, math.inf, decides=True)
     return Finding(**values | {"by_group": GROUPS, "excluded": LEFT_OUT} | changes)
 
 
 def test_findings_come_back_from_their_table():
     findings = (
         example_finding(),
-        example_finding(by_group=(), excluded=(), verdict=Verdict.NONE, value=-math.inf),
+        example_finding(
+            by_group=(), ratio=None, excluded=(), verdict=Verdict.NONE, value=-math.inf
+        ),
     )
     table = findings_to_table(findings)
     assert table.schema == SCHEMA

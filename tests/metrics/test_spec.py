@@ -25,6 +25,8 @@ OPTIONAL = {
     "rest_metric",
     "symbol",
     "clause",
+    "errors",
+    "error_clause",
     "group_label",
     "group_metric",
     "expected_share",
@@ -69,6 +71,7 @@ def test_records_are_whole(spec):
     fields = dict.fromkeys((*names, "k"), "")
     assert spec.sentence.format(**fields | {"value": "1"})
     assert bool(spec.clause.format(**fields)) == bool(spec.clause)
+    assert bool(spec.error_clause.format(**fields)) == bool(spec.errors)
     assert {"share", "group"} <= {name for _, name, *_ in Formatter().parse(spec.part)}
     assert "debias" not in spec.definition.lower()
 

@@ -23,7 +23,7 @@ from equipoise.core import (
 )
 from equipoise.core.conclusion import Cause
 from equipoise.core.finding import REAL
-from equipoise.stats.verdict import harmful_excess
+from equipoise.stats.verdict import LEAST_RATIO, harmful_excess
 
 _SHARE_LEFT = 0.7
 
@@ -80,14 +80,14 @@ def _explain_model(
                 design for design in audit.designs(config, data)
                 if design.model == designs[0].model
             ]  # fmt: skip
-            recounted = _values(audit, config, data, designs)
+            recounted = _recount(audit, config, data, designs)
         except EquipoiseError:
             return
         explained = tuple(
             place
             for place, finding in strong.items()
-            if _is_explained(finding, recounted.get(_key(finding), math.nan), harms[place],
-                             _cutoff(level, len(strong)))
+            if (levelled := recounted.get(_key(finding)))
+            and _is_explained(finding, levelled, cell, harms[place], _cutoff(level, len(strong)))
         )  # fmt: skip
         yield Cause(
             model=designs[0].model,
@@ -144,21 +144,31 @@ def _key(finding: Finding) -> Key:
     )  # fmt: skip
 
 
-def _values(
+def _recount(
     audit: AnyAudit, config: AuditConfig, data: Data, designs: Iterable[Design]
-) -> dict[Key, float]:
-    """Return the values of designs by finding, measured without resampling."""
-    values = dict[Key, float]()
-    for design in designs:
-        for draft in audit.measure(config, data, design, None).findings:
-            values[_key(draft.finding)] = draft.finding.value
-    return values
+) -> dict[Key, Finding]:
+    """Return the findings of designs by what they are about, measured without resampling."""
+    return {
+        _key(draft.finding): draft.finding
+        for design in designs
+        for draft in audit.measure(config, data, design, None).findings
+    }
 
 
-def _is_explained(finding: Finding, value: float, harm: Harm, cutoff: float) -> bool:
-    """Whether a finding with another value is no disparity, and under half its size."""
-    if math.isnan(value):
-        return False
+def _is_of(finding: Finding, cell: Cell) -> bool:
+    """Whether a finding compares the rows of a cell with those of other groups."""
+    name = cell.groups.names[cell.group]
+    rows = {(group.group, group.n) for group in finding.by_group}
+    return finding.groups == cell.groups.name and (name, cell.n) in rows
+
+
+def _is_explained(
+    finding: Finding, levelled: Finding, cell: Cell, harm: Harm, cutoff: float
+) -> bool:
+    """Whether a finding is no disparity in levelled data, and under half its size."""
+    if math.isnan(value := levelled.value):
+        # Errors of the cell were all that an effect size had enough of to be estimated.
+        return not math.isnan(finding.value) and _is_of(finding, cell)
     chance = 0.0 if math.isnan(finding.chance) else finding.chance
     before = harmful_excess(finding.value, chance, harm)
     after = harmful_excess(value, chance, harm)
@@ -167,4 +177,6 @@ def _is_explained(finding: Finding, value: float, harm: Harm, cutoff: float) -> 
         spread = (finding.chance_high - finding.chance_low) / (2 * NormalDist().inv_cdf(0.975))
     insignificant = not math.isnan(spread) and after < cutoff * spread
     small = not math.isnan(finding.threshold) and after < finding.threshold
+    if finding.by_ratio:
+        small = levelled.ratio is None or levelled.ratio.low < LEAST_RATIO
     return after < _SHARE_LEFT * before and (small or insignificant)

@@ -36,6 +36,7 @@ from equipoise.core import (
     Manifest,
     NullHypothesis,
     Part,
+    Ratio,
     Verdict,
 )
 from equipoise.core.estimate import name_with
@@ -44,7 +45,13 @@ from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import number, percent
 from equipoise.metrics.spec import MetricSpec, corrected_with, spec_for, spec_of_finding
 from equipoise.stats.chance import benjamini_hochberg, holm
-from equipoise.stats.verdict import harmful_excess, harmful_reach, judge
+from equipoise.stats.verdict import (
+    LEAST_RATIO,
+    harmful_excess,
+    harmful_reach,
+    judge,
+    raise_by_ratio,
+)
 
 
 class Fact(NamedTuple):
@@ -370,6 +377,7 @@ def _share_verdicts(findings: Sequence[Finding], folds: Sequence[Key | None]) ->
             finding,
             q_value=base.q_value,
             threshold=base.threshold,
+            ratio=base.ratio,
             verdict=base.verdict,
             reason=(
                 f"the same fact as {_full_name(base)}{qualifier}, which is tested: {base.reason}"
@@ -418,6 +426,11 @@ def _judge_finding(
         threshold=threshold,
         alpha=testing.alpha,
     )
+    ratio, by_points = finding.ratio, verdict
+    if ratio is not None:
+        verdict = raise_by_ratio(by_points, ratio, q, testing.alpha)
+        ratio = replace(ratio, decides=verdict is not by_points)
+        reason = _reason_of_ratio(ratio) if ratio.decides else reason
     if verdict is Verdict.DISPARITY and spec.gravest == "detected":
         verdict, reason = Verdict.DETECTED, "chance doesn't explain it, as of any trained model"
     if any(draft.doubt):
@@ -430,10 +443,20 @@ def _judge_finding(
         finding,
         q_value=q,
         threshold=threshold,
+        ratio=ratio,
         verdict=verdict,
         reason=finding.reason or reason,
         more=n_more,
         more_of=wanted_group,
+    )
+
+
+def _reason_of_ratio(ratio: Ratio) -> str:
+    """Say why the ratio of errors decides a verdict."""
+    place = "its interval begins" if ratio.low >= LEAST_RATIO else "it is"
+    return (
+        f"errors are rare and chance doesn't explain the difference, so their ratio decides: "
+        f"{place} at {LEAST_RATIO:g} or above"
     )
 
 

@@ -97,6 +97,7 @@ def place_of(run: Path) -> Place:
 WIDTH = 80
 _MOST_BARS, _MOST_OTHERS, _BAR = 5, 4, 26
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_RARE = 0.01
 
 
 def facts(result: AuditResult, run: Path) -> dict[str, Any]:
@@ -187,11 +188,13 @@ def _bars(finding: Finding | None) -> Iterator[str]:
         return
     parts = worst_first(finding)[:_MOST_BARS]
     width = max((len(shortened(part.group)) for part in parts), default=0)
+    # Rare ones would look alike with one decimal.
+    digits = 2 if any(0.0 < part.value < _RARE for part in parts) else 1
     for part in parts:
         whole, eighths = divmod(round(8 * _BAR * part.value), 8)
         bar = "█" * whole + _EIGHTHS[eighths].strip()
         name = shortened(part.group).ljust(width)
-        yield f"{name}  {percent(part.value):>7}  {bar.ljust(_BAR + 1)} n {count(part.n)}"
+        yield f"{name}  {percent(part.value, digits):>7}  {bar.ljust(_BAR + 1)} n {count(part.n)}"
 
 
 def _next_commands(summary: Summary, run: Path) -> Iterator[str]:

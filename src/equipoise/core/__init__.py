@@ -32,6 +32,7 @@ from equipoise.core.errors import (
 )
 from equipoise.core.estimate import Chance, Ends, Estimate, Harm, Interval, no_ends
 from equipoise.core.finding import (
+    REAL,
     TESTED,
     Aggregate,
     ComparedTo,
@@ -41,6 +42,7 @@ from equipoise.core.finding import (
     GroupValue,
     IntervalKind,
     NullHypothesis,
+    Ratio,
     Variant,
     Verdict,
 )
@@ -54,6 +56,7 @@ from equipoise.core.types import Facts, Fields, Progress, Span, Strings
 
 __all__ = [
     "MIN_SIZE",
+    "REAL",
     "TESTED",
     "Aggregate",
     "AnyArray",
@@ -92,6 +95,7 @@ __all__ = [
     "Part",
     "Positions",
     "Progress",
+    "Ratio",
     "RunError",
     "Span",
     "Strings",

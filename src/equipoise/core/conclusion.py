@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from equipoise.core.finding import REAL, Aggregate, Verdict
+from equipoise.core.finding import REAL, Aggregate, Ratio, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +145,8 @@ class Conclusion:
         The value of the finding, and its interval; at equal classes where that leads.
     group_value, other_value : float
         Values of both groups; NaN where there are none.
+    ratio : Ratio or None
+        Of rare errors of both groups, see `Finding`.
     n : int
         Rows behind the finding.
     finding : int
@@ -187,6 +189,7 @@ class Conclusion:
     high: float
     group_value: float = math.nan
     other_value: float = math.nan
+    ratio: Ratio | None = None
     n: int
     finding: int
     restated_by: tuple[int, ...] = ()
@@ -219,6 +222,7 @@ class Conclusion:
             **{name: float(item[name]) for name in numbers if name in item},
             "verdict": Verdict(item["verdict"]),
             "aggregate": Aggregate(item["aggregate"]),
+            "ratio": Ratio.from_json(item["ratio"]),
             "restated_by": tuple(item["restated_by"]),
             "adjustments": tuple(map(Adjustment.from_json, item.get("adjustments", ()))),
             "standings": tuple(map(Standing.from_json, item.get("standings", ()))),

@@ -125,6 +125,33 @@ class GroupValue:
 
 
 @dataclass(frozen=True)
+class Ratio:
+    """How often the group that is worse off has an error, for one of the group it is compared with.
+
+    Attributes
+    ----------
+    value, low, high : float
+        The ratio, at least 1, and its interval, simultaneous over pairs of groups; infinite where
+        the other group has no error.
+    decides : bool
+        Whether the verdict rests on the ratio, as the difference in points is too small for it.
+    """
+
+    value: float
+    low: float
+    high: float
+    decides: bool = False
+
+    @classmethod
+    def from_json(cls, item: Mapping[str, Any] | None) -> Ratio | None:
+        """Rebuild a ratio from a file, where numbers that JSON lacks are text."""
+        if item is None:
+            return None
+        ends = {name: float(item[name]) for name in ("value", "low", "high")}
+        return cls(**ends, decides=item["decides"])
+
+
+@dataclass(frozen=True)
 class Excluded:
     """How many rows or groups did not enter a finding, and why."""
 
@@ -169,6 +196,8 @@ class Finding:
         Rows behind the value.
     by_group : tuple of GroupValue
         What each group contributes.
+    ratio : Ratio or None
+        Of rare errors, how many times as often the group that is worse off has them.
     excluded : tuple of Excluded
         What did not enter, with reasons.
     unit, method : str
@@ -231,6 +260,7 @@ class Finding:
     threshold: float = math.nan
     n: int
     by_group: tuple[GroupValue, ...] = ()
+    ratio: Ratio | None = None
     excluded: tuple[Excluded, ...] = ()
     unit: str
     interval: IntervalKind = IntervalKind.CONFIDENCE
@@ -256,6 +286,11 @@ class Finding:
         without = (Verdict.NONE, Verdict.NOT_ESTIMABLE)
         return self.family in TESTED and self.verdict not in without
 
+    @property
+    def by_ratio(self) -> bool:
+        """Whether the verdict rests on the ratio of errors rather than on points."""
+        return self.ratio is not None and self.ratio.decides
+
 
 _TYPES = {
     "float": pa.float64(),
@@ -272,6 +307,7 @@ def schema_of(record: type) -> pa.Schema:
 
 
 _TYPES["tuple[GroupValue, ...]"] = pa.list_(pa.struct(schema_of(GroupValue)))
+_TYPES["Ratio | None"] = pa.struct(schema_of(Ratio))
 _TYPES["tuple[Excluded, ...]"] = pa.list_(pa.struct(schema_of(Excluded)))
 SCHEMA = schema_of(Finding)
 
@@ -300,6 +336,8 @@ def as_row(number: Numbered) -> dict[str, Any]:
     row["excluded"] = [vars(reason) for reason in number.excluded]
     if "parameters" in row:
         row["parameters"] = json.dumps(row["parameters"], sort_keys=True)
+    if row.get("ratio") is not None:
+        row["ratio"] = vars(row["ratio"])
     return row
 
 
@@ -310,9 +348,9 @@ def plain_parameters(parameters: Facts) -> Fields:
     return plain
 
 
-_DECODERS: Mapping[str, Callable[[str], object]] = MappingProxyType({
+_DECODERS: Mapping[str, Callable[[Any], object]] = MappingProxyType({
     "family": Family, "interval": IntervalKind, "null": NullHypothesis, "parameters": json.loads,
-    "verdict": Verdict,
+    "ratio": Ratio.from_json, "verdict": Verdict,
 })  # fmt: skip
 """What makes a field of what a file holds, where that is no text."""
 

@@ -35,9 +35,9 @@ def number(value: float | None, digits: int = 3) -> str:
     return (text if float(text) else f"{value:.1g}").replace("-", "−")
 
 
-def percent(share: float) -> str:
-    """Return a share in [0, 1] as a percentage with one decimal."""
-    return f"{round(100 * share, 1) + 0.0:.1f}\u00a0%".replace("-", "−")
+def percent(share: float, digits: int = 1) -> str:
+    """Return a share in [0, 1] as a percentage with some decimals."""
+    return f"{round(100 * share, digits) + 0.0:.{digits}f}\u00a0%".replace("-", "−")
 
 
 _JOINERS = frozenset("\u200c\u200d")  # scripts such as Persian and emoji need these two

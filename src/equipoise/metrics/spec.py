@@ -105,6 +105,12 @@ class MetricSpec:
     clause : str
         Template of the sentence about groups that have shares, with the fields {model}, {subject}
         (“…”), {about} (" about “…”"), {of} (" of “…”") and {groups}; "" where `sentence` says it.
+    errors : "", "value" or "rest"
+        Whether groups' shares are of errors, or of the rows without one, where a target has two
+        classes; rare ones are compared by their ratio, too. "" where neither.
+    error_clause : str
+        Template of the model's error, with the fields of `clause` but {groups}: "{model} misses
+        {subject}".
     part : str
         Template of each of {groups} in `clause`, with the fields {share} and {group}.
     pair_clause : str
@@ -182,6 +188,8 @@ class MetricSpec:
     group_metric: str = ""
     expected_share: Literal["", "even", "pool", "reference"] = ""
     clause: str = ""
+    errors: Literal["", "value", "rest"] = ""
+    error_clause: str = ""
     part: str = "{share} of {group}"
     pair_clause: str = "{worse} is worse in {label}{of}{over}"
     threshold: float | None = None

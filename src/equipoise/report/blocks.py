@@ -35,16 +35,21 @@ class Badge:
         Whether it is about two models, whose differences are no disparities.
     limit : str
         The smallest size that matters, where it is shown.
+    ratio : str
+        The ratio of errors that the verdict rests on; "" where it rests on the size.
     """
 
     verdict: Verdict
     comparison: bool = False
     limit: str = ""
+    ratio: str = ""
 
     @property
     def word(self) -> str:
         """What people read for the verdict."""
-        return verdict_title(self.verdict, comparison=self.comparison, limit=self.limit)
+        return verdict_title(
+            self.verdict, comparison=self.comparison, limit=self.limit, ratio=self.ratio
+        )
 
     @property
     def symbol(self) -> str:

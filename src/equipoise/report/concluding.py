@@ -163,8 +163,10 @@ def _place_in_cause(
     finding: Finding, leads: Sequence[Selector], cause: Cause
 ) -> tuple[object, ...]:
     """Return how well a finding states a cause, the best first."""
+    # Errors of a class are made in the rows of the other, where there are two.
+    of_cell = finding.subject == cause.subject or finding.ratio is not None
     return (
-        finding.subject != cause.subject, not finding.tested, not names_groups(finding),
+        -_STRENGTH[finding.verdict], not of_cell, not finding.tested, not names_groups(finding),
         *_place_of(finding, leads),
     )  # fmt: skip
 
@@ -284,6 +286,7 @@ def _rank(finding: Finding, conclusion: Conclusion) -> tuple[float, ...]:
     """Return where a real difference stands among those of a model, the leading one first."""
     return (
         -_STRENGTH[finding.verdict],
+        finding.by_ratio,
         not spec_of_finding(finding).of_exclusion,
         not finding.subject and finding.family is Family.COMPOSITE and not finding.group,
         finding.groups.count("×"),
@@ -378,6 +381,7 @@ def _conclusion(
         size=finding.value,
         low=finding.ci_low,
         high=finding.ci_high,
+        ratio=finding.ratio,
         n=finding.n,
         finding=cluster.lead,
         restated_by=tuple(place for place in cluster.members if place != cluster.lead),

@@ -7,8 +7,8 @@ from shlex import join
 
 from equipoise.core import AuditResult, Finding
 from equipoise.report.blocks import Page, Step
-from equipoise.report.text import listed
-from equipoise.report.words import contrast, models_of, quoted
+from equipoise.report.text import listed, quoted
+from equipoise.report.words import contrast, models_of
 
 MOST_CAUSES = 2
 REVIEW_PACKAGES = ("starlette", "uvicorn", "PIL")

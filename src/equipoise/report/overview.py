@@ -38,6 +38,7 @@ from equipoise.report.blocks import (
 )
 from equipoise.report.comparison_page import differences_chart
 from equipoise.report.plots import VERDICTS, Axis, intervals
+from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import measure_of
 from equipoise.report.summary import groups_chart, mark
 from equipoise.report.text import (
@@ -218,7 +219,8 @@ def _groups_table(finding: Finding) -> Table:
 
 
 def _badge(finding: Finding) -> Badge:
-    return Badge(finding.verdict, is_comparison(finding), limit_of(finding))
+    limit, ratio = limit_of(finding), deciding_ratio(finding)
+    return Badge(finding.verdict, is_comparison(finding), limit, ratio)
 
 
 def _how_sure(finding: Finding) -> str:

@@ -22,6 +22,7 @@ from equipoise.report.leading_chart import chart_of
 from equipoise.report.next_steps import fields_of
 from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.ranking_models import is_ranking
+from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector
 from equipoise.report.text import count, enclose, plural
 from equipoise.report.titles import title_of, verdict_line
@@ -143,7 +144,7 @@ def _statement(
         text = f"{enclose('', model, ': ')}{text}"
     comparison = bool(first.standings)
     return Statement(
-        Badge(first.verdict, comparison, limit_of(finding)),
+        Badge(first.verdict, comparison, limit_of(finding), deciding_ratio(finding)),
         text,
         conclusion_certainty(finding, first),
         agreement(first),

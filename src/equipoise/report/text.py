@@ -32,6 +32,19 @@ def count(value: float | None) -> str:
     return f"{int(value):,}".replace(",", "\u202f").replace("-", "−")
 
 
+def counted(share: float, n: int) -> str:
+    """Return how many of n rows a share is, or n where that is no whole number."""
+    part = round(share * n)
+    if abs(share * n - part) < 1e-6 * max(n, 1):
+        return f"{count(part)} of {count(n)}"
+    return f"n = {count(n)}"
+
+
+def quoted(group: str) -> str:
+    """Quote an intersection, to keep its commas apart from the sentence's."""
+    return f"“{group}”" if "," in group else group
+
+
 def interval(low: float, high: float, digits: int = 3) -> str:
     """Return an interval as "[low, high]", or "–" when an end is unknown."""
     if math.isnan(low) or math.isnan(high):
@@ -112,11 +125,16 @@ def verdict_key(verdict: Verdict, *, comparison: bool) -> str:
     return verdict.value
 
 
-def verdict_title(verdict: Verdict, *, comparison: bool = False, limit: str = "") -> str:
-    """Return the title of a verdict; `limit` is the smallest size that matters."""
+def verdict_title(
+    verdict: Verdict, *, comparison: bool = False, limit: str = "", ratio: str = ""
+) -> str:
+    """Return the title of a verdict, with what it rests on.
+
+    `limit` is the smallest size that matters, `ratio` a ratio of errors that decides.
+    """
     if comparison and verdict == Verdict.DISPARITY:
         return DIFFERENCE.capitalize()
     text = VERDICT_TITLES[verdict]
     if verdict is Verdict.BELOW_THRESHOLD:
         text += enclose(" (under ", limit, ")")
-    return text
+    return text + enclose(" (ratio ", ratio, ")")

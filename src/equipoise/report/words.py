@@ -23,9 +23,11 @@ from equipoise.core.finding import REAL
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
+from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
+    counted,
     enclose,
     in_words,
     interval,
@@ -34,6 +36,7 @@ from equipoise.report.text import (
     p_value,
     percent,
     plural,
+    quoted,
     title,
     verdict_title,
 )
@@ -113,11 +116,11 @@ def _groups_sentence(finding: Finding, clause: str = "") -> str | None:
     if (groups := compared_groups(finding)) is None:
         return None
     worst, other, best = groups
-    text = _clause(finding, spec, f"{_part(spec, worst)} ({_counted(worst)})", _part(spec, other))
-    # A model keeps its name as it is.
-    if not spec.clause.startswith("{model}"):
-        text = _capitalised(text)
-    text += clause
+    if finding.by_ratio:
+        errors = compare_errors(finding, worst, other)
+        return f"{_filled(spec.error_clause, finding)} {errors}{clause}."
+    first = f"{_part(spec, worst)} ({counted(worst.value, worst.n)})"
+    text = _filled(spec.clause, finding, groups=f"{first} and {_part(spec, other)}") + clause
     if best.group == other.group:
         return f"{text}."
     end = "lowest" if worst.value > other.value else "highest"
@@ -125,16 +128,18 @@ def _groups_sentence(finding: Finding, clause: str = "") -> str | None:
     return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {gap}."
 
 
-def _clause(finding: Finding, spec: MetricSpec, *parts: str) -> str:
-    """Return the clause of a metric about groups, with a part for each."""
+def _filled(clause: str, finding: Finding, *, capital: bool = True, **fields: str) -> str:
+    """Return a template with a finding's model and subject in place of its fields."""
     subject = enclose("“", shortened(finding.subject), "”")
-    return spec.clause.format(
+    text = clause.format(
         model=_model_of(finding),
         subject=subject,
         about=enclose(" about ", subject),
         of=enclose(" of ", subject),
-        groups=" and ".join(parts),
+        **fields,
     )
+    # A model keeps its name as it is.
+    return _capitalised(text) if capital and not clause.startswith("{model}") else text
 
 
 # Versions that need no mention: the only one, and the one that others are held against.
@@ -154,11 +159,6 @@ def _version_note(finding: Finding) -> str:
 
 def _part(spec: MetricSpec, part: GroupValue) -> str:
     return spec.part.format(share=percent(part.value), group=quoted(part.group))
-
-
-def quoted(group: str) -> str:
-    """Quote an intersection, to keep its commas apart from the sentence's."""
-    return f"“{group}”" if "," in group else group
 
 
 def _about(finding: Finding, word: str = "for") -> str:
@@ -258,15 +258,6 @@ def group_value_name(finding: Finding) -> str:
     return label[:1].upper() + label[1:]
 
 
-def _counted(part: GroupValue) -> str:
-    """Return how many rows of a group its share is, or its size where that is no whole number."""
-    successes = round(part.value * part.n)
-    n_text = count(part.n)
-    if abs(part.value * part.n - successes) < 1e-6 * max(part.n, 1):
-        return f"{count(successes)} of {n_text}"
-    return f"n = {n_text}"
-
-
 def _value_sentence(finding: Finding) -> str:
     """State a value and its direction."""
     spec = spec_of_finding(finding)
@@ -322,6 +313,8 @@ def figures(finding: Finding) -> str:
         parts.append(f"if the models were alike{band}")
     elif not compared and not math.isnan(finding.chance):
         parts.append(f"by chance {number(finding.chance)}{band}")
+    if finding.ratio is not None:
+        parts.append(ratio_text(finding))
     if not math.isnan(finding.threshold):
         parts.append(f"threshold {number(finding.threshold)} {_SIDES[harm(finding)]}")
     if not math.isnan(finding.q_value):
@@ -374,7 +367,8 @@ def _sentence_at_equal_mix(finding: Finding, conclusion: Conclusion) -> str:
     )  # fmt: skip
     parts = [spec.part.format(share=percent(value), group=quoted(group)) for group, value in sides]
     raw = " and ".join(percent(over_all[group]) for group, _ in sides)
-    text = f"At equal mix of classes, {_clause(finding, spec, *parts)}; over all rows {raw}"
+    clause = _filled(spec.clause, finding, capital=False, groups=" and ".join(parts))
+    text = f"At equal mix of classes, {clause}; over all rows {raw}"
     if finding.verdict in REAL and _is_nothing(conclusion, finding.threshold):
         text += ": the mix of classes explains the difference"
     return f"{text}."
@@ -431,6 +425,7 @@ def certainty(finding: Finding) -> str:
     if finding.audit == MITIGATION:
         return _certainty_of_difference(finding, "Change")
     scaled, unit = _scale(finding)
+    ratio = ratio_text(finding)
     text, n_text = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
         ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
@@ -439,7 +434,12 @@ def certainty(finding: Finding) -> str:
     if not math.isnan(finding.chance):
         # Digits that the value doesn't show would only make noise of the draws look like a result.
         text += f"; {scaled(round(finding.chance, 3))} expected by chance"
-    return f"{text}{_corrected_p(finding)}."
+    if ratio and not finding.by_ratio:
+        text += f"; {ratio}"
+    text = f"{text}{_corrected_p(finding)}."
+    if finding.by_ratio:
+        text = f"{_capitalised(ratio)}. {text}"
+    return text
 
 
 def _corrected_p(finding: Finding) -> str:
@@ -525,9 +525,10 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
     What is certain is the distance from chance to the closest end of the interval; without an
     interval, from the band of chance to the value. In units of the threshold, a gap of accuracies
-    and an effect size can stand in one list. Equal ones keep the order given.
+    and an effect size can stand in one list. Verdicts that rest on a ratio follow those that rest
+    on points, as the two have no common unit. Equal ones keep the order given.
     """
-    return sorted(findings, key=lambda f: (_ORDER.index(f.verdict), -weight(f)))
+    return sorted(findings, key=lambda f: (_ORDER.index(f.verdict), f.by_ratio, -weight(f)))
 
 
 def weight(finding: Finding) -> float:
@@ -587,10 +588,11 @@ NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
 
 
 def shown_verdict(finding: Finding) -> str:
-    """Return the title of a finding's verdict, with the threshold if it decides."""
+    """Return the title of a finding's verdict, with the threshold or ratio if it decides."""
     return verdict_title(
-        finding.verdict, comparison=is_comparison(finding), limit=limit_of(finding)
-    )
+        finding.verdict, comparison=is_comparison(finding), limit=limit_of(finding),
+        ratio=deciding_ratio(finding),
+    )  # fmt: skip
 
 
 def limit_of(finding: Finding) -> str:

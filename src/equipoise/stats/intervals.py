@@ -110,6 +110,25 @@ def wilson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Pair:
     return interval.low, interval.high
 
 
+def wilson_size(share: ArrayLike, width: ArrayLike, level: float = 0.95) -> Floats:
+    """Return the number of rows whose Wilson interval of a share has a width.
+
+    Where rows repeat by unit, it says how many independent rows they count as.
+
+    Parameters
+    ----------
+    share, width : array-like
+        Broadcast together; the width is between 0 and 1.
+    level : float
+        Confidence level in (0, 1).
+    """
+    share, square = floats(share), floats(width) ** 2
+    z2 = normal(level) ** 2
+    linear = z2 * (square - 2.0 * share * (1.0 - share))
+    root = np.sqrt(linear**2 + square * z2**2 * (1.0 - square))
+    return divide(root - linear, square)
+
+
 def clopper_pearson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Pair:
     """Exact interval of a proportion; see `wilson` for parameters, results and errors.
 

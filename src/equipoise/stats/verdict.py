@@ -11,11 +11,20 @@ interval (to the farther end where either direction is harm). The first rule tha
 5. otherwise `inconclusive`.
 
 The interval estimates the population value, so h is counted from θ₀ and not from chance.
+
+Errors that are rare have small differences whoever makes them, so their ratio r can raise a
+verdict, and never lowers it: with q <= alpha, r >= 1.25 gives at least `detected`, and an interval
+of r that begins at 1.25 or above gives `disparity`.
 """
 
 import math
 
-from equipoise.core import Harm, InputError, Verdict
+from equipoise.core import REAL, Harm, InputError, Ratio, Verdict
+
+LEAST_RATIO = 1.25
+"""The smallest ratio of rare errors that matters."""
+RARE = 0.02
+"""Errors are rare where fewer rows than this share have one."""
 
 
 def harmful_excess(value: float, chance: float, harm: Harm) -> float:
@@ -98,3 +107,25 @@ def judge(
             f"{explanation}, and there is no interval to rule a disparity out",
         )
     return Verdict.INCONCLUSIVE, f"{explanation}, and the interval reaches the threshold"
+
+
+def raise_by_ratio(verdict: Verdict, ratio: Ratio, q: float, alpha: float) -> Verdict:
+    """Return the verdict on a difference in rare errors, raised where their ratio asks for it.
+
+    The rule stands at the head of this module.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        On the difference in points, see `judge`.
+    ratio : Ratio
+        Of errors.
+    q, alpha : float
+        As in `judge`.
+    """
+    judged = verdict in (*REAL, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE)
+    if not judged or not q <= alpha or not ratio.value >= LEAST_RATIO:
+        return verdict
+    if ratio.low >= LEAST_RATIO:
+        return Verdict.DISPARITY
+    return verdict if verdict in REAL else Verdict.DETECTED

@@ -55,6 +55,7 @@ from equipoise.audits.predictions.scores import (
     read_scores,
     verdict_ranges,
 )
+from equipoise.audits.ratios import with_ratios
 from equipoise.core import (
     Aggregate,
     AnyArray,
@@ -347,6 +348,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
+        if len(by_class.classes) == 2:
+            findings = [*with_ratios(findings)]
         tables = _tables_of(design, parts, config) | _tables_over_thresholds(
             design, data, config, place
         )

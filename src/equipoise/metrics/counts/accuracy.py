@@ -489,6 +489,8 @@ _record = partial(
     unit="points",
     group_label="accuracy",
     clause="{model} is right{about} for {groups}",
+    errors="rest",
+    error_clause="{model} is wrong{about}",
     threshold=0.05,
     threshold_reason=POINTS,
     null=(
@@ -547,6 +549,8 @@ register(
         harm="lower",
         group_label="hit rate",
         clause="{model} has the true class among its best predictions for {groups}",
+        errors="",
+        error_clause="",
         definition="Share of images with a true class among the k best predictions.",
         direction="Lower: fewer images are hit.",
         interval=WILSON,
