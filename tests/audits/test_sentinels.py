@@ -158,9 +158,12 @@ def test_quick_counts_sentinels_as_missing_and_bands_leave_them_out():
 
 def test_quick_lists_sentinels_beside_other_texts_for_nothing():
     empty = pl.when(pl.int_range(pl.len()) < 9).then(pl.lit("N/A")).otherwise("pred").alias("pred")
-    guess = guess_config(quick_table(pred=empty), target="kind", groups=["place"])
-    assert guess.cells["missing"] == ["", "N/A", "-1"]
-    # Where a prediction has the text, the list would change what the model said.
-    spoken = pl.when(pl.int_range(pl.len()) > 890).then(pl.lit("-1")).otherwise(empty).alias("pred")
-    guess = guess_config(quick_table(pred=spoken), target="kind", groups=["place"])
-    assert guess.cells["missing"] == ["", "N/A"]
+    table = quick_table(pred=empty)
+    config = guess_config(table, target="kind", groups=["place"]).config(table)
+    assert config["data"]["missing"] == ["", "N/A", "-1"]
+    assert config["models"]["pred"]["missing"] == ["", "N/A"]
+    # Where a class has the text, the list would take the class away.
+    renamed = table.with_columns(kind=pl.col("kind").replace(table["kind"][0], "-1"))
+    guess = guess_config(renamed, target="kind", groups=["place"])
+    assert guess.config(renamed)["data"]["missing"] == ["", "N/A"]
+    assert "place, missing: '-1'" not in guess.notes

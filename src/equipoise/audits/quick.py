@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack
 
@@ -169,7 +169,10 @@ def guess_config(
     used += [*outputs, *filter(None, (named.get("id"), named.get("unit")))]
     columns, missing, file = _read_columns(table, encoding, used)
     sentinels = {name: _take_sentinels(columns, name) for name in groups if name != target}
-    missing = _listed_missing(columns, missing, sentinels)
+    # A list of texts replaces the rule for sentinels, and is for the target, too.
+    if missing:
+        classes = {*_classes(columns[target])}
+        sentinels = {name: tuple({*texts} - classes) for name, texts in sentinels.items()}
     for name in groups:
         _check_numbers(columns[name], file)
     bands = {name: bounds for name in groups if (bounds := _guess_bounds(columns[name]))}
@@ -190,6 +193,8 @@ def guess_config(
         for name, bounds in bands.items()
     ]
     cells: dict[str, Any] = {"missing": ["", *missing]} if missing else {}
+    listed_texts = dict.fromkeys(["", *missing, *chain.from_iterable(sentinels.values())])
+    of_images = {"missing": [*listed_texts]} if missing else {}
     cells |= {"encoding": encoding} if encoding != "utf-8" else {}
     compared = [f"{name} band" if name in bands else name for name in groups]
     pairs = [[*pair] for pair in combinations(compared, 2)]
@@ -207,7 +212,7 @@ def guess_config(
     )
     return Guess(
         cells,
-        {"id": id_, **({"rules": rules} if rules else {}), **images},
+        {"id": id_, **of_images, **({"rules": rules} if rules else {}), **images},
         {"target": target, "groups": [*compared, *pairs]}
         | {key: value for key, value in optional.items() if value is not None},
         models,
@@ -453,16 +458,6 @@ def _take_sentinels(columns: dict[str, pl.Series], attribute: str) -> Strings:
     texts = sentinels_of(column.drop_nulls().unique().sort().to_list())
     columns[attribute] = column.set(column.is_in([*texts]), None)
     return texts
-
-
-def _listed_missing(
-    columns: Mapping[str, pl.Series], marks: Sequence[str], sentinels: Mapping[str, Strings]
-) -> list[str]:
-    """Return the texts to list under `missing`, which replace sentinels that no list names."""
-    if not marks:
-        return []
-    texts = dict.fromkeys(text for group_texts in sentinels.values() for text in group_texts)
-    return [*marks, *(text for text in texts if not any(text in c for c in columns.values()))]
 
 
 def encoding_of(table: TableSource) -> str:
