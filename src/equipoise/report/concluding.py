@@ -331,7 +331,9 @@ def _of_mix(
 def _led_by_main(
     findings: Sequence[Finding], members: Sequence[int], leads: Sequence[Selector]
 ) -> Cluster:
-    main = min(members, key=lambda place: _main_comparison(findings[place], leads))
+    """Return a cluster led by its main comparison without a real difference."""
+    equal = [place for place in members if findings[place].verdict not in REAL]
+    main = min(equal, key=lambda place: _main_comparison(findings[place], leads))
     return Cluster(main, tuple(members))
 
 

@@ -260,7 +260,7 @@ def test_a_gate_on_free_text_needs_classes():
     assert config(JOBS, gate=[{"metric": "unanswered_rate", "max": 0.1}]).gate
 
 
-def test_shares_of_right_rows_are_compared_at_equal_classes():
+def test_shares_of_answers_are_compared_at_equal_classes():
     # Of 100 nurses 90 are right and of 100 doctors 50, in both groups; a has more doctors.
     counts = {"a": {"nurse": 20, "doctor": 180}, "b": {"nurse": 180, "doctor": 20}}
     share = {"nurse": 0.9, "doctor": 0.5}
@@ -274,14 +274,10 @@ def test_shares_of_right_rows_are_compared_at_equal_classes():
     frame = images(200, job=truth)
     table = pl.DataFrame({"id": frame["id"], "said": said})
     result = run(table, frame=frame, data={"target": "job"})
-    mix = [
-        adjustment
-        for conclusion in result.conclusions
-        for adjustment in conclusion.adjustments
-        if result.findings[conclusion.finding].metric == "accuracy"
-    ]
-    (adjustment,) = mix
-    assert adjustment.leads
-    assert adjustment.group_value == pytest.approx(0.7)
-    assert adjustment.other_value == pytest.approx(0.7)
-    assert adjustment.moved == pytest.approx(0.86 - 0.54)
+    (conclusion,) = result.conclusions
+    adjustment = conclusion.at_equal_mix
+    assert not conclusion.real
+    # Of the answers "doctor": 10 % of nurses, and half of the doctors.
+    assert result.findings[conclusion.finding].metric == "answer_gap"
+    assert conclusion.group_value == pytest.approx(conclusion.other_value)
+    assert adjustment.moved == pytest.approx(0.32)

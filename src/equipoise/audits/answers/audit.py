@@ -300,7 +300,8 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             Rate(metric, "", question, (design.state == state).astype(np.int32))
             for state, metric in RATES_OF_STATES.items()
         )
-        return replace(mix, rates=(*mix.rates, *states))
+        gaps = _rates_of_answers(design) if mix.strata[""].vocabulary else ()
+        return replace(mix, rates=(*mix.rates, *states, *gaps))
 
     def measure(
         self,
@@ -526,6 +527,14 @@ def _measure_answers(
         rates = gap.parts[0].by_group
         yield whole(overall, place, Family.DESCRIPTIVE, by_group=rates)
         yield whole(gap, place, Family.COMPOSITE, by_group=rates)
+
+
+def _rates_of_answers(design: AnswersDesign) -> Iterator[Rate]:
+    """Yield the share of each frequent answer; the gap of all answers is that of the widest."""
+    for answer in design.frequent:
+        outcome = np.where(design.label.codes >= 0, design.label.equals(answer), -1)
+        for subject in (answer, ""):
+            yield Rate("answer_gap", subject, design.shown, outcome.astype(np.int32))
 
 
 def _measure_gaps(
