@@ -118,17 +118,23 @@
   for (const element of waiting) near(element) ? draw(element) : observer.observe(element);
   // What is far from view is drawn when the browser has nothing else to do, one chart at a time.
   const idle = (callback) => globalThis.requestIdleCallback?.(callback, { timeout: 500 }) ?? setTimeout(callback, 50);
+  let planned = false;
   function drawLater() {
-    const next = waiting.find((element) => !element.dataset.drawn && shown(element));
-    if (next) { draw(next); idle(drawLater); }
+    if (planned) return;
+    planned = true;
+    idle(() => {
+      planned = false;
+      const next = waiting.find((element) => !element.dataset.drawn && shown(element));
+      if (next) { draw(next); drawLater(); }
+    });
   }
-  idle(drawLater);
-  document.addEventListener("toggle", () => { fillShown(); idle(drawLater); }, true);
+  drawLater();
+  document.addEventListener("toggle", () => { fillShown(); drawLater(); }, true);
   // Paper shows summary, results by group and limitations; with ?full everything that is folded, too.
   const full = new URLSearchParams(location.search).has("full");
   document.documentElement.classList.toggle("full", full);
   const root = document.documentElement;
-  const printed = full ? "details.section:not([open]), .fold:not([open])" : "#limits:not([open]), #data:not([open])";
+  const printed = full ? "details.section:not([open]), .fold:not([open]), .others:not([open])" : "#limits:not([open]), #data:not([open]), .others:not([open])";
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll(printed)];
@@ -170,6 +176,7 @@
     say(drop(ordered, 8));
     for (let zoom = 0.75; zoom > 0.5 && over(); zoom -= 0.05) layOut(zoom);
   }
+  if (innerWidth < 600) for (const others of document.querySelectorAll(".others")) others.open = false;
   for (const thumbs of document.querySelectorAll("[data-thumbs]")) {
     const pictures = document.getElementById(thumbs.dataset.thumbs).querySelectorAll("img");
     for (const picture of [...pictures].slice(0, 12)) thumbs.append(picture.cloneNode());
