@@ -357,7 +357,7 @@ def _share_verdicts(findings: Sequence[Finding], folds: Sequence[Key | None]) ->
     """Give folded findings the test and verdict of the finding that they repeat."""
     facts = {_own_key(finding): place for place, finding in enumerate(findings)}
     for finding, fold in zip(findings, folds, strict=True):
-        if fold is None:
+        if fold is None or finding.verdict is Verdict.NOT_ESTIMABLE:
             yield finding
             continue
         place = facts[fold]

@@ -101,6 +101,10 @@ class MetricSpec:
     clause : str
         Template of the sentence about groups that have shares, with the fields {model}, {subject}
         (“…”), {about} (" about “…”"), {of} (" of “…”") and {groups}; "" where `sentence` says it.
+        With an `expectation`, {group}, {share}, {n} and {expected} take the place of {groups}.
+    expectation : str
+        Parameter of its findings that has the expected share of each group; "" where shares are
+        expected of no group.
     part : str
         Template of each of {groups} in `clause`, with the fields {share} and {group}.
     direction : str
@@ -173,6 +177,7 @@ class MetricSpec:
     group_label: str = ""
     group_metric: str = ""
     clause: str = ""
+    expectation: str = ""
     part: str = "{share} of {group}"
     threshold: float | None = None
     threshold_reason: str = ""
@@ -215,7 +220,7 @@ class MetricSpec:
         """The record of changes of the metric."""
         return replace(
             self, title=f"Change of {self.label}", unit="number", rate=False, harm="higher",
-            bands={}, sentence=SENTENCE, clause="",
+            bands={}, sentence=SENTENCE, clause="", expectation="",
         )  # fmt: skip
 
     def derived(self, aggregate: Aggregate) -> "MetricSpec":

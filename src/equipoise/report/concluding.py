@@ -10,6 +10,7 @@ from equipoise.core import AuditResult, Family, Finding, GroupValue, Verdict
 from equipoise.core.conclusion import Cause, Conclusion
 from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
+from equipoise.report.expecting import EXPECTED, departure
 from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.words import contrast, names_groups, ranked, weight
 
@@ -272,9 +273,16 @@ def _main_comparison(finding: Finding, leads: Sequence[Selector]) -> tuple[float
 
 def _conclusion(findings: Sequence[Finding], cluster: Cluster) -> Conclusion:
     finding = findings[cluster.lead]
-    groups = contrast(finding)
+    groups, departing = contrast(finding), departure(finding)
     compared: Mapping[str, object] = {}
-    if groups is not None:
+    if departing is not None:
+        compared = {
+            "group": departing.part.group,
+            "other": EXPECTED,
+            "group_value": departing.part.value,
+            "other_value": departing.expected,
+        }
+    elif groups is not None:
         worst, other, _ = groups
         if other.group == finding.group:
             worst, other = other, worst

@@ -23,6 +23,7 @@ from equipoise.core.conclusion import Conclusion
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import distinct, panels, rows
+from equipoise.report.expecting import departure
 from equipoise.report.selecting import measure_of
 from equipoise.report.text import (
     VERDICT_TITLES,
@@ -101,6 +102,8 @@ def headline(finding: Finding) -> str:
 def _groups_sentence(finding: Finding) -> str | None:
     """Return which group is worse off than another, or None without group shares."""
     spec = spec_of_finding(finding)
+    if spec.expectation:
+        return _departure_sentence(finding, spec)
     summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
     if summary or not spec.clause or spec.bands or not has_shares(finding):
         return None
@@ -127,6 +130,22 @@ def _groups_sentence(finding: Finding) -> str | None:
     end = "lowest" if worst.value > other.value else "highest"
     gap = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
     return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {gap}."
+
+
+def _departure_sentence(finding: Finding, spec: MetricSpec) -> str | None:
+    """Return which group departs from its expected share, or None without one."""
+    if (departing := departure(finding)) is None:
+        return None
+    part, expected = departing
+    text = spec.clause.format(
+        model=_model_of(finding),
+        of=enclose(" of ", enclose("“", shortened(finding.subject), "”")),
+        group=quoted(part.group),
+        share=percent(part.value),
+        n=_counted(replace(part, n=finding.n)),
+        expected=percent(expected),
+    )
+    return text if spec.clause.startswith("{model}") else _capitalised(text)
 
 
 # Versions that need no mention: the only one, and the one that others are held against.

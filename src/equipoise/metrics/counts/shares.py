@@ -1113,7 +1113,11 @@ register(
         title="Difference from outside shares",
         unit="points",
         group_label="share of images",
-        sentence="In the images{model}{subject}, {direction}.",
+        clause=(
+            "{model} shows {group} in {share} of the images{of} ({n}), against {expected} in the "
+            "outside shares."
+        ),
+        expectation="outside",
         definition=(
             "Largest absolute difference over classes between corrected shares and outside shares, "
             "such as labour statistics, taken as exact."
