@@ -101,7 +101,7 @@ class MetricSpec:
     clause : str
         Template of the sentence about groups that have shares, with the fields {model}, {subject}
         (“…”), {about} (" about “…”"), {of} (" of “…”") and {groups}; "" where `sentence` says it.
-        With an `expectation`, {group}, {share}, {n} and {expected} take the place of {groups}.
+        With an `expectation`, {group}, {share}, {n}, {k} and {expected} stand for {groups}.
     expectation : str
         Parameter of its findings that has the expected share of each group; "" where shares are
         expected of no group.

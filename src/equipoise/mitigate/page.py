@@ -312,7 +312,7 @@ def conclusions(result: AuditResult) -> list[str]:
             effect = "made no difference that matters"
         elif finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED):
             effect = "helped" if finding.value > 0 else "did harm"
-        signed = f"{100 * finding.value:+.1f}".replace("-", "−")
+        signed = f"{round(100 * finding.value, 1) + 0.0:+.1f}".replace("-", "−")
         ends = interval(100 * finding.ci_low, 100 * finding.ci_high, digits=1)
         texts.append(
             f"{training} {effect}. Against the biased images as they are: "

@@ -31,16 +31,27 @@ def departure(finding: Finding) -> Departure | None:
     Of two groups that depart alike, it is the one with fewer than expected. None where nothing is
     expected.
     """
-    parameter = spec_of_finding(finding).expectation
-    expected = finding.parameters.get(parameter) if parameter else None
-    if not isinstance(expected, Mapping):
-        return None
+    expected = _expected_shares(finding)
     departures = [
         Departure(part, float(expected[part.group]))
         for part in finding.by_group
         if part.group in expected and not math.isnan(part.value)
     ]
     return max(departures, key=_size, default=None)
+
+
+def _expected_shares(finding: Finding) -> Mapping[str, float]:
+    """Return the expected share of each group: as declared, as in the pool, or equal ones."""
+    parameter = spec_of_finding(finding).expectation
+    declared = finding.parameters.get(parameter) if parameter else None
+    if isinstance(declared, Mapping):
+        return declared
+    if declared == "pool":
+        total = sum(part.n for part in finding.by_group)
+        return {part.group: part.n / total for part in finding.by_group if total}
+    if declared == "uniform":
+        return {part.group: 1 / len(finding.by_group) for part in finding.by_group}
+    return {}
 
 
 def _size(item: Departure) -> tuple[float, bool]:

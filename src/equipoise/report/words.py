@@ -142,8 +142,10 @@ def _departure_sentence(finding: Finding, spec: MetricSpec) -> str | None:
         of=enclose(" of ", enclose("“", shortened(finding.subject), "”")),
         group=quoted(part.group),
         share=percent(part.value),
-        n=_counted(replace(part, n=finding.n)),
+        n=_counted(replace(part, n=finding.top_k or finding.n)),
         expected=percent(expected),
+        subject=enclose("“", shortened(finding.subject), "”"),
+        k=finding.top_k,
     )
     return text if spec.clause.startswith("{model}") else _capitalised(text)
 
@@ -326,21 +328,43 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
     """
     if conclusion.real:
         return headline(finding)
+    return _bound_sentence(finding, conclusion)
+
+
+def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
+    """Say how large a difference may still be that was not found."""
     scaled, unit = _scale(finding)
-    by, rows = enclose(" by ", finding.groups), plural(finding.n, finding.unit)
+    by, n_text = enclose(" by ", finding.groups), _sample(finding)
     small = conclusion.verdict is Verdict.BELOW_THRESHOLD
-    end = "too small to matter" if small else "too few data to tell"
-    bounded = not math.isnan(finding.ci_high) and finding.interval is not IntervalKind.SPREAD
-    if finding.aggregate is Aggregate.DIFFERENCE and bounded:
-        name, bound = _uncapitalised(spec_for(finding.metric).title), scaled(finding.ci_high)
-        place = f"No difference in {name}{by}"
-        if small:
-            return f"{place} larger than {bound}{unit} ({rows})."
-        return f"{place} was found; up to {bound}{unit} can't be excluded ({rows})."
-    value = f"{name_of(finding)}{by} is {scaled(finding.value)}{unit}"
-    if not bounded:
-        return f"{value}: {end}."
-    return f"{value} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)}, {rows}): {end}."
+    name = _uncapitalised(name_of(finding))
+    if finding.aggregate is Aggregate.DIFFERENCE:
+        name = f"difference in {_uncapitalised(spec_for(finding.metric).title)}"
+    bound = _largest_size(finding)
+    if math.isnan(bound):
+        ends = ""
+        if finding.interval not in (IntervalKind.SPREAD, IntervalKind.NONE):
+            ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}, "
+        start = "The difference is too small to matter" if small else "No difference was found"
+        return f"{start}: {name}{by} is {scaled(finding.value)}{unit} ({ends}{n_text})."
+    if small:
+        return f"No {name}{by} larger than {scaled(bound)}{unit} ({n_text})."
+    return f"No {name}{by} was found; up to {scaled(bound)}{unit} can't be excluded ({n_text})."
+
+
+def _largest_size(finding: Finding) -> float:
+    """Return the largest size that an interval allows; NaN where sizes aren't counted from 0."""
+    spec, side = spec_of_shown(finding), harm(finding)
+    from_zero = spec.neutral == 0.0 and spec.unit != "log ratio" and side != "lower"
+    if not from_zero or finding.interval is IntervalKind.SPREAD:
+        return math.nan
+    return max(finding.ci_high, -finding.ci_low) if side == "either" else finding.ci_high
+
+
+def _sample(finding: Finding) -> str:
+    """Return how many rows or images a finding has; units that repeat are fewer than its rows."""
+    if finding.unit in ("row", "image"):
+        return plural(finding.n, finding.unit)
+    return f"n = {count(finding.n)}"
 
 
 def _uncapitalised(text: str) -> str:

@@ -101,7 +101,8 @@ def representation(
     Raises
     ------
     InputError
-        When no image has a group of the reference, or numbers of the reference are negative, not finite or all 0.
+        When no image has a group of the reference, or numbers of the reference are negative, not
+        finite or all 0.
 
     Examples
     --------

@@ -1254,6 +1254,11 @@ register(
             "In the top {k}{model}{subject}, the most over-represented group appears {value} as "
             "often as desired{groups}."
         ),
+        clause=(
+            "{model} shows {group} in {share} of its top {k} for {subject} ({n}), against "
+            "{expected} desired."
+        ),
+        expectation="desired",
     ),
     _skew(
         name="min_skew",

@@ -57,7 +57,7 @@ def _statement(kind: str, panel: Sequence[Row], concepts: str) -> str:
         )
     for price in panel:
         if price["units"] == row["units"] and price["measure"] in _PRICES:
-            points = f"{100 * price['difference']:+.1f}".replace("-", "−")
+            points = f"{round(100 * price['difference'], 1) + 0.0:+.1f}".replace("-", "−")
             text += f" {price['measure'].replace('_', ' ').capitalize()}: {points} points."
     return text
 
