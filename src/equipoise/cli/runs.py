@@ -21,7 +21,7 @@ from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.result import first_screen
-from equipoise.report.summary import conclusions_by_model
+from equipoise.report.summary import agreement, conclusions_by_model
 from equipoise.report.text import VERDICT_TITLES, count, interval, number, verdict_key
 from equipoise.report.words import (
     conclusion_sentence,
@@ -85,7 +85,7 @@ def write(result: AuditResult, folder: Path) -> None:
 
 
 WIDTH = 80
-_MOST_BARS, _MOST_OTHERS, _BAR = 5, 4, 26
+_MOST_BARS, _MOST_OTHERS, _MOST_AGREEMENTS, _BAR = 5, 4, 2, 26
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -95,7 +95,11 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
         "run": run,
         "report": run / "report.html",
         "conclusions": [
-            {**asdict(conclusion), "sentence": conclusion_sentence(finding, conclusion)}
+            {
+                **asdict(conclusion),
+                "sentence": conclusion_sentence(finding, conclusion),
+                "agreement": agreement(conclusion, result.findings),
+            }
             for conclusions in conclusions_by_model(result, page_of(result).leads).values()
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
@@ -135,10 +139,12 @@ def _show_statement(statement: Statement) -> None:
         say(f"  {line}")
     for line in wrap(statement.certainty, WIDTH - 2):
         say(f"  {line}")
-    if statement.agreement:
-        say(f"  {statement.agreement}")
+    for line in wrap(statement.agreement, WIDTH - 2):
+        say(f"  {line}")
     for remark in statement.others[:_MOST_OTHERS]:
         say(f"  · {shortened(remark.text, WIDTH - 4)}")
+        if len(statement.others) <= _MOST_AGREEMENTS and remark.agreement:
+            say(f"    {remark.agreement}")
     if (left := len(statement.others) - _MOST_OTHERS) > 0:
         say(f"  · and {left} more: equipoise show RUN --all")
 

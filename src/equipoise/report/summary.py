@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 
 from equipoise.core import Aggregate, AuditResult, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
+from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import (
     Badge,
@@ -19,7 +20,7 @@ from equipoise.report.blocks import (
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.selecting import Selector, measure_of
-from equipoise.report.text import count, enclose, plural, title
+from equipoise.report.text import count, enclose, listed, plural, title
 from equipoise.report.words import (
     certainty,
     conclusion_sentence,
@@ -29,6 +30,7 @@ from equipoise.report.words import (
     limit_of,
     name_of,
     quoted,
+    weight,
     worst_first,
 )
 
@@ -36,6 +38,7 @@ MOST_MODELS = 8
 MOST_MARKS = 28
 """Marks of the first chart, of all models together: more would push the next steps out of sight."""
 LEAST_GROUPS, MOST_GROUPS = 3, 14
+_MOST_NAMED = 2
 
 
 def summarize(
@@ -108,21 +111,48 @@ def _statement(
         Badge(first.verdict, limit=limit_of(finding)),
         text,
         certainty(finding),
-        agreement(first),
+        agreement(first, findings) or _beside(first, findings),
         finding,
         tuple(
-            Remark(Badge(other.verdict), conclusion_sentence(findings[other.finding], other))
+            Remark(
+                Badge(other.verdict),
+                conclusion_sentence(findings[other.finding], other),
+                agreement(other, findings),
+            )
             for other in further
         ),
     )
 
 
-def agreement(conclusion: Conclusion) -> str:
-    """Say how many other findings show the same difference; "" where none does."""
-    n = len(conclusion.restated_by)
-    if not n or not conclusion.real:
+def _beside(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
+    """Return the sentence beside the weightiest real difference that is not the model's.
+
+    Labels may differ between groups where nothing was found of the model itself.
+    """
+    differences = [
+        finding
+        for finding in findings
+        if finding.model == conclusion.model and finding.verdict in REAL and finding.tested
+        and not finding.leads
+    ]  # fmt: skip
+    if conclusion.real or not differences:
         return ""
-    return f"{plural(n, 'more number')} {'shows' if n == 1 else 'show'} the same difference."
+    return max(differences, key=weight).beside
+
+
+def agreement(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
+    """Name the other findings that show the same difference; "" where none does.
+
+    More than a few are counted.
+    """
+    names = dict.fromkeys(name_of(findings[place]) for place in conclusion.restated_by)
+    if not names or not conclusion.real:
+        return ""
+    subject = plural(len(conclusion.restated_by), "more number")
+    if len(names) <= _MOST_NAMED and name_of(findings[conclusion.finding]) not in names:
+        subject = listed([*names])
+    verb = "shows" if len(conclusion.restated_by) == 1 else "show"
+    return f"{subject} {verb} the same difference."
 
 
 def _chart(leading_findings: Sequence[Finding], findings: Sequence[Finding]) -> Chart | None:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
@@ -333,9 +333,9 @@ class ShareDesign(Design):
         return self.data.external.get(self.share.of, ExternalShares("", {}))
 
     @property
-    def declared(self) -> Container[str]:
+    def declared(self) -> Mapping[str, object]:
         """Targets whose shares are declared, so that an even split isn't expected of them."""
-        return () if self.share.outside == "uniform" else self.external.by_target
+        return {} if self.share.outside == "uniform" else self.external.by_target
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Measure the shares of every target."""
