@@ -25,6 +25,7 @@ OPTIONAL = {
     "rest_metric",
     "symbol",
     "clause",
+    "expectation",
     "group_label",
     "group_metric",
     "threshold",
@@ -65,7 +66,7 @@ def test_records_are_whole(spec):
     assert spec.bounds is None or spec.bounds[0] < spec.bounds[1]
     assert [*spec.bands.values()] == sorted(spec.bands.values())
     names = ("title", "model", "subject", "value", "size", "groups", "direction", "about", "of")
-    fields = dict.fromkeys((*names, "k"), "")
+    fields = dict.fromkeys((*names, "k", "group", "share", "n", "expected"), "")
     assert spec.sentence.format(**fields | {"value": "1"})
     assert bool(spec.clause.format(**fields)) == bool(spec.clause)
     assert {"share", "group"} <= {name for _, name, *_ in Formatter().parse(spec.part)}

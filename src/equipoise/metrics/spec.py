@@ -88,6 +88,8 @@ class MetricSpec:
         Whether its findings compare models, and are corrected together.
     of_base_rates : bool
         Whether the groups' base rates decide it where each group holds one true class only.
+    of_one_answer : bool
+        Whether it finds models that hardly tell images apart, so that no other number means much.
     of_exclusion : bool
         Whether it counts people who are left out before anything else is measured of them.
     harm : "higher", "lower", "either" or None
@@ -171,6 +173,7 @@ class MetricSpec:
     of_class: bool = False
     of_models: bool = False
     of_base_rates: bool = False
+    of_one_answer: bool = False
     of_exclusion: bool = False
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"

@@ -268,6 +268,7 @@ def _rank(finding: Finding) -> tuple[float, ...]:
     """Return where a real difference stands among those of a model, the leading one first."""
     spec = spec_of_finding(finding)
     return (
+        not spec.of_one_answer,
         -_STRENGTH[finding.verdict],
         not spec.of_exclusion,
         not spec.expectation,
@@ -287,10 +288,13 @@ def _undisturbed(
     by_groups: dict[str, list[int]] = defaultdict(list)
     for place in places:
         finding = findings[place]
-        if _may_lead(finding) and finding.groups not in named:
+        of_one_answer = spec_of_finding(finding).of_one_answer
+        if _may_lead(finding) and finding.groups not in named and not of_one_answer:
             by_groups[finding.groups].append(place)
     conclusions = []
-    for members in by_groups.values():
+    # Numbers about all images stand after those that compare groups.
+    for groups in sorted(by_groups, key=lambda name: name == ""):
+        members = by_groups[groups]
         main = min(members, key=lambda place: _main_comparison(findings[place], leads))
         conclusions.append(_conclusion(findings, Cluster(main, tuple(members))))
     return conclusions
