@@ -7,7 +7,13 @@ import pytest
 from scipy import stats
 
 from equipoise.audits import config as audit_config
-from equipoise.audits.findings import UncorrectedFinding, conclude, gap_of, images_wanted
+from equipoise.audits.findings import (
+    UncorrectedFinding,
+    conclude,
+    direction,
+    gap_of,
+    images_wanted,
+)
 from equipoise.core import Family, GroupValue, NullHypothesis, Verdict
 from equipoise.stats.intervals import wilson
 from report.synthetic import NAN, finding
@@ -89,6 +95,21 @@ def test_the_number_of_images_gives_the_stated_power():
     error = math.sqrt(rate * (1 - rate) / n + 0.4 * 0.6 / 2000)
     power = stats.norm.sf(stats.norm.isf(0.005) - 0.1 / error)
     assert power == pytest.approx(0.8, abs=0.03)
+
+
+def test_equal_groups_are_never_named_twice():
+    equal = group("a", 20, 40), group("b", 20, 40)
+    *_, words = images_wanted(finding(by_group=equal), 0.05, 0.01)
+    assert "a and b" in words
+    text = direction("accuracy", "", equal)
+    assert not {"lowest", "highest"} & {*text.split()}
+    assert "50.0" in text
+
+
+def test_zeros_have_no_sign():
+    zeros = dict.fromkeys(("value", "ci_low", "ci_high", "excess"), -0.0)
+    (concluded,) = conclude([draft(**zeros)], TESTING)
+    assert {math.copysign(1, getattr(concluded, name)) for name in zeros} == {1.0}
 
 
 def test_both_groups_grow_where_one_cannot_decide_alone():

@@ -112,6 +112,7 @@ CASES = {
     "alignment": {"preferences": RNG.normal(size=30), "hypothesis": RNG.normal(size=30)},
     "correlation": {"x": RNG.normal(size=30), "y": RNG.normal(size=30)},
     "score_summary": {"scores": {"p": 0.1, "q": -0.2}, "categories": {"p": "job", "q": "job"}},
+    "dominant_answer": {"answers": LABEL.astype(str), "truth": TRUTH.astype(str)},
     "label_concentration": {"labels": LABEL.astype(str), "groups": GROUP},
     "predicted_label_weat": {
         "labels": np.array([*"pqrstu"])[RNG.integers(0, 6, N)],

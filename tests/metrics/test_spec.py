@@ -27,9 +27,10 @@ OPTIONAL = {
     "clause",
     "errors",
     "error_clause",
+    "expectation",
     "group_label",
     "group_metric",
-    "expected_share",
+    "of_whole",
     "threshold",
     "threshold_reason",
     "bands",
@@ -68,7 +69,7 @@ def test_records_are_whole(spec):
     assert spec.bounds is None or spec.bounds[0] < spec.bounds[1]
     assert [*spec.bands.values()] == sorted(spec.bands.values())
     names = ("title", "model", "subject", "value", "size", "groups", "direction", "about", "of")
-    fields = dict.fromkeys((*names, "k"), "")
+    fields = dict.fromkeys((*names, "k", "group", "share", "n", "expected"), "")
     assert spec.sentence.format(**fields | {"value": "1"})
     assert bool(spec.clause.format(**fields)) == bool(spec.clause)
     assert bool(spec.error_clause.format(**fields)) == bool(spec.errors)

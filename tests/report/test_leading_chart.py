@@ -9,8 +9,9 @@ import pytest
 from equipoise.core import Aggregate, Family, GroupValue, Verdict
 from equipoise.report.chart_records import Form, Scale
 from equipoise.report.concluding import conclusions_of
+from equipoise.report.expecting import expected_shares
 from equipoise.report.forms import draw
-from equipoise.report.leading_chart import MOST_MARKS, chart_of, expected_shares
+from equipoise.report.leading_chart import MOST_MARKS, chart_of
 from equipoise.report.result import first_screen
 from report.pages import KINDS, result_and_page
 from report.synthetic import NAN, finding
@@ -144,8 +145,8 @@ def test_shares_of_one_whole_are_bars_from_what_is_expected():
 
 def test_shares_from_outside_are_expected_where_they_are_declared():
     case = shown("pilot", 0.7, Verdict.DISPARITY)
-    assert expected_shares(case) == {"man": 0.5, "woman": 0.5}
-    declared = replace(case, parameters={"outside": {"man": 0.9, "woman": 0.1}})
+    assert expected_shares(case) == {}
+    declared = replace(case, metric="share_gap", parameters={"outside": {"man": 0.9, "woman": 0.1}})
     assert expected_shares(declared) == {"man": 0.9, "woman": 0.1}
 
 

@@ -244,11 +244,10 @@ def direction(
     aggregate: Aggregate = Aggregate.VALUE,
 ) -> str:
     """Say in words which group has the lowest and which the highest value, and these."""
-    groups = comparable(by_group)
+    groups = sorted(comparable(by_group), key=lambda group_value: group_value.value)
     if len(groups) < 2:
         return ""
-    low = min(groups, key=lambda group_value: group_value.value)
-    high = max(groups, key=lambda group_value: group_value.value)
+    low, high = groups[0], groups[-1]
     label = spec_for(metric, aggregate).group_label
     quantity = label or metric.replace("_", " ")
     shares = bool(label) or "share" in quantity.split() or quantity.endswith(" rate")
@@ -257,8 +256,8 @@ def direction(
 
 
 def more_alike(groups: Sequence[GroupValue]) -> str:
-    """Say which of two sets of images is less diverse; "" where that isn't known."""
-    if len(groups) != 2 or len(estimable(groups)) < 2:
+    """Say which of two sets of images is less diverse; "" where neither is known to be."""
+    if len(groups) != 2 or len(estimable(groups)) < 2 or groups[0].value == groups[1].value:
         return ""
     low, high = sorted(groups, key=lambda group_value: group_value.value)
     return (
@@ -268,7 +267,10 @@ def more_alike(groups: Sequence[GroupValue]) -> str:
 
 
 def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> str:
-    """Name two groups with their values, shares in per cent."""
+    """Name two groups with their values, shares in per cent; equal ones are not named."""
+    if low.value == high.value:
+        value = percent(low.value) if shares else number(low.value)
+        return f"the same for all groups ({value})"
     ends = (("lowest", low), ("highest", high))
     # The commas of an intersection would read as those of the sentence.
     return ", ".join(
@@ -308,7 +310,7 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
         for index, q in zip(members, q_values.tolist(), strict=True):
             findings[index] = _judge_finding(folded_drafts[index], q, cutoff, testing)
     shared = _share_verdicts(findings, [_fold_key(draft) for draft in folded_drafts])
-    return tuple(map(with_interval, shared))
+    return tuple(map(_without_signed_zeros, map(with_interval, shared)))
 
 
 def with_interval(finding: Finding) -> Finding:
@@ -316,6 +318,19 @@ def with_interval(finding: Finding) -> Finding:
     if math.isnan(finding.ci_low) and finding.interval is not IntervalKind.NONE:
         return replace(finding, interval=IntervalKind.NONE)
     return finding
+
+
+_NUMBERS = ("value", "ci_low", "ci_high", "chance", "chance_low", "chance_high", "excess")
+
+
+def _without_signed_zeros(finding: Finding) -> Finding:
+    """Return a finding whose zeros have no sign, which says nothing of a direction."""
+    zeros: dict[str, Any] = {
+        name: 0.0
+        for name in _NUMBERS
+        if getattr(finding, name) == 0.0 and math.copysign(1.0, getattr(finding, name)) < 0
+    }
+    return replace(finding, **zeros) if zeros else finding
 
 
 Key = tuple[str, str, str, str, NullHypothesis, Fact]
@@ -364,7 +379,7 @@ def _share_verdicts(findings: Sequence[Finding], folds: Sequence[Key | None]) ->
     """Give folded findings the test and verdict of the finding that they repeat."""
     facts = {_own_key(finding): place for place, finding in enumerate(findings)}
     for finding, fold in zip(findings, folds, strict=True):
-        if fold is None:
+        if fold is None or finding.verdict is Verdict.NOT_ESTIMABLE:
             yield finding
             continue
         place = facts[fold]
@@ -510,10 +525,8 @@ def images_wanted(finding: Finding, threshold: float, cutoff: float) -> WantedIm
     if finding.unit == "subject":
         text = "more subjects would decide, rather than more images of each"
         return WantedImages(math.nan, "", text)
-    ends = (
-        min(groups, key=lambda group_value: group_value.value),
-        max(groups, key=lambda group_value: group_value.value),
-    )
+    ordered = sorted(groups, key=lambda group_value: group_value.value)
+    ends = ordered[0], ordered[-1]
     normal = NormalDist()
     width = 2.0 * normal.inv_cdf(0.5 + finding.level / 2.0)
     # The variance of one image of each group; Wilson's intervals are those of z² more images.

@@ -23,7 +23,7 @@ from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.next_steps import Place
 from equipoise.report.result import first_screen
-from equipoise.report.summary import conclusions_by_model, rankings_of
+from equipoise.report.summary import agreement, conclusions_by_model, rankings_of
 from equipoise.report.text import count, interval, number, verdict_key, verdict_title
 from equipoise.report.words import (
     conclusion_sentence,
@@ -95,7 +95,7 @@ def place_of(run: Path) -> Place:
 
 
 WIDTH = 80
-_MOST_BARS, _MOST_OTHERS, _BAR = 5, 4, 26
+_MOST_BARS, _MOST_OTHERS, _MOST_AGREEMENTS, _BAR = 5, 4, 2, 26
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _RARE = 0.01
 
@@ -113,6 +113,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
                 ),
                 "sentence": conclusion_sentence(finding, conclusion),
                 "correction": corrected_size(finding, conclusion),
+                "agreement": agreement(conclusion, result.findings),
             }
             for conclusions in (
                 rankings_of(result),
@@ -171,6 +172,8 @@ def _show_statement(statement: Statement) -> None:
         say(f"  {line}")
     for remark in statement.others[:_MOST_OTHERS]:
         say(f"  · {shortened(remark.text, WIDTH - 4)}")
+        if len(statement.others) <= _MOST_AGREEMENTS and remark.agreement:
+            say(f"    {remark.agreement}")
     if (left := len(statement.others) - _MOST_OTHERS) > 0:
         say(f"  · and {left} more: equipoise show RUN --all")
 

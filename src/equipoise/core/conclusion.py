@@ -136,7 +136,7 @@ class Conclusion:
         Attributes that are compared.
     group, other : str
         The group that is worse off, and the group it is compared with; "" where the metric compares
-        no groups.
+        no groups. The other is "expected" where shares of groups are declared.
     subject : str
         Class, concept, query or target; "" for all.
     metric : str

@@ -36,7 +36,7 @@ class Family(StrEnum):
     LEAF = "leaf"
     COMPOSITE = "composite"
     QUERY = "query"
-    """Of single queries or their mean: corrected by itself, and no report starts with it."""
+    """Of single queries or their mean: corrected by itself."""
     DESCRIPTIVE = "descriptive"
     FOLD = "fold"
     """States the fact of another finding, shares its test and verdict, and isn't counted."""

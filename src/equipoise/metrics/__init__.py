@@ -30,6 +30,7 @@ from equipoise.metrics.counts.amplification import (
     cooccurrence_amplification,
     directional_amplification,
 )
+from equipoise.metrics.counts.answer_levels import dominant_answer
 from equipoise.metrics.counts.causes import explained_disparity, rank_causes
 from equipoise.metrics.counts.comparisons import rate_comparisons
 from equipoise.metrics.counts.effect_sizes import (
@@ -150,6 +151,7 @@ __all__ = [
     "differential_association",
     "diffusion_bias",
     "directional_amplification",
+    "dominant_answer",
     "effect_sizes",
     "equalized_odds",
     "estimate_offset",

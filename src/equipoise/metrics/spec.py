@@ -88,6 +88,8 @@ class MetricSpec:
         Whether its findings compare models, and are corrected together.
     of_base_rates : bool
         Whether the groups' base rates decide it where each group holds one true class only.
+    of_one_answer : bool
+        Whether it finds models that hardly tell images apart, so that no other number means much.
     of_exclusion : bool
         Whether it counts people who are left out before anything else is measured of them.
     harm : "higher", "lower", "either" or None
@@ -98,13 +100,15 @@ class MetricSpec:
         What a group's own value is, where it is a share: "share of wrong predictions".
     group_metric : str
         Metric that a group's own value is of, where it is no share.
-    expected_share : "", "even", "pool" or "reference"
-        What a group's own value is compared with, where it is the group's share of one whole: the
-        same share for every group, its share of all ranked rows, or a share from outside; "" where
-        groups' values don't add up to a whole.
+    of_whole : bool
+        Whether groups' values are shares of one whole.
     clause : str
         Template of the sentence about groups that have shares, with the fields {model}, {subject}
         (“…”), {about} (" about “…”"), {of} (" of “…”") and {groups}; "" where `sentence` says it.
+        With an `expectation`, {group}, {share}, {n}, {k} and {expected} stand for {groups}.
+    expectation : str
+        Parameter of its findings that has the expected share of each group; "" where shares are
+        expected of no group.
     errors : "", "value" or "rest"
         Whether groups' shares are of errors, or of the rows without one, where a target has two
         classes; rare ones are compared by their ratio, too. "" where neither.
@@ -181,15 +185,17 @@ class MetricSpec:
     of_class: bool = False
     of_models: bool = False
     of_base_rates: bool = False
+    of_one_answer: bool = False
     of_exclusion: bool = False
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""
     group_metric: str = ""
-    expected_share: Literal["", "even", "pool", "reference"] = ""
+    of_whole: bool = False
     clause: str = ""
     errors: Literal["", "value", "rest"] = ""
     error_clause: str = ""
+    expectation: str = ""
     part: str = "{share} of {group}"
     pair_clause: str = "{worse} is worse in {label}{of}{over}"
     threshold: float | None = None
@@ -233,7 +239,7 @@ class MetricSpec:
         """The record of changes of the metric."""
         return replace(
             self, title=f"Change of {self.label}", unit="number", rate=False, harm="higher",
-            bands={}, sentence=SENTENCE, clause="",
+            bands={}, sentence=SENTENCE, clause="", expectation="",
         )  # fmt: skip
 
     def derived(self, aggregate: Aggregate) -> "MetricSpec":

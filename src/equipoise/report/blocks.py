@@ -431,10 +431,13 @@ class Remark:
     ----------
     badge : Badge
     text : str
+    agreement : str
+        The other findings that show the same difference.
     """
 
     badge: Badge
     text: str
+    agreement: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from equipoise.report.adjusted import (
     turns,
 )
 from equipoise.report.comparing import conclusions_of_pair
+from equipoise.report.expecting import EXPECTED, departure
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.sizing import SelectedSize, size_after_selection
@@ -32,6 +33,8 @@ from equipoise.report.words import (
 )
 
 _ALPHA = 0.05
+# Tests of single queries are a family of their own: a tenth keeps the level of all together.
+_QUERY_ALPHA = _ALPHA / 10
 
 
 @dataclass(frozen=True)
@@ -143,18 +146,50 @@ def _clusters(
             clusters.append(Cluster(lead, tuple(members), cause))
             for place in members:
                 del rest[place]
+    decided = [findings[place] for place in strong if _may_lead(findings[place])]
     for members in _by_structure(findings, [*rest]):
-        eligible = [place for place in members if findings[place].tested and findings[place].leads]
+        eligible = _eligible(findings, members, decided)
         if eligible:
             lead = min(eligible, key=lambda place: _place_of(findings[place], leads))
             clusters.append(Cluster(lead, tuple(members)))
     return _without_echoes(findings, clusters)
 
 
+def _may_lead(finding: Finding) -> bool:
+    return finding.tested and finding.leads and finding.family is not Family.QUERY
+
+
+def _eligible(
+    findings: Sequence[Finding], members: Iterable[int], decided: Iterable[Finding]
+) -> list[int]:
+    """Return places of the findings that may state the fact of all members.
+
+    A single query may where nothing is decided over all queries, so that they cancel out, and it
+    is certain enough to keep the level of the first screen.
+    """
+    eligible = [place for place in members if _may_lead(findings[place])]
+    queries = [place for place in members if _is_single_query(findings[place])]
+    certain = any(
+        findings[place].q_value <= _QUERY_ALPHA and findings[place].verdict is Verdict.DISPARITY
+        for place in queries
+    )
+    if eligible or not certain:
+        return eligible
+    attributes = {*_attributes(findings[queries[0]])}
+    cancels = not any({*_attributes(finding)} <= attributes for finding in decided)
+    return queries if cancels else []
+
+
+def _is_single_query(finding: Finding) -> bool:
+    return finding.tested and finding.leads and finding.family is Family.QUERY
+
+
 def _states(finding: Finding, cause: Cause) -> bool:
-    """Whether a finding compares the rows of a cause with those of other groups."""
+    """Whether a finding may lead and compares the rows of a cause with other groups."""
     groups = contrast(finding)
     if finding.groups != cause.groups or groups is None or finding.version != "default":
+        return False
+    if not finding.leads:
         return False
     return groups[0].group == cause.group and groups[0].n == cause.n
 
@@ -284,10 +319,13 @@ def _echoes(finding: Finding, main: Finding) -> bool:
 
 def _rank(finding: Finding, conclusion: Conclusion) -> tuple[float, ...]:
     """Return where a real difference stands among those of a model, the leading one first."""
+    spec = spec_of_finding(finding)
     return (
+        not spec.of_one_answer,
         -_STRENGTH[finding.verdict],
         finding.by_ratio,
-        not spec_of_finding(finding).of_exclusion,
+        not spec.of_exclusion,
+        not spec.expectation,
         not finding.subject and finding.family is Family.COMPOSITE and not finding.group,
         finding.groups.count("×"),
         -_size(finding, conclusion),
@@ -311,9 +349,12 @@ def _undisturbed(
     by_groups: dict[str, list[int]] = defaultdict(list)
     for place in places:
         finding = findings[place]
-        if finding.tested and finding.leads and finding.groups not in named:
+        of_one_answer = spec_of_finding(finding).of_one_answer
+        if _may_lead(finding) and finding.groups not in named and not of_one_answer:
             by_groups[finding.groups].append(place)
-    return [_led_by_main(findings, members, leads) for members in by_groups.values()]
+    # Numbers about all images stand after those that compare groups.
+    in_order = sorted(by_groups, key=lambda name: name == "")
+    return [_led_by_main(findings, by_groups[groups], leads) for groups in in_order]
 
 
 def _of_mix(
@@ -323,7 +364,7 @@ def _of_mix(
     by_groups: dict[str, list[int]] = defaultdict(list)
     for place in sorted(places):
         finding = findings[place]
-        if finding.tested and finding.leads and finding.groups in named:
+        if _may_lead(finding) and finding.groups in named:
             by_groups[finding.groups].append(place)
     return [_led_by_main(findings, members, leads) for members in by_groups.values()]
 
@@ -355,7 +396,14 @@ def _conclusion(
     cluster_adjustments = adjustments.get(cluster.lead, ())
     groups, adjustment = compared_groups(finding), leading_adjustment(cluster_adjustments)
     compared: Mapping[str, object] = {}
-    if groups is not None:
+    if (departing := departure(finding)) is not None:
+        compared = {
+            "group": departing.part.group,
+            "other": EXPECTED,
+            "group_value": departing.part.value,
+            "other_value": departing.expected,
+        }
+    elif groups is not None:
         first, other, _ = groups
         sides = [(first.group, first.value), (other.group, other.value)]
         if adjustment is not None:

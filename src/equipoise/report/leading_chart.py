@@ -10,6 +10,7 @@ from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Role, distinct, has
 from equipoise.report.chart_records import NO_ENDS, ChartMark, ChartRecord, Ends, Form, Scale
+from equipoise.report.expecting import expected_shares
 from equipoise.report.selecting import measure_of
 from equipoise.report.text import count, enclose, number, percent
 from equipoise.report.titles import AGAINST, sides_of
@@ -49,7 +50,7 @@ def chart_of(
     series = [other for other in findings if _series(other) == _series(first)]
     case = _Case(first, sides_of(finding, conclusion), series)
     groups = worst_first(first)
-    if groups and spec_of_finding(first).expected_share:
+    if groups and spec_of_finding(first).of_whole:
         record = case.shares()
     elif len(groups) > 1 and (_is_spread(first) or len(case.subjects) < 2):
         record = case.dumbbells()
@@ -304,7 +305,7 @@ class _Case:
     def share_marks(self, finding: Finding, group: str) -> list[ChartMark]:
         """Return the mark of a group's share."""
         group = finding.group or group
-        expected = expected_shares(finding)
+        expected = _expected(finding)
         parts = [part for part in finding.by_group if part.group == group and has(part.value)]
         if not parts or group not in expected:
             return []
@@ -416,17 +417,10 @@ def _varied_attribute(groups: Sequence[GroupValue], sides: tuple[str, str]) -> i
     return places[0] if len(places) == 1 else last
 
 
-def expected_shares(finding: Finding) -> Mapping[str, float]:
-    """Return the share that each group of a finding is compared with."""
-    for name in ("outside", "reference", "desired"):
-        shares = finding.parameters.get(name)
-        if isinstance(shares, Mapping):
-            return {group: float(share) for group, share in shares.items() if has(share)}
+def _expected(finding: Finding) -> Mapping[str, float]:
+    """Return the share that each group is compared with: as expected, else equal ones."""
     parts = finding.by_group
-    if spec_of_finding(finding).expected_share == "pool":
-        total = sum(part.n for part in parts)
-        return {part.group: part.n / total for part in parts} if total else {}
-    return {part.group: 1 / len(parts) for part in parts}
+    return expected_shares(finding) or {part.group: 1 / len(parts) for part in parts}
 
 
 def _bands(finding: Finding) -> tuple[Ends, Ends]:

@@ -6,6 +6,7 @@ from itertools import filterfalse
 
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
+from equipoise.core.finding import REAL
 from equipoise.report.blocks import (
     Badge,
     Chart,
@@ -24,7 +25,7 @@ from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector
-from equipoise.report.text import count, enclose, plural
+from equipoise.report.text import count, enclose, listed, plural
 from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
     conclusion_certainty,
@@ -34,8 +35,10 @@ from equipoise.report.words import (
     has_shares,
     in_points,
     limit_of,
+    name_of,
     ranking_certainty,
     standings_text,
+    weight,
     worst_first,
 )
 
@@ -43,6 +46,7 @@ MOST_MODELS = 8
 MOST_MARKS = 28
 """Marks of the first chart, of all models together: more would push the next steps out of sight."""
 LEAST_GROUPS, MOST_GROUPS = 3, 14
+_MOST_NAMED = 2
 
 
 def summarize(
@@ -147,12 +151,13 @@ def _statement(
         Badge(first.verdict, comparison, limit_of(finding), deciding_ratio(finding)),
         text,
         conclusion_certainty(finding, first),
-        agreement(first),
+        agreement(first, findings) or _beside(first, findings),
         finding,
         tuple(
             Remark(
                 Badge(other.verdict, comparison),
                 conclusion_sentence(findings[other.finding], other),
+                agreement(other, findings),
             )
             for other in further
         ),
@@ -160,14 +165,37 @@ def _statement(
     )
 
 
-def agreement(conclusion: Conclusion) -> str:
-    """Say how many other findings show the same difference; "" where none does."""
+def _beside(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
+    """Return the sentence beside the weightiest real difference that is not the model's.
+
+    Labels may differ between groups where nothing was found of the model itself.
+    """
+    differences = [
+        finding
+        for finding in findings
+        if finding.model == conclusion.model and finding.verdict in REAL and finding.tested
+        and not finding.leads
+    ]  # fmt: skip
+    if conclusion.real or not differences:
+        return ""
+    return max(differences, key=weight).beside
+
+
+def agreement(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
+    """Name the other findings that show the same difference; "" where none does.
+
+    More than a few are counted.
+    """
     if conclusion.standings:
         return counts_sentence(conclusion)
-    n = len(conclusion.restated_by)
-    if not n or not conclusion.real:
+    names = dict.fromkeys(name_of(findings[place]) for place in conclusion.restated_by)
+    if not names or not conclusion.real:
         return ""
-    return f"{plural(n, 'more number')} {'shows' if n == 1 else 'show'} the same difference."
+    subject = plural(len(conclusion.restated_by), "more number")
+    if len(names) <= _MOST_NAMED and name_of(findings[conclusion.finding]) not in names:
+        subject = listed([*names])
+    verb = "shows" if len(conclusion.restated_by) == 1 else "show"
+    return f"{subject} {verb} the same difference."
 
 
 def _chart(statements: Sequence[Statement], findings: Sequence[Finding]) -> Chart | None:

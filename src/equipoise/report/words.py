@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from equipoise.core import (
     Aggregate,
@@ -23,6 +23,7 @@ from equipoise.core.finding import REAL
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
+from equipoise.report.expecting import departure
 from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
 from equipoise.report.text import (
     VERDICT_TITLES,
@@ -110,6 +111,8 @@ def headline(finding: Finding, clause: str = "") -> str:
 def _groups_sentence(finding: Finding, clause: str = "") -> str | None:
     """Return which group is worse off than another, or None without group shares."""
     spec = spec_of_finding(finding)
+    if spec.expectation:
+        return _departure_sentence(finding, spec)
     summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
     if summary or not spec.clause or spec.bands or not has_shares(finding):
         return None
@@ -128,7 +131,7 @@ def _groups_sentence(finding: Finding, clause: str = "") -> str | None:
     return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {gap}."
 
 
-def _filled(clause: str, finding: Finding, *, capital: bool = True, **fields: str) -> str:
+def _filled(clause: str, finding: Finding, *, capital: bool = True, **fields: Any) -> str:
     """Return a template with a finding's model and subject in place of its fields."""
     subject = enclose("“", shortened(finding.subject), "”")
     text = clause.format(
@@ -140,6 +143,22 @@ def _filled(clause: str, finding: Finding, *, capital: bool = True, **fields: st
     )
     # A model keeps its name as it is.
     return _capitalised(text) if capital and not clause.startswith("{model}") else text
+
+
+def _departure_sentence(finding: Finding, spec: MetricSpec) -> str | None:
+    """Return which group departs from its expected share, or None without one."""
+    if (departing := departure(finding)) is None:
+        return None
+    part, expected = departing
+    return _filled(
+        spec.clause,
+        finding,
+        group=quoted(part.group),
+        share=percent(part.value),
+        n=counted(part.value, finding.top_k or finding.n),
+        expected=percent(expected),
+        k=finding.top_k,
+    )
 
 
 # Versions that need no mention: the only one, and the one that others are held against.
@@ -341,21 +360,43 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
     clause = _clause_at_equal_shares(finding, conclusion)
     if conclusion.real:
         return headline(finding, clause)
+    return f"{_bound_sentence(finding, conclusion).removesuffix('.')}{clause}."
+
+
+def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
+    """Say how large a difference may still be that was not found."""
     scaled, unit = _scale(finding)
-    by, rows = enclose(" by ", finding.groups), plural(finding.n, finding.unit)
+    by, n_text = enclose(" by ", finding.groups), _sample(finding)
     small = conclusion.verdict is Verdict.BELOW_THRESHOLD
-    end = "too small to matter" if small else "too few data to tell"
-    bounded = not math.isnan(finding.ci_high) and finding.interval is not IntervalKind.SPREAD
-    if finding.aggregate is Aggregate.DIFFERENCE and bounded:
-        name, bound = _uncapitalised(spec_for(finding.metric).title), scaled(finding.ci_high)
-        place = f"No difference in {name}{by}"
-        if small:
-            return f"{place} larger than {bound}{unit} ({rows}){clause}."
-        return f"{place} was found; up to {bound}{unit} can't be excluded ({rows}){clause}."
-    value = f"{name_of(finding)}{by} is {scaled(finding.value)}{unit}"
-    if not bounded:
-        return f"{value}: {end}."
-    return f"{value} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)}, {rows}): {end}."
+    name = _uncapitalised(name_of(finding))
+    if finding.aggregate is Aggregate.DIFFERENCE:
+        name = f"difference in {_uncapitalised(spec_for(finding.metric).title)}"
+    bound = _largest_size(finding)
+    if math.isnan(bound):
+        ends = ""
+        if finding.interval not in (IntervalKind.SPREAD, IntervalKind.NONE):
+            ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}, "
+        start = "The difference is too small to matter" if small else "No difference was found"
+        return f"{start}: {name}{by} is {scaled(finding.value)}{unit} ({ends}{n_text})."
+    if small:
+        return f"No {name}{by} larger than {scaled(bound)}{unit} ({n_text})."
+    return f"No {name}{by} was found; up to {scaled(bound)}{unit} can't be excluded ({n_text})."
+
+
+def _largest_size(finding: Finding) -> float:
+    """Return the largest size that an interval allows; NaN where sizes aren't counted from 0."""
+    spec, side = spec_of_shown(finding), harm(finding)
+    from_zero = spec.neutral == 0.0 and spec.unit != "log ratio" and side != "lower"
+    if not from_zero or finding.interval is IntervalKind.SPREAD:
+        return math.nan
+    return max(finding.ci_high, -finding.ci_low) if side == "either" else finding.ci_high
+
+
+def _sample(finding: Finding) -> str:
+    """Return how many rows or images a finding has; units that repeat are fewer than its rows."""
+    if finding.unit in ("row", "image"):
+        return plural(finding.n, finding.unit)
+    return f"n = {count(finding.n)}"
 
 
 def _sentence_at_equal_mix(finding: Finding, conclusion: Conclusion) -> str:

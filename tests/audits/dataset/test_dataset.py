@@ -90,6 +90,25 @@ def test_another_data_set_is_a_sample_and_its_absent_groups_are_counted():
     assert "exchange their data sets" in findings["a"].null_drawn
 
 
+def test_shares_are_among_the_groups_that_a_declared_reference_names():
+    table = pl.DataFrame({"id": range(400), "g": ["a"] * 150 + ["b"] * 50 + ["unsure"] * 200})
+    result = run(table, reference={"shares": {"g": {"a": 0.5, "b": 0.5}}})
+    shares = {
+        finding.group: finding.by_group[0].value
+        for finding in result.findings
+        if finding.metric == "representation"
+    }
+    assert shares == pytest.approx({"a": 0.75, "b": 0.25})
+    assert {excluded.count for finding in result.findings for excluded in finding.excluded} == {200}
+    assert any("200 of 400" in note for note in result.manifest.notes)
+    (conclusion,) = result.conclusions
+    assert (conclusion.group, conclusion.group_value, conclusion.other_value) == ("b", 0.25, 0.5)
+    zero = representation(table["g"], {"a": 1, "b": 1, "unsure": 0})
+    assert zero.value == pytest.approx(0.5)
+    with pytest.raises(InputError, match="no image has a group of the reference"):
+        representation(table["g"], {"c": 1})
+
+
 def test_without_a_reference_shares_have_no_verdict():
     result = run(fair(1))
     shares = [finding for finding in result.findings if finding.metric.startswith("representation")]

@@ -71,6 +71,25 @@ def test_parity_leads_where_the_model_adds_to_the_labels():
     assert "c" in leading
 
 
+def test_what_a_model_adds_has_a_sign():
+    rows_of = {"a": (48, 61), "b": (52, 50)}
+    groups = np.repeat([*rows_of], 1000)
+    truth, predicted = (
+        np.concatenate([np.arange(1000) < 10 * n for n in shares])
+        for shares in zip(*rows_of.values(), strict=True)
+    )
+    (finding,) = (
+        candidate
+        for candidate in parity(findings(groups, truth, predicted, parity="added"))
+        if (candidate.metric, candidate.subject) == ("demographic_parity", "yes")
+    )
+    parameters = finding.parameters
+    assert parameters["labels"] == pytest.approx(-0.04)
+    assert parameters["predictions"] == pytest.approx(0.11)
+    assert parameters["added"] == pytest.approx(0.15)
+    assert finding.leads
+
+
 def test_the_added_difference_is_paired_over_rows():
     groups, truth, predicted = rows({"a": 0.3, "b": 0.5, "c": 0.6}, right=0.8)
     result = findings(groups, truth, predicted)

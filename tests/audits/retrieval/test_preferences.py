@@ -56,10 +56,14 @@ STEREOTYPE = np.repeat(["woman", "man"], 20)
 def test_a_declared_stereotype_leads_where_preferences_cancel(kind):
     lead = statement(audit(HALF, kind=kind, declared=STEREOTYPE))
     assert (lead.metric, lead.verdict) == ("favourite_gap", Verdict.DISPARITY)
+
+
+@pytest.mark.parametrize("kind", ["retrieval", "similarity"])
+def test_single_queries_lead_before_a_mean_that_cancels(kind):
     result = audit(HALF, kind=kind)
     lead = statement(result)
-    assert lead.metric == "systematic_preference"
-    assert lead.verdict != Verdict.DISPARITY
+    assert lead.subject in JOBS
+    assert (lead.family, lead.verdict) == (Family.QUERY, Verdict.DISPARITY)
     strength = next(
         finding for finding in result.findings if finding.metric == "preference_strength"
     )
@@ -69,7 +73,16 @@ def test_a_declared_stereotype_leads_where_preferences_cancel(kind):
         finding for finding in result.findings if finding.tested and finding.family == Family.QUERY
     ]
     assert sum(finding.verdict == Verdict.DISPARITY for finding in single) >= 20
-    assert not any(finding.leads for finding in single)
+    assert not any(finding.leads for finding in single if not finding.subject)
+
+
+@pytest.mark.parametrize("kind", ["retrieval", "similarity"])
+def test_single_queries_of_chance_or_beside_a_tested_stereotype_never_lead(kind):
+    assert statement(audit(np.zeros(40), kind=kind)).family is not Family.QUERY
+    unrelated = np.tile(["woman", "man"], 20)
+    result = audit(HALF, kind=kind, declared=unrelated)
+    assert statement(result).metric == "favourite_gap"
+    assert not any(finding.leads for finding in result.findings if finding.family is Family.QUERY)
 
 
 def test_the_group_that_is_ranked_last_everywhere_leads():

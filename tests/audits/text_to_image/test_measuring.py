@@ -160,6 +160,7 @@ def test_answers_are_corrected_by_labelled_images(tmp_path):
     assert fire["low"] <= REDNESS["fire"] <= fire["high"]
     gap = finding_of(result, "share_gap", "fire")
     assert gap.verdict == finding_of(result, "share_mad", "fire").verdict == Verdict.DISPARITY
+    assert {finding.leads for finding in result.findings} == {True}
     assert result.manifest.warnings == ()
     assert gap.direction.startswith("red is shown more often")
 

@@ -20,6 +20,7 @@ from equipoise.audits.columns import Row, numbers_of
 from equipoise.audits.config import group_name
 from equipoise.audits.config_fields import located
 from equipoise.audits.config_yaml import nearest
+from equipoise.audits.engines.answer_levels import expected_answers, one_answer
 from equipoise.audits.engines.labels import (
     LabelDesign,
     groups_of,
@@ -334,6 +335,8 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             return Measured(tuple(untested))
         question = replace(place, version=design.question or "default")
         drafts = [*_measure_unanswered(design, question, resampling), *drafts]
+        if design.groups.name == group_name(config.data.groups[0]):
+            drafts += _measure_levels(design, config, place, resampling)
         points: list[Row] = []
         notes = []
         for name in design.figures:
@@ -547,6 +550,20 @@ def _measure_gaps(
     ):
         alone = draft.finding.subject in ("", *frequent)
         yield draft if alone else without_verdict(draft, "many different answers together")
+
+
+def _measure_levels(
+    design: AnswersDesign, config: Config, place: Place, resampling: Resampling | None
+) -> Iterator[UncorrectedFinding]:
+    """Yield findings about the answers to all images, whatever the group."""
+    everyone = replace(place, groups="")
+    yield from one_answer(design, everyone)
+    expected = {
+        design.predictions.resolve(answer): share for answer, share in config.expected.items()
+    }
+    if expected:
+        seed = config.resampling.seed
+        yield from expected_answers(design, everyone, expected, resampling, seed)
 
 
 def _measure_unanswered(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from equipoise.audits.config import (
     AssociationOptions,
@@ -122,6 +122,7 @@ class Config(AuditConfig):
     data: DataConfig
     models: Models[ModelConfig]
     figures: Mapping[Name, FigureConfig] = {}
+    expected: Mapping[Label, PositiveFloat] = {}
     metrics: MetricsConfig = MetricsConfig()
 
     @model_validator(mode="after")

@@ -50,9 +50,10 @@ from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.comparisons import AgainstRest
 from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import SELECTION_RATE, Cells
-from equipoise.metrics.counts.representation import representation
+from equipoise.metrics.counts.representation import compared_with, representation
 from equipoise.metrics.measure import measure
 from equipoise.metrics.vectors.diversity import iss_difference, iss_intra
+from equipoise.report.text import count as count_text
 from equipoise.stats.intervals import scored
 
 if TYPE_CHECKING:
@@ -299,6 +300,10 @@ class Dataset(Audit[Config, DatasetData, Design]):
                 yield Note(
                     name, f"{_NO_REFERENCE}, without a verdict. Add `reference` to the config."
                 )
+        for groups in self.groups(config, data):
+            reference = data.reference.get(groups.name)
+            if reference is not None:
+                yield from _outside_reference(groups, reference)
         if not data.labels and not data.marks:
             yield "No labels are compared. Name their columns under `data.labels`."
         for name, column in data.labels.items():
@@ -454,6 +459,19 @@ def _reference_share(draft: UncorrectedFinding) -> float:
 def _compare_shares(by_group: Sequence[GroupValue]) -> str:
     share, other = by_group
     return f"{percent(share.value)} of the images, {percent(other.value)} of the reference"
+
+
+def _outside_reference(groups: Groups, reference: Mapping[str, float] | Groups) -> Iterator[Note]:
+    """Yield how many images have a group that the reference doesn't name."""
+    n, n_compared = (
+        len(kept.codes) - kept.n_missing for kept in (groups, compared_with(groups, reference))
+    )
+    if n != n_compared:
+        yield Note(
+            groups.name,
+            f"{count_text(n - n_compared)} of {count_text(n)} images have a group that the "
+            f"reference doesn't name; shares are of the other {count_text(n_compared)}.",
+        )
 
 
 def _ratio_to_reference(part: Part) -> GroupValue:

@@ -18,6 +18,7 @@ from equipoise.audits.against_rest import against_rest
 from equipoise.audits.cells import Cell, Mix, Outcomes
 from equipoise.audits.columns import Row, placed, tables_of
 from equipoise.audits.config import group_name, resampling_of
+from equipoise.audits.engines.answer_levels import one_answer
 from equipoise.audits.engines.broken import broken, trivial_hits
 from equipoise.audits.engines.labels import (
     LabelDesign,
@@ -304,9 +305,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         place, counts = design.place(self.name, level), design.counts
         if design.wording:
             return _measure_wording(design, config, place)
-        findings = (
-            [*_describe_levels(design, config, replace(place, groups=""))] if design.first else []
-        )
+        findings = [*_describe_levels(design, config, replace(place, groups=""))]
         by_class = design.by_class
         tested, parts, left_out = findings_of(
             by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
@@ -514,7 +513,10 @@ def _tables_over_thresholds(
 
 
 def _describe_levels(design: Design, config: Config, place: Place) -> Iterator[UncorrectedFinding]:
-    """Yield accuracy and rates over all labelled rows, whatever their groups."""
+    """Yield accuracy and rates over all labelled rows, whatever their groups, once."""
+    if not design.first:
+        return
+    yield from one_answer(design, place)
     if config.metrics.accuracy is not None:
         resampling, seed = resampling_of(config, 1), config.resampling.seed
         estimate = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], resampling, seed)[0]

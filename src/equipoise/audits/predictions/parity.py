@@ -8,7 +8,7 @@ import numpy as np
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core import Floats
 from equipoise.core.finding import plain_parameters
-from equipoise.metrics.building import folded
+from equipoise.core.wording import number, shortened
 from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.comparisons import all_others
 from equipoise.metrics.counts.rates import Cells
@@ -25,14 +25,16 @@ class AddedGaps(NamedTuple):
 
     Attributes
     ----------
-    labels : ndarray, shape (classes, groups)
-        Difference L of each group to all others in the true labels; NaN where too small.
+    labels, predictions : ndarray, shape (classes, groups)
+        Difference of each group to all others in the true labels and in the predictions, L and P;
+        NaN where too small.
     value, low, high : ndarray, shape (classes, groups)
-        |P| - |L| where the differences of predictions P and labels L have one sign, else |P|,
-        with its interval, which is paired over rows.
+        P - L, positive where it is in the direction of P, with its interval, which is paired over
+        rows. Labels of -4 points and predictions of +11 make 15, labels of +4 make 7.
     """
 
     labels: Floats
+    predictions: Floats
     value: Floats
     low: Floats
     high: Floats
@@ -65,19 +67,9 @@ def _compare_to_labels(counts: Counts, level: float) -> AddedGaps:
         spread += _variance(false_positives, false_negatives, rows, unit_sums)
     prediction_gap, label_gap = shares[0].minus(shares[1]), labels[0] - labels[1]
     predicted, half = prediction_gap.value, normal(level) * np.sqrt(spread)
-    agree = predicted * label_gap >= 0.0
-    added = np.abs(predicted) - np.abs(label_gap)
-    folded_ends = [
-        folded(*ends)
-        for ends in zip(prediction_gap.low.flat, prediction_gap.high.flat, strict=True)
-    ]
-    low, high = (np.reshape(end, n.shape) for end in zip(*folded_ends, strict=True))
-    return AddedGaps(
-        label_gap,
-        np.where(agree, added, np.abs(predicted)),
-        np.where(agree, added - half, low),
-        np.where(agree, added + half, high),
-    )
+    sign = np.where(predicted == 0.0, np.sign(label_gap), np.sign(predicted))
+    added = sign * (predicted - label_gap)
+    return AddedGaps(label_gap, predicted, added, added - half, added + half)
 
 
 def _variance(
@@ -139,20 +131,33 @@ def beside_labels(
             yield draft
             continue
         place = np.unravel_index(np.nanargmax(added_values), added_values.shape)
-        labels, value, added_low, added_high = (float(values[cells][place]) for values in gaps)
+        labels, predicted, value, added_low, added_high = (
+            float(values[cells][place]) for values in gaps
+        )
         label_parameters = {
             "labels": labels,
+            "predictions": predicted,
             "added": value,
             "added_low": added_low,
             "added_high": added_high,
         }
+        label = counts.classes[cells[0]][place[0]]
         group = counts.groups.names[cells[1]][place[1]]
         yield draft.changed(
             parameters=plain_parameters({**finding.parameters, **label_parameters}),
             leads=required or bool(leads[cells].any()),
             beside=(
-                f"In the labels, {group} and all other groups are "
-                f"{100 * abs(labels):.1f} points apart; the model adds {100 * value:.1f} "
-                f"[{100 * added_low:.1f}, {100 * added_high:.1f}]."
+                f"“{shortened(label)}” for {group} against all other groups: {_signed(labels)} "
+                f"points in the labels, {_signed(predicted)} in the predictions; the model adds "
+                f"{_points(value)} [{_points(added_low)}, {_points(added_high)}]."
             ),
         )
+
+
+def _signed(share: float) -> str:
+    text = _points(share)
+    return f"+{text}" if share > 0 and float(text) else text
+
+
+def _points(share: float) -> str:
+    return number(round(100 * share, 1), 1)

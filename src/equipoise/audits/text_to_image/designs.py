@@ -334,6 +334,11 @@ class ShareDesign(Design):
         """The shares to compare with, of no target where there are none."""
         return self.data.external.get(self.share.of, ExternalShares("", {}))
 
+    @property
+    def declared(self) -> Mapping[str, object]:
+        """Targets whose shares are declared, so that an even split isn't expected of them."""
+        return {} if self.share.outside == "uniform" else self.external.by_target
+
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Measure the shares of every target."""
         estimates: dict[str, Estimate] = {}
@@ -345,7 +350,8 @@ class ShareDesign(Design):
                 yield from self._report_shares(target, category, estimate)
                 yield from self._measure_external_gap(target, estimate)
         if len(estimates) > 1 and any(estimate.estimable for estimate in estimates.values()):
-            yield self._describe(whole(mean_share_mad(estimates), self.place, Family.COMPOSITE))
+            mean = whole(mean_share_mad(estimates), self.place, Family.COMPOSITE)
+            yield self._describe(mean, leads=not self.declared)
 
     def _estimate_shares(
         self, target: str, rows: Integers, resampling: Resampling | None
@@ -372,8 +378,8 @@ class ShareDesign(Design):
             estimate, self.place, Family.LEAF, by_group=by_group, about=target,
             shows="share" if corrected is None else "corrected share",
         )  # fmt: skip
-        yield self._describe(finding, subject=target)
         external_shares = self.external.by_target.get(target, {})
+        yield self._describe(finding, subject=target, leads=target not in self.declared)
         total = sum(external_shares.get(name, 0.0) for name in self.share.compared)
         for class_share, raw in zip(by_group, _shares_by_class(estimate, "raw_share"), strict=True):
             name = class_share.group

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -82,7 +83,8 @@ def representation(
         The group of each image. Groups of any size count: a rare group may be the finding.
     reference : mapping of str to number, or Groups
         Share or count of each group by its display name, such as "Black, female", taken as
-        exact; or the groups of another data set, which is a sample like this one.
+        exact: shares are among the images of these groups. Or the groups of another data set,
+        which is a sample like this one.
     units : array-like (n,), optional
         Units that repeat, such as persons.
     resampling, rng
@@ -95,12 +97,14 @@ def representation(
         simultaneous over groups. Chance and p: the same maximum where images are drawn from the
         reference, or exchange their data sets. `.by` has the `representation` of every group,
         ln(share / reference share), negative where the group is under-represented: -inf without
-        an image, NaN where the reference has none.
+        an image, NaN where the reference has none. `.excluded` counts images of groups that a
+        mapping doesn't name.
 
     Raises
     ------
     InputError
-        When no image has a group, or numbers of the reference are negative, not finite or all 0.
+        When no image has a group of the reference, or numbers of the reference are negative, not
+        finite or all 0.
 
     Examples
     --------
@@ -108,15 +112,16 @@ def representation(
     >>> m.representation(["women"] * 40 + ["men"] * 60, {"women": 0.5, "men": 0.5})
     <representation_gap 0.100 [0.000, 0.202]; chance 0.039, p = 0.048, n = 100 in 2 groups>
     """
-    image_groups = Groups.of(groups)
-    shares, n_reference = _population(reference, image_groups)
+    all_groups = Groups.of(groups)
+    image_groups = compared_with(all_groups, reference)
+    shares, n_reference = _population(reference, all_groups)
     sizes = {
         name: size
         for name, size in zip(image_groups.names, image_groups.counts.tolist(), strict=True)
         if size
     }
     if not sizes:
-        raise InputError("no image has a group; expected at least one that has")
+        raise InputError("no image has a group of the reference; expected at least one that has")
     names = tuple(dict.fromkeys((*sizes, *shares)))
     n = np.array([sizes.get(name, 0) for name in names])
     target = np.array([shares.get(name, 0.0) for name in names])
@@ -140,11 +145,23 @@ def representation(
         params={"reference": {name: round(share, 12) for name, share in shares.items()}},
         **chance_test.fields("no resampling was asked for"),
         by=sides.parts(n.tolist(), null, level_of(resampling), finest),
-        excluded={"no group": image_groups.n_missing},
+        excluded={
+            "no group": all_groups.n_missing,
+            "a group outside the reference": image_groups.n_missing - all_groups.n_missing,
+        },
         interval_kind=IntervalKind.SIMULTANEOUS,
         unit=name_unit(units),
         ends=no_ends if resampling is None else sides.together,
     )
+
+
+def compared_with(groups: Groups, reference: Mapping[str, float] | Groups) -> Groups:
+    """Return groups without those that a declared population doesn't name."""
+    if isinstance(reference, Groups):
+        return groups
+    named = {groups.display_name(str(name)) for name in reference}
+    inside = np.array([name in named for name in groups.names] + [False])
+    return replace(groups, codes=np.where(inside[groups.codes], groups.codes, np.int32(-1)))
 
 
 @record
@@ -284,7 +301,7 @@ register(
     ),
     _spec(
         name="representation",
-        expected_share="reference",
+        of_whole=True,
         range=ANY_NUMBER,
         unit="log ratio",
         harm="either",
@@ -297,6 +314,10 @@ register(
         direction="Either: negative means under-represented, positive over-represented.",
         chance="about 0",
         interval="Wilson, or the hybrid score interval of Donner & Zou against a data set",
-        sentence="The share{of} is {value} that of the reference{groups}: {direction}.",
+        clause=(
+            "In {model}, {share} of the images of the reference's groups show {group} ({n}), "
+            "against {expected} in the reference."
+        ),
+        expectation="reference",
     ),
 )

@@ -1091,7 +1091,7 @@ register(
         name="share_mad",
         title="Inequality of shares",
         group_label="share of images",
-        expected_share="even",
+        of_whole=True,
         clause="{model} shows {groups} of the images{of}",
         part="{group} in {share}",
         symbol="MAD",
@@ -1114,8 +1114,12 @@ register(
         title="Difference from outside shares",
         unit="points",
         group_label="share of images",
-        expected_share="reference",
-        sentence="In the images{model}{subject}, {direction}.",
+        of_whole=True,
+        clause=(
+            "{model} shows {group} in {share} of the images{of} ({n}), against {expected} in the "
+            "outside shares."
+        ),
+        expectation="outside",
         definition=(
             "Largest absolute difference over classes between corrected shares and outside shares, "
             "such as labour statistics, taken as exact."

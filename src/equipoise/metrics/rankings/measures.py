@@ -1226,7 +1226,7 @@ _ranked = partial(
     interval=OVER_QUERIES,
     null=RANDOM_ORDER,
     group_label="share of the first images",
-    expected_share="pool",
+    of_whole=True,
 )
 _skew = partial(
     _ranked,
@@ -1258,6 +1258,11 @@ register(
             "In the top {k}{model}{subject}, the most over-represented group appears {value} as "
             "often as desired{groups}."
         ),
+        clause=(
+            "{model} shows {group} in {share} of its top {k} for {subject} ({n}), against "
+            "{expected} desired."
+        ),
+        expectation="desired",
     ),
     _skew(
         name="min_skew",

@@ -11,7 +11,7 @@ from typing import Any
 from equipoise.audits.engines.rankings.designs import ScoreDesign
 from equipoise.audits.engines.rankings.hypotheses import Effects
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, parts, whole
-from equipoise.core import TESTED, Aggregate, Estimate, Family, Part
+from equipoise.core import TESTED, Aggregate, Estimate, Family, Finding, Part
 from equipoise.metrics.spec import spec_of, spec_of_finding
 from equipoise.stats import Resampling
 
@@ -143,7 +143,9 @@ def _leading(
 ) -> Iterator[UncorrectedFinding]:
     """Yield findings: declared preferences lead where they are tested, else systematic ones.
 
-    Where neither can be tested, as with a few queries, all others may lead.
+    Where neither can be tested, as with a few queries, all others may lead. Without a declared
+    preference, single queries may lead where they cancel out over all queries: any trained model
+    prefers some group for some query, so a hypothesis that finds nothing is the answer.
     """
     threshold = design.config.testing.threshold
     # One favourite of all concepts tells nothing new, which its reason says.
@@ -163,4 +165,14 @@ def _leading(
         yield draft.changed(leads=draft.finding.leads and not aligned)
     for draft in other_findings:
         is_query_finding = tested_preference and draft.finding.family in TESTED
-        yield draft.changed(family=Family.QUERY, leads=False) if is_query_finding else draft
+        if is_query_finding:
+            leads = not aligned and _is_whole_query(draft.finding)
+            yield draft.changed(family=Family.QUERY, leads=leads)
+        else:
+            yield draft
+
+
+def _is_whole_query(finding: Finding) -> bool:
+    """Whether a finding is of a single query, one attribute and the main version."""
+    whole = finding.subject != "" and not finding.part_of and finding.version == "default"
+    return whole and "×" not in finding.groups

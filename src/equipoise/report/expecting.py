@@ -1,0 +1,59 @@
+"""Shares that were expected of groups, and the group that departs most from its own."""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from equipoise.core import Finding, GroupValue
+from equipoise.metrics.spec import spec_of_finding
+
+EXPECTED = "expected"
+"""What a conclusion calls the other side of a group that departs from an expected share."""
+_DIGITS = 12
+
+
+class Departure(NamedTuple):
+    """A group whose share departs from the expected share.
+
+    Attributes
+    ----------
+    part : GroupValue
+    expected : float
+    """
+
+    part: GroupValue
+    expected: float
+
+
+def departure(finding: Finding) -> Departure | None:
+    """Return the group of a finding that departs most from what was expected of it.
+
+    Of two groups that depart alike, it is the one with fewer than expected. None where nothing is
+    expected.
+    """
+    expected = expected_shares(finding)
+    departures = [
+        Departure(part, float(expected[part.group]))
+        for part in finding.by_group
+        if part.group in expected and not math.isnan(part.value)
+    ]
+    return max(departures, key=_size, default=None)
+
+
+def expected_shares(finding: Finding) -> Mapping[str, float]:
+    """Return the expected share of each group: as declared, as in the pool, or equal ones."""
+    parameter = spec_of_finding(finding).expectation
+    declared = finding.parameters.get(parameter) if parameter else None
+    if isinstance(declared, Mapping):
+        return declared
+    if declared == "pool":
+        total = sum(part.n for part in finding.by_group)
+        return {part.group: part.n / total for part in finding.by_group if total}
+    if declared == "uniform":
+        return {part.group: 1 / len(finding.by_group) for part in finding.by_group}
+    return {}
+
+
+def _size(item: Departure) -> tuple[float, bool]:
+    difference = item.part.value - item.expected
+    return round(abs(difference), _DIGITS), difference < 0
