@@ -255,7 +255,8 @@ def prompted(kind, leans, scenes=20, seed=20, **sections):
     of = np.repeat(np.arange(len(names)), 2 * scenes)
     images = pl.DataFrame({
         "id": [f"i{k}" for k in range(len(of))], "job": np.array(names)[of],
-        "scene": [f"s{k // 2}" for k in range(len(of))], "gender": ["man", "woman"] * (len(of) // 2),
+        "scene": [f"s{k // 2}" for k in range(len(of))],
+        "gender": ["man", "woman"] * (len(of) // 2),
     })  # fmt: skip
     vectors = 3 * np.eye(len(names) + 1)[1 + of] + 0.3 * rng.normal(size=(len(of), len(names) + 1))
     vectors[:, 0] += np.tile([1.0, -1.0], len(of) // 2)
@@ -286,10 +287,10 @@ def one_prompt():
     return model
 
 
-def ranked_sets():
+def ranked_sets(leans=None, seed=20):
     """Every prompt shows men first among counterfactual images."""
-    leans = {f"job {k}": 0.8 for k in range(8)}
-    config = prompted("counterfactuals", leans)
+    leans = leans or {f"job {k}": 0.8 for k in range(8)}
+    config = prompted("counterfactuals", leans, seed=seed)
     images = config["data"]["images"]["table"].rename({"job": "subject", "scene": "set"})
     queries = config["queries"]["table"].rename({"job": "subject"})
     config["data"] = {"images": {"table": images, "id": "id"}, "groups": ["gender"]}
@@ -343,12 +344,12 @@ def generated(jobs, shown, **shares):
     }  # fmt: skip
 
 
-def associations():
+def associations(seed=22, builder=0.8):
     """Words of one job of four lie closer to men; the others are as close to both."""
-    rng, sets = np.random.default_rng(22), ["men", "women", "builder", "chef", "nurse", "tailor"]
+    rng, sets = np.random.default_rng(seed), ["men", "women", "builder", "chef", "nurse", "tailor"]
     lists = np.repeat(sets, 16)
     names = [f"{name} {k}" for k, name in enumerate(lists)]
-    side = {"men": 1.0, "women": -1.0, "builder": 0.8}
+    side = {"men": 1.0, "women": -1.0, "builder": builder}
     vectors = 0.4 * rng.normal(size=(len(names), 12))
     vectors[:, 0] += [side.get(name, 0.0) for name in lists]
     vectors[:, 1] += 1.5
@@ -364,11 +365,11 @@ def associations():
     }  # fmt: skip
 
 
-def diversity():
+def diversity(seed=23, spread=0.3):
     """Images of the north are more alike than those of the east and the west."""
-    rng, per_set = np.random.default_rng(23), 60
+    rng, per_set = np.random.default_rng(seed), 60
     region = np.repeat(["east", "north", "west"], per_set)
-    vectors = rng.normal(size=(3 * per_set, 10)) * np.where(region == "north", 0.3, 0.9)[:, None]
+    vectors = rng.normal(size=(3 * per_set, 10)) * np.where(region == "north", spread, 0.9)[:, None]
     vectors[:, 0] += 2.0
     table = pl.DataFrame({"id": [f"i{k}" for k in range(len(region))], "region": region})
     return {
@@ -378,16 +379,16 @@ def diversity():
     }  # fmt: skip
 
 
-def generation():
+def generation(seed=24, women=0.3):
     """Images of women are unlike their caption in 30 of 100, those of men in 3 of 100."""
-    rng, subjects, candidates = np.random.default_rng(24), 10, 20
+    rng, subjects, candidates = np.random.default_rng(seed), 10, 20
     rows, vectors, texts = [], [], {}
     for subject in range(subjects):
         for candidate in range(candidates):
             for gender in GENDER["gender"]:
                 caption = f"A photo of a {gender} worker {subject}"
                 texts[caption] = np.eye(subjects + 4)[subject]
-                unlike = rng.random() < {"woman": 0.3, "man": 0.03}[gender]
+                unlike = rng.random() < {"woman": women, "man": 0.03}[gender]
                 meant = np.eye(subjects + 4)[subjects] if unlike else texts[caption]
                 vectors.append(meant + 0.02 * rng.normal(size=subjects + 4))
                 rows.append({
@@ -409,13 +410,13 @@ def generation():
     }  # fmt: skip
 
 
-def concepts():
+def concepts(seed=25, shift=1.6):
     """Scores of one concept of four separate worse in images of women."""
-    rng, n = np.random.default_rng(25), 1200
+    rng, n = np.random.default_rng(seed), 1200
     gender, names = np.array(["man", "woman"] * (n // 2)), ("bicycle", "guitar", "laptop", "tie")
     labels = rng.random((n, 4)) < 0.3
     scores = rng.standard_normal((n, 4)) + 1.8 * labels
-    scores[:, 3] -= 1.6 * ((gender == "woman") & labels[:, 3])
+    scores[:, 3] -= shift * ((gender == "woman") & labels[:, 3])
     ids = [f"i{k}" for k in range(n)]
     flags = {name: labels[:, k].astype(int) for k, name in enumerate(names)}
     scored = {name: scores[:, k] for k, name in enumerate(names)}
@@ -430,15 +431,15 @@ def concepts():
     }  # fmt: skip
 
 
-def activations():
+def activations(seed=26, women=0.5):
     """Maps of women lie on the face less than those of men."""
-    rng, n = np.random.default_rng(26), 160
+    rng, n = np.random.default_rng(seed), 160
     left, top = rng.integers(0, 70, (2, n))
     gender = np.array(["man", "woman"] * (n // 2))
     cells = rng.random((n, 10, 10))
     for row in range(n):
         y, x = top[row] // 10, left[row] // 10
-        cells[row, y : y + 3, x : x + 3] += 0.5 if gender[row] == "woman" else 4.0
+        cells[row, y : y + 3, x : x + 3] += women if gender[row] == "woman" else 4.0
     ids = [f"i{k}" for k in range(n)]
     table = pl.DataFrame({"id": ids, "gender": gender, "l": left, "t": top, "r": left + 30,
                           "b": top + 30})  # fmt: skip
@@ -453,9 +454,9 @@ def activations():
     }  # fmt: skip
 
 
-def dataset():
+def dataset(women=100):
     """A tenth of the images show women where the population has half; ages are as there."""
-    gender = balanced(man=900, woman=100)
+    gender = balanced(man=1000 - women, woman=women)
     table = pl.DataFrame({
         "id": [f"i{k}" for k in range(1000)], "gender": gender,
         "age": np.tile(["old", "young"], 500),
