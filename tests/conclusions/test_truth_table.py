@@ -79,7 +79,7 @@ CASES = {
     ),
     "a group beside noise": Case(
         worlds.main_effect,
-        (Lead(DISPARITY, "gender", "woman", "man", metric="accuracy", size=0.14,
+        (Lead(DISPARITY, "gender", "woman", "man", metric="accuracy",
               values=(0.78, 0.92)),),
         ({"groups": "hair"}, {"groups": "gender × hair"}),
     ),
@@ -104,7 +104,7 @@ CASES = {
     ),
     "Simpson": Case(
         worlds.simpson,
-        (Lead(DISPARITY, "skin", "dark", "light", metric="accuracy", size=0.25),),
+        (Lead(DISPARITY, "skin", "dark", "light", metric="accuracy", values=(0.67, 0.92)),),
         ({"groups": "gender"},),
     ),
     "a fair model": Case(
@@ -144,7 +144,7 @@ CASES = {
     ),
     "a group too small": Case(
         worlds.small_group,
-        (Lead(DISPARITY, "origin", "west", "east", metric="accuracy", size=0.17,
+        (Lead(DISPARITY, "origin", "west", "east", metric="accuracy",
               values=(0.75, 0.92)),),
         ({"group": "few"},),
     ),

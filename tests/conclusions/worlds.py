@@ -31,16 +31,17 @@ class Rows:
         columns = {**self.attributes, "truth": self.truth}
         return np.all([columns[name] == value for name, value in cell.items()], axis=0)
 
-    def predicted(self, right, planted=()):
+    def predicted(self, right, planted=(), *, to_next=False):
         """Return predictions right with a probability, another one in each planted cell.
 
-        Mistakes are spread over the other classes.
+        Mistakes are spread over the other classes, or all go to the next class.
         """
         share = np.full(self.n, right)
         for cell, cell_share in planted:
             share[self.where(**cell)] = cell_share
         place = np.searchsorted(self.classes, self.truth)
-        wrong = (place + self.rng.integers(1, len(self.classes), self.n)) % len(self.classes)
+        steps = 1 if to_next else self.rng.integers(1, len(self.classes), self.n)
+        wrong = (place + steps) % len(self.classes)
         return np.where(self.rng.random(self.n) < share, self.truth, self.classes[wrong])
 
     def config(self, predicted, groups=None, *, positive=None, **models):
@@ -344,12 +345,12 @@ def generated(jobs, shown, **shares):
     }  # fmt: skip
 
 
-def associations(seed=22, builder=0.8):
+def associations(seed=22, builder=0.8, gender=1.0):
     """Words of one job of four lie closer to men; the others are as close to both."""
     rng, sets = np.random.default_rng(seed), ["men", "women", "builder", "chef", "nurse", "tailor"]
     lists = np.repeat(sets, 16)
     names = [f"{name} {k}" for k, name in enumerate(lists)]
-    side = {"men": 1.0, "women": -1.0, "builder": builder}
+    side = {"men": gender, "women": -gender, "builder": builder}
     vectors = 0.4 * rng.normal(size=(len(names), 12))
     vectors[:, 0] += [side.get(name, 0.0) for name in lists]
     vectors[:, 1] += 1.5

@@ -16,11 +16,7 @@ import numpy as np
 from equipoise.audits.cells import Cell
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.kind import AnyAudit, Data, Design
-from equipoise.core import (
-    EquipoiseError,
-    Finding,
-    Harm,
-)
+from equipoise.core import Booleans, EquipoiseError, Finding, Floats, Harm
 from equipoise.core.conclusion import Cause
 from equipoise.core.finding import REAL
 from equipoise.stats.verdict import harmful_excess
@@ -70,7 +66,7 @@ def _explain_model(
     harms: Sequence[Harm],
 ) -> Iterator[Cause]:
     level = config.testing.alpha
-    while strong and (cells := [*_cells(audit, designs)]):
+    while strong and (cells := [*_cells(audit, designs, level)]):
         score, cell = max(cells, key=lambda scored: scored[0])
         if score < NormalDist().inv_cdf(1 - level / len(cells)):
             return
@@ -83,12 +79,15 @@ def _explain_model(
             recounted = _values(audit, config, data, designs)
         except EquipoiseError:
             return
+        values = {
+            place: recounted.get(_key(finding), math.nan) for place, finding in strong.items()
+        }
         explained = tuple(
             place
             for place, finding in strong.items()
-            if _is_explained(finding, recounted.get(_key(finding), math.nan), harms[place],
-                             _cutoff(level, len(strong)))
-        )  # fmt: skip
+            if _is_explained(finding, values[place], harms[place], _cutoff(level, len(strong)))
+            or (math.isnan(values[place]) and _is_of_cell(finding, cell))
+        )
         yield Cause(
             model=designs[0].model,
             groups=cell.groups.name,
@@ -104,8 +103,10 @@ def _cutoff(alpha: float, tests: int) -> float:
     return NormalDist().inv_cdf(1 - alpha / (2 * tests))
 
 
-def _cells(audit: AnyAudit, designs: Sequence[Design]) -> Iterator[tuple[float, Cell]]:
-    """Yield the cells that are right less often than the other groups, with their z-scores."""
+def _cells(
+    audit: AnyAudit, designs: Sequence[Design], level: float
+) -> Iterator[tuple[float, Cell]]:
+    """Yield cells with the z-scores of how much less often they are right than other groups."""
     for design in designs:
         outcomes = audit.outcomes(design)
         if outcomes is None:
@@ -120,17 +121,34 @@ def _cells(audit: AnyAudit, designs: Sequence[Design]) -> Iterator[tuple[float, 
             variance = rows * share * (1 - share) * (all_rows - rows) / np.maximum(all_rows - 1, 1)
         variance = np.nan_to_num(variance)
         lacking = np.nan_to_num(lacking)
-        scores = lacking / np.sqrt(np.where(variance > 0, variance, np.inf))
-        for group, subject in np.ndindex(*scores.shape):
-            if scores[group, subject] > 0:
-                n = int(rows[group, subject])
-                cell = Cell(outcomes.groups, group, outcomes.classes[subject], n)
-                yield float(scores[group, subject]), cell
-        together = lacking.sum(axis=1) / np.sqrt(
-            np.where((total := variance.sum(axis=1)) > 0, total, np.inf)
-        )
-        for group in np.flatnonzero(together > 0).tolist():
-            yield float(together[group]), Cell(outcomes.groups, group, "", int(rows[group].sum()))
+        scores = _scores(lacking, variance)
+        for group, subject in np.argwhere(variance > 0).tolist():
+            cell = Cell(
+                outcomes.groups, group, outcomes.classes[subject], int(rows[group, subject])
+            )
+            yield float(scores[group, subject]), cell
+        alone = scores >= NormalDist().inv_cdf(1 - level / scores.size)
+        together = _scores(lacking.sum(axis=1), variance.sum(axis=1))
+        for group in np.flatnonzero(variance.any(axis=1)).tolist():
+            if _lacks_as_a_whole(lacking[group], rows[group], alone[group]):
+                cell = Cell(outcomes.groups, group, "", int(rows[group].sum()))
+                yield float(together[group]), cell
+
+
+def _scores(lacking: Floats, variance: Floats) -> Floats:
+    scores: Floats = lacking / np.sqrt(np.where(variance > 0, variance, np.inf))
+    return scores
+
+
+def _lacks_as_a_whole(lacking: Floats, rows: Floats, alone: Booleans) -> bool:
+    """Whether a group lacks hits in all its classes, rather than in those that do so alone.
+
+    The other classes lack at least half as many of their rows.
+    """
+    if alone.all() or not alone.any() or not rows[~alone].any():
+        return True
+    share, other_share = (lacking[side].sum() / rows[side].sum() for side in (alone, ~alone))
+    return bool(2 * other_share >= share)
 
 
 Key = tuple[object, ...]
@@ -153,6 +171,15 @@ def _values(
         for draft in audit.measure(config, data, design, None).findings:
             values[_key(draft.finding)] = draft.finding.value
     return values
+
+
+def _is_of_cell(finding: Finding, cell: Cell) -> bool:
+    """Whether a finding compares the groups of a cell, in its class or over all classes.
+
+    Where the rest can't be measured, such as mistakes of a class without any, this decides.
+    """
+    subjects = ("", cell.subject)
+    return finding.groups == cell.groups.name and (not cell.subject or finding.subject in subjects)
 
 
 def _is_explained(finding: Finding, value: float, harm: Harm, cutoff: float) -> bool:

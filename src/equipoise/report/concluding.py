@@ -97,7 +97,7 @@ def _clusters(
             lead = min(eligible, key=lambda place: _place_of(findings[place], leads))
             clusters.append(Cluster(lead, tuple(members)))
     clusters = _without_echoes(findings, clusters)
-    return sorted(clusters, key=lambda cluster: _rank(findings[cluster.lead]))
+    return sorted(clusters, key=lambda cluster: _rank(findings[cluster.lead], cluster.cause))
 
 
 def _states(finding: Finding, cause: Cause) -> bool:
@@ -128,9 +128,15 @@ def _place_of(finding: Finding, leads: Sequence[Selector]) -> tuple[float, ...]:
         place_in(leads, finding),
         finding.version != "default",
         not (names_groups(finding) and worse),
+        _is_average(finding),
         whole_of_parts and not finding.group,
         -weight(finding),
     )
+
+
+def _is_average(finding: Finding) -> bool:
+    """Whether a finding is of all subjects together, by a number of each."""
+    return not finding.subject and finding.family is Family.COMPOSITE and not finding.group
 
 
 _STRENGTH = {Verdict.DISPARITY: 2, Verdict.DETECTED: 1}
@@ -229,12 +235,15 @@ def _echoes(finding: Finding, main: Finding) -> bool:
     )
 
 
-def _rank(finding: Finding) -> tuple[float, ...]:
-    """Return where a real difference stands among those of a model, the leading one first."""
+def _rank(finding: Finding, cause: Cause | None) -> tuple[float, ...]:
+    """Return where a real difference stands among those of a model, the leading one first.
+
+    An average over subjects comes after them, unless it was shown to explain them.
+    """
     return (
         -_STRENGTH[finding.verdict],
         not spec_of_finding(finding).of_exclusion,
-        not finding.subject and finding.family is Family.COMPOSITE and not finding.group,
+        cause is None and _is_average(finding),
         finding.groups.count("×"),
         -weight(finding),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from equipoise.core import Aggregate, AuditResult, Finding, Verdict
+from equipoise.core import Aggregate, AuditResult, Family, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import (
@@ -108,7 +108,7 @@ def _statement(
         Badge(first.verdict, limit=limit_of(finding)),
         text,
         certainty(finding),
-        agreement(first),
+        agreement(first, findings),
         finding,
         tuple(
             Remark(Badge(other.verdict), conclusion_sentence(findings[other.finding], other))
@@ -117,12 +117,23 @@ def _statement(
     )
 
 
-def agreement(conclusion: Conclusion) -> str:
-    """Say how many other findings show the same difference; "" where none does."""
-    n = len(conclusion.restated_by)
+def agreement(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
+    """Say how many other findings show the same difference; "" where none does.
+
+    Complements and other folds are numbers that are there already, and so are further tests.
+    """
+    shown = {_number_of(findings[place]) for place in conclusion.restated_by}
+    n = len(shown - {None, _number_of(findings[conclusion.finding])})
     if not n or not conclusion.real:
         return ""
     return f"{plural(n, 'more number')} {'shows' if n == 1 else 'show'} the same difference."
+
+
+def _number_of(finding: Finding) -> tuple[object, ...] | None:
+    """Return which number a finding is; None for a fold, which is another's."""
+    if finding.family is Family.FOLD:
+        return None
+    return (*measure_of(finding), finding.groups, finding.subject, finding.group, finding.version)
 
 
 def _chart(leading_findings: Sequence[Finding], findings: Sequence[Finding]) -> Chart | None:
