@@ -12,6 +12,7 @@ from equipoise import audits
 SIZES = (600, 2400)
 LEVELS = {"gender": (2, 3), "origin": (2, 4)}
 """Fewest and most levels of each attribute."""
+LEAST_ROWS = 60
 
 
 class Cause(NamedTuple):
@@ -38,7 +39,7 @@ def _uneven(rng, names, n):
 
 
 def world(seed, k, n):
-    """Plant causes in cells of different classes, large enough to be seen at this size.
+    """Plant causes in cells of different classes, of sixty rows or the largest at this size.
 
     Attributes, classes and the level of the model differ by seed. Mistakes go to any other class,
     or all to the next one.
@@ -53,10 +54,15 @@ def world(seed, k, n):
     right = rng.uniform(0.85, 0.95)
     causes, shares = [], []
     for label in rng.permutation(classes)[:k].tolist():
-        name = str(rng.choice([*attributes]))
-        cells = [Cause(name, group, label) for group in sorted({*attributes[name]})]
-        sizes = [rows.where(**cause.cell).sum() for cause in cells]
-        cause = cells[int(np.argmax(sizes))] if n < 1000 else cells[int(rng.integers(len(cells)))]
+        cells = {
+            cause: rows.where(**cause.cell).sum()
+            for name, values in attributes.items()
+            for group in sorted({*values.tolist()})
+            for cause in [Cause(name, group, label)]
+        }
+        large = [cause for cause, size in cells.items() if size >= LEAST_ROWS]
+        large = large or [max(cells, key=cells.get)]
+        cause = large[int(rng.integers(len(large)))]
         # Eight standard errors, so that the cause is beyond doubt, and at most 60 points.
         drop = 8 * math.sqrt(0.25 / rows.where(**cause.cell).sum())
         causes.append(cause)

@@ -91,7 +91,7 @@ CASES = {
     ),
     "no answer for a group": Case(
         worlds.refusal,
-        (Lead(DISPARITY, "gender", "woman", "man", size=0.2925, within=0.001,
+        (Lead(DISPARITY, "gender", "woman", "man", "unanswered", size=0.2925, within=0.001,
               values=(0.2925, 0.0)),),
         ({"metric": "accuracy"},),
     ),

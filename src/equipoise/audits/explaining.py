@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -67,9 +68,10 @@ def _explain_model(
 ) -> Iterator[Cause]:
     level = config.testing.alpha
     while strong and (cells := [*_cells(audit, designs, level)]):
-        score, cell = max(cells, key=lambda scored: scored[0])
-        if score < NormalDist().inv_cdf(1 - level / len(cells)):
+        candidate = _likeliest(cells)
+        if candidate.score < NormalDist().inv_cdf(1 - level / len(cells)):
             return
+        cell = candidate.cell
         data = audit.level(data, designs[0], cell)
         try:
             designs = [
@@ -103,10 +105,34 @@ def _cutoff(alpha: float, tests: int) -> float:
     return NormalDist().inv_cdf(1 - alpha / (2 * tests))
 
 
-def _cells(
-    audit: AnyAudit, designs: Sequence[Design], level: float
-) -> Iterator[tuple[float, Cell]]:
-    """Yield cells with the z-scores of how much less often they are right than other groups."""
+@dataclass(frozen=True)
+class _Candidate:
+    """A cell, how many hits it lacks against the other groups, and the z-score of that."""
+
+    cell: Cell
+    lacking: float
+    score: float
+
+    def holds(self, part: _Candidate) -> bool:
+        """Whether the rows beside a part of an intersection lack at least half as many."""
+        cell, inner = self.cell, part.cell
+        levels = {*zip(cell.groups.attributes, cell.levels, strict=True)}
+        inner_levels = {*zip(inner.groups.attributes, inner.levels, strict=True)}
+        if cell.subject != inner.subject or not levels < inner_levels or cell.n <= inner.n:
+            return False
+        other_share = (self.lacking - part.lacking) / (cell.n - inner.n)
+        return 2 * other_share >= part.lacking / inner.n
+
+
+def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
+    """Return the highest score; of an intersection, the attribute that lacks hits throughout."""
+    best = max(candidates, key=lambda candidate: candidate.score)
+    wider = [candidate for candidate in candidates if candidate.holds(best)]
+    return max(wider, key=lambda candidate: candidate.score, default=best)
+
+
+def _cells(audit: AnyAudit, designs: Sequence[Design], level: float) -> Iterator[_Candidate]:
+    """Yield cells with how much less often they are right than the other groups."""
     for design in designs:
         outcomes = audit.outcomes(design)
         if outcomes is None:
@@ -126,13 +152,13 @@ def _cells(
             cell = Cell(
                 outcomes.groups, group, outcomes.classes[subject], int(rows[group, subject])
             )
-            yield float(scores[group, subject]), cell
+            yield _Candidate(cell, float(lacking[group, subject]), float(scores[group, subject]))
         alone = scores >= NormalDist().inv_cdf(1 - level / scores.size)
         together = _scores(lacking.sum(axis=1), variance.sum(axis=1))
         for group in np.flatnonzero(variance.any(axis=1)).tolist():
             if _lacks_as_a_whole(lacking[group], rows[group], alone[group]):
                 cell = Cell(outcomes.groups, group, "", int(rows[group].sum()))
-                yield float(together[group]), cell
+                yield _Candidate(cell, float(lacking[group].sum()), float(together[group]))
 
 
 def _scores(lacking: Floats, variance: Floats) -> Floats:

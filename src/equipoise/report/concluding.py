@@ -86,7 +86,9 @@ def _clusters(
     clusters, rest = list[Cluster](), dict.fromkeys(strong)
     for cause in causes:
         members = [place for place in cause.findings if place in rest]
-        if stated := [place for place in members if _states(findings[place], cause)]:
+        stated = [place for place in members if _states(findings[place], cause)]
+        # A cell of few rows may have no rate of its own that was tested.
+        if stated := stated or [place for place in members if _names(findings[place], cause)]:
             lead = min(stated, key=lambda place: _place_in_cause(findings[place], leads, cause))
             clusters.append(Cluster(lead, tuple(members), cause))
             for place in members:
@@ -106,6 +108,15 @@ def _states(finding: Finding, cause: Cause) -> bool:
     if finding.groups != cause.groups or groups is None or finding.version != "default":
         return False
     return groups[0].group == cause.group and groups[0].n == cause.n
+
+
+def _names(finding: Finding, cause: Cause) -> bool:
+    """Whether a finding is about the class of a cause, and its group is worst off."""
+    groups = contrast(finding)
+    if not finding.tested or not finding.leads or groups is None:
+        return False
+    place = finding.groups, finding.subject, groups[0].group
+    return place == (cause.groups, cause.subject, cause.group)
 
 
 def _place_in_cause(
