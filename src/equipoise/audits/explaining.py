@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -16,11 +17,7 @@ import numpy as np
 from equipoise.audits.cells import Cell
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.kind import AnyAudit, Data, Design
-from equipoise.core import (
-    EquipoiseError,
-    Finding,
-    Harm,
-)
+from equipoise.core import Booleans, EquipoiseError, Finding, Floats, Harm
 from equipoise.core.conclusion import Cause
 from equipoise.core.finding import REAL
 from equipoise.stats.verdict import LEAST_RATIO, harmful_excess
@@ -70,10 +67,11 @@ def _explain_model(
     harms: Sequence[Harm],
 ) -> Iterator[Cause]:
     level = config.testing.alpha
-    while strong and (cells := [*_cells(audit, designs)]):
-        score, cell = max(cells, key=lambda scored: scored[0])
-        if score < NormalDist().inv_cdf(1 - level / len(cells)):
+    while strong and (cells := [*_cells(audit, designs, level)]):
+        candidate = _likeliest(cells)
+        if candidate.score < NormalDist().inv_cdf(1 - level / len(cells)):
             return
+        cell = candidate.cell
         data = audit.level(data, designs[0], cell)
         try:
             designs = [
@@ -83,12 +81,19 @@ def _explain_model(
             recounted = _recount(audit, config, data, designs)
         except EquipoiseError:
             return
+        values = dict[int, float]()
+        for place, finding in strong.items():
+            counted = recounted.get(_key(finding))
+            values[place] = math.nan if counted is None else counted.value
         explained = tuple(
             place
             for place, finding in strong.items()
-            if (levelled := recounted.get(_key(finding)))
-            and _is_explained(finding, levelled, cell, harms[place], _cutoff(level, len(strong)))
-        )  # fmt: skip
+            if (
+                (levelled := recounted.get(_key(finding))) is not None
+                and _is_explained(finding, levelled, harms[place], _cutoff(level, len(strong)))
+            )
+            or (math.isnan(values[place]) and _is_of_cell(finding, cell))
+        )
         yield Cause(
             model=designs[0].model,
             groups=cell.groups.name,
@@ -104,8 +109,34 @@ def _cutoff(alpha: float, tests: int) -> float:
     return NormalDist().inv_cdf(1 - alpha / (2 * tests))
 
 
-def _cells(audit: AnyAudit, designs: Sequence[Design]) -> Iterator[tuple[float, Cell]]:
-    """Yield the cells that are right less often than the other groups, with their z-scores."""
+@dataclass(frozen=True)
+class _Candidate:
+    """A cell, how many hits it lacks against the other groups, and the z-score of that."""
+
+    cell: Cell
+    lacking: float
+    score: float
+
+    def holds(self, part: _Candidate) -> bool:
+        """Whether the rows beside a part of an intersection lack at least half as many."""
+        cell, inner = self.cell, part.cell
+        levels = {*zip(cell.groups.attributes, cell.levels, strict=True)}
+        inner_levels = {*zip(inner.groups.attributes, inner.levels, strict=True)}
+        if cell.subject != inner.subject or not levels < inner_levels or cell.n <= inner.n:
+            return False
+        other_share = (self.lacking - part.lacking) / (cell.n - inner.n)
+        return 2 * other_share >= part.lacking / inner.n
+
+
+def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
+    """Return the highest score; of an intersection, the attribute that lacks hits throughout."""
+    best = max(candidates, key=lambda candidate: candidate.score)
+    wider = [candidate for candidate in candidates if candidate.holds(best)]
+    return max(wider, key=lambda candidate: candidate.score, default=best)
+
+
+def _cells(audit: AnyAudit, designs: Sequence[Design], level: float) -> Iterator[_Candidate]:
+    """Yield cells with how much less often they are right than the other groups."""
     for design in designs:
         outcomes = audit.outcomes(design)
         if outcomes is None:
@@ -120,17 +151,34 @@ def _cells(audit: AnyAudit, designs: Sequence[Design]) -> Iterator[tuple[float, 
             variance = rows * share * (1 - share) * (all_rows - rows) / np.maximum(all_rows - 1, 1)
         variance = np.nan_to_num(variance)
         lacking = np.nan_to_num(lacking)
-        scores = lacking / np.sqrt(np.where(variance > 0, variance, np.inf))
-        for group, subject in np.ndindex(*scores.shape):
-            if scores[group, subject] > 0:
-                n = int(rows[group, subject])
-                cell = Cell(outcomes.groups, group, outcomes.classes[subject], n)
-                yield float(scores[group, subject]), cell
-        together = lacking.sum(axis=1) / np.sqrt(
-            np.where((total := variance.sum(axis=1)) > 0, total, np.inf)
-        )
-        for group in np.flatnonzero(together > 0).tolist():
-            yield float(together[group]), Cell(outcomes.groups, group, "", int(rows[group].sum()))
+        scores = _scores(lacking, variance)
+        for group, subject in np.argwhere(variance > 0).tolist():
+            cell = Cell(
+                outcomes.groups, group, outcomes.classes[subject], int(rows[group, subject])
+            )
+            yield _Candidate(cell, float(lacking[group, subject]), float(scores[group, subject]))
+        alone = scores >= NormalDist().inv_cdf(1 - level / scores.size)
+        together = _scores(lacking.sum(axis=1), variance.sum(axis=1))
+        for group in np.flatnonzero(variance.any(axis=1)).tolist():
+            if _lacks_as_a_whole(lacking[group], rows[group], alone[group]):
+                cell = Cell(outcomes.groups, group, "", int(rows[group].sum()))
+                yield _Candidate(cell, float(lacking[group].sum()), float(together[group]))
+
+
+def _scores(lacking: Floats, variance: Floats) -> Floats:
+    scores: Floats = lacking / np.sqrt(np.where(variance > 0, variance, np.inf))
+    return scores
+
+
+def _lacks_as_a_whole(lacking: Floats, rows: Floats, alone: Booleans) -> bool:
+    """Whether a group lacks hits in all its classes, rather than in those that do so alone.
+
+    The other classes lack at least half as many of their rows.
+    """
+    if alone.all() or not alone.any() or not rows[~alone].any():
+        return True
+    share, other_share = (lacking[side].sum() / rows[side].sum() for side in (alone, ~alone))
+    return bool(2 * other_share >= share)
 
 
 Key = tuple[object, ...]
@@ -155,20 +203,19 @@ def _recount(
     }
 
 
-def _is_of(finding: Finding, cell: Cell) -> bool:
-    """Whether a finding compares the rows of a cell with those of other groups."""
-    name = cell.groups.names[cell.group]
-    rows = {(group.group, group.n) for group in finding.by_group}
-    return finding.groups == cell.groups.name and (name, cell.n) in rows
+def _is_of_cell(finding: Finding, cell: Cell) -> bool:
+    """Whether a finding compares the groups of a cell, in its class or over all classes.
+
+    Where the rest can't be measured, such as mistakes of a class without any, this decides.
+    """
+    subjects = ("", cell.subject)
+    return finding.groups == cell.groups.name and (not cell.subject or finding.subject in subjects)
 
 
-def _is_explained(
-    finding: Finding, levelled: Finding, cell: Cell, harm: Harm, cutoff: float
-) -> bool:
+def _is_explained(finding: Finding, levelled: Finding, harm: Harm, cutoff: float) -> bool:
     """Whether a finding is no disparity in levelled data, and under half its size."""
     if math.isnan(value := levelled.value):
-        # Errors of the cell were all that an effect size had enough of to be estimated.
-        return not math.isnan(finding.value) and _is_of(finding, cell)
+        return False
     chance = 0.0 if math.isnan(finding.chance) else finding.chance
     before = harmful_excess(finding.value, chance, harm)
     after = harmful_excess(value, chance, harm)

@@ -101,8 +101,12 @@ def conclusions_of(
         ]
         unmixed = [place for place in model_places if place not in mixed]
         clusters = _clusters(judged, unmixed, leads, model_causes)
+        causes_by_finding = {cluster.lead: cluster.cause for cluster in clusters}
         real = [_conclusion(judged, cluster, adjustments, alpha) for cluster in clusters]
-        conclusions += sorted(real, key=lambda item: _rank(judged[item.finding], item))
+        conclusions += sorted(
+            real,
+            key=lambda item: _rank(judged[item.finding], item, causes_by_finding[item.finding]),
+        )
         named = {findings[place].groups for cluster in clusters for place in cluster.members}
         others = _undisturbed(judged, model_places, leads, named)
         others += _of_mix(judged, mixed.intersection(model_places), leads, named)
@@ -141,7 +145,9 @@ def _clusters(
     clusters, rest = list[Cluster](), dict.fromkeys(strong)
     for cause in causes:
         members = [place for place in cause.findings if place in rest]
-        if stated := [place for place in members if _states(findings[place], cause)]:
+        stated = [place for place in members if _states(findings[place], cause)]
+        # A cell of few rows may have no rate of its own that was tested.
+        if stated := stated or [place for place in members if _names(findings[place], cause)]:
             lead = min(stated, key=lambda place: _place_in_cause(findings[place], leads, cause))
             clusters.append(Cluster(lead, tuple(members), cause))
             for place in members:
@@ -194,6 +200,15 @@ def _states(finding: Finding, cause: Cause) -> bool:
     return groups[0].group == cause.group and groups[0].n == cause.n
 
 
+def _names(finding: Finding, cause: Cause) -> bool:
+    """Whether a finding is about the class of a cause, and its group is worst off."""
+    groups = contrast(finding)
+    if not finding.tested or not finding.leads or groups is None:
+        return False
+    place = finding.groups, finding.subject, groups[0].group
+    return place == (cause.groups, cause.subject, cause.group)
+
+
 def _place_in_cause(
     finding: Finding, leads: Sequence[Selector], cause: Cause
 ) -> tuple[object, ...]:
@@ -216,9 +231,15 @@ def _place_of(finding: Finding, leads: Sequence[Selector]) -> tuple[float, ...]:
         place_in(leads, finding),
         finding.version != "default",
         not (names_groups(finding) and worse),
+        _is_average(finding),
         whole_of_parts and not finding.group,
         -weight(finding),
     )
+
+
+def _is_average(finding: Finding) -> bool:
+    """Whether a finding is of all subjects together, by a number of each."""
+    return not finding.subject and finding.family is Family.COMPOSITE and not finding.group
 
 
 _STRENGTH = {Verdict.DISPARITY: 2, Verdict.DETECTED: 1}
@@ -317,8 +338,11 @@ def _echoes(finding: Finding, main: Finding) -> bool:
     )
 
 
-def _rank(finding: Finding, conclusion: Conclusion) -> tuple[float, ...]:
-    """Return where a real difference stands among those of a model, the leading one first."""
+def _rank(finding: Finding, conclusion: Conclusion, cause: Cause | None) -> tuple[float, ...]:
+    """Return where a real difference stands among those of a model, the leading one first.
+
+    An average over subjects comes after them, unless it was shown to explain them.
+    """
     spec = spec_of_finding(finding)
     return (
         not spec.of_one_answer,
@@ -326,7 +350,7 @@ def _rank(finding: Finding, conclusion: Conclusion) -> tuple[float, ...]:
         finding.by_ratio,
         not spec.of_exclusion,
         not spec.expectation,
-        not finding.subject and finding.family is Family.COMPOSITE and not finding.group,
+        cause is None and _is_average(finding),
         finding.groups.count("×"),
         -_size(finding, conclusion),
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import filterfalse
 
-from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
 from equipoise.core.finding import REAL
 from equipoise.report.blocks import (
@@ -24,7 +24,7 @@ from equipoise.report.next_steps import fields_of
 from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
-from equipoise.report.selecting import Selector
+from equipoise.report.selecting import Selector, measure_of
 from equipoise.report.text import count, enclose, listed, plural
 from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
@@ -184,18 +184,30 @@ def _beside(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
 def agreement(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
     """Name the other findings that show the same difference; "" where none does.
 
-    More than a few are counted.
+    More than a few are counted. Complements and other folds are numbers that are there already,
+    and so are further tests.
     """
     if conclusion.standings:
         return counts_sentence(conclusion)
-    names = dict.fromkeys(name_of(findings[place]) for place in conclusion.restated_by)
-    if not names or not conclusion.real:
+    lead = findings[conclusion.finding]
+    restated = [findings[place] for place in conclusion.restated_by]
+    n = len({_number_of(finding) for finding in restated} - {None, _number_of(lead)})
+    if not n or not conclusion.real:
         return ""
-    subject = plural(len(conclusion.restated_by), "more number")
-    if len(names) <= _MOST_NAMED and name_of(findings[conclusion.finding]) not in names:
+    names = dict.fromkeys(
+        name_of(finding) for finding in restated if finding.family is not Family.FOLD
+    )
+    subject = plural(n, "more number")
+    if len(names) <= _MOST_NAMED and name_of(lead) not in names:
         subject = listed([*names])
-    verb = "shows" if len(conclusion.restated_by) == 1 else "show"
-    return f"{subject} {verb} the same difference."
+    return f"{subject} {'shows' if n == 1 else 'show'} the same difference."
+
+
+def _number_of(finding: Finding) -> tuple[object, ...] | None:
+    """Return which number a finding is; None for a fold, which is another's."""
+    if finding.family is Family.FOLD:
+        return None
+    return (*measure_of(finding), finding.groups, finding.subject, finding.group, finding.version)
 
 
 def _chart(statements: Sequence[Statement], findings: Sequence[Finding]) -> Chart | None:

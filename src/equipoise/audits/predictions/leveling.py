@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TypeVar
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from equipoise.audits.cells import Cell, Outcomes
 from equipoise.audits.engines.labels import LabelDesign
-from equipoise.core import Booleans, Groups, Integers, Integers32
+from equipoise.core import Booleans, Floats, Groups, Integers, Integers32
 from equipoise.data import Coded, PredictionData
 from equipoise.data.predictions import ModelPredictions, Predictions
 
 DataT = TypeVar("DataT", bound=PredictionData)
+# Fractions of its multiples are as even as can be, wherever they start.
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def outcomes_of(design: LabelDesign) -> Outcomes | None:
@@ -34,9 +37,10 @@ def level_data(data: DataT, design: LabelDesign, cell: Cell) -> DataT:
     """Return data in which a model's rows of a cell have the outcomes of the other groups."""
     attributes = {name: data.coded_attributes[name] for name in cell.groups.attributes}
     groups = Groups.of(attributes)
-    matched = ~design.labels.coded_state.equals("unmatched")
-    inside = matched & (groups.codes == groups.levels.index(cell.levels))
-    outside = matched & ~inside & (groups.codes >= 0)
+    # Rows without an answer are neither right nor wrong: they stay as they are.
+    answered = design.labels.coded_state.equals("answered")
+    inside = answered & (groups.codes == groups.levels.index(cell.levels))
+    outside = answered & ~inside & (groups.codes >= 0)
     rows = _exchanged(data.coded_target, inside, outside, design.predictions.codes, cell.subject)
     key = design.key or design.model
     return replace(data, models={**data.models, key: _taken(data.models[key], rows)})
@@ -47,8 +51,8 @@ def _exchanged(
 ) -> Integers:
     """Return for each row the row whose outcome it gets.
 
-    Within each true class the rows inside get outcomes of those outside, in the order of their
-    labels and evenly spaced.
+    Within each true class the rows inside get outcomes of those outside, evenly spaced over their
+    labels. Any stretch of the rows does: tables are often sorted by other attributes.
     """
     rows = np.arange(len(inside))
     for code, name in enumerate(target.vocabulary):
@@ -57,9 +61,16 @@ def _exchanged(
             receiving, giving = (np.flatnonzero(of_class & side) for side in (inside, outside))
             if len(receiving) and len(giving):
                 ordered = giving[np.argsort(labels[giving], kind="stable")]
-                spaced = (np.arange(len(receiving)) + 0.5) * (len(ordered) / len(receiving))
-                rows[receiving] = ordered[spaced.astype(np.int64)]
+                place = _spread(len(receiving)) * len(ordered)
+                rows[receiving] = ordered[place.astype(np.int64)]
     return rows
+
+
+def _spread(n: int) -> Floats:
+    """Return n evenly spaced numbers in [0, 1), in an order in which stretches are spaced, too."""
+    ranks = np.argsort(np.argsort(np.arange(n) * _GOLDEN % 1.0))
+    spread: Floats = (ranks + 0.5) / n
+    return spread
 
 
 def _taken(model: ModelPredictions, rows: Integers) -> ModelPredictions:
