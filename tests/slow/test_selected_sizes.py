@@ -88,30 +88,30 @@ def audits(n, shares):
 
 
 @pytest.mark.parametrize(
-    ("n", "shares"),
+    ("n", "shares", "largest"),
     [
-        pytest.param(EQUAL, spread, id="20 groups"),
-        pytest.param(UNEVEN, spread, id="20 uneven groups"),
-        pytest.param(EQUAL, below(0.12), id="12 points below 19"),
-        pytest.param(EQUAL, below(0.2), id="20 points below 19"),
-        pytest.param(TWO, below(0.05, 2), id="two groups, 5 points"),
-        pytest.param(TWO, below(0.10, 2), id="two groups, 10 points"),
+        pytest.param(EQUAL, spread, 0.05, id="20 groups"),
+        pytest.param(UNEVEN, spread, LARGEST_BIAS, id="20 uneven groups"),
+        pytest.param(EQUAL, below(0.12), LARGEST_BIAS, id="12 points below 19"),
+        pytest.param(EQUAL, below(0.2), LARGEST_BIAS, id="20 points below 19"),
+        pytest.param(TWO, below(0.05, 2), LARGEST_BIAS, id="two groups, 5 points"),
+        pytest.param(TWO, below(0.10, 2), LARGEST_BIAS, id="two groups, 10 points"),
     ],
 )
-def test_the_leading_size_is_unbiased_and_covered(n, shares):
+def test_the_leading_size_is_unbiased_and_covered(n, shares, largest):
     errors = np.array([*audits(n, shares)], np.float64)
     raw, group, raw_gap, gap, covered, _ = errors.mean(axis=0)
     assert len(errors) > 0.9 * WORLDS
     assert abs(group) <= LARGEST_BIAS
     assert covered >= SMALLEST_COVERAGE
     assert abs(gap) < abs(raw_gap)
-    # Selection by significance as well.
+    # Selected by significance as well: the rarer a disparity, the more it exaggerates.
     disparities = errors[errors[:, -1] == 1]
     if len(disparities) >= FEWEST:
         raw, group = disparities[:, :2].mean(axis=0)
         monte_carlo = disparities[:, 1].std() / np.sqrt(len(disparities))
         assert abs(group) < abs(raw)
-        assert abs(group) <= LARGEST_BIAS + 2 * monte_carlo
+        assert abs(group) <= largest + 2 * monte_carlo
 
 
 def test_two_equal_groups_keep_the_bias_of_their_order():

@@ -239,8 +239,8 @@ def leading_gap(
     )  # fmt: skip
     sizes = []
     for contrast, (size, start, end) in zip((gap, unit[lead]), spans, strict=True):
-        first, last = sorted((sign * start, sign * end))
-        corrected = sign * condition.median(contrast, start, end)
+        first, last = sorted((float(sign * start), float(sign * end)))
+        corrected = float(sign * condition.median(contrast, start, end))
         sizes.append(LeadingSize(int(usable[lead]), sign * size, first, last, corrected))
     return LeadingGap(**vars(sizes[0]), group=sizes[1])
 
