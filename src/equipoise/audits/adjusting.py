@@ -87,7 +87,8 @@ class _Tables:
     def rates(self, sides: tuple[Integers, Integers]) -> list[float]:
         """Return the rates of two sides over all rows."""
         sums = np.stack([self.totals[side].sum(axis=0) for side in sides])
-        return divide(sums[:, 1], sums.sum(axis=1)).tolist()
+        rates: list[float] = divide(sums[:, 1], sums.sum(axis=1)).tolist()
+        return rates
 
     def of(self, by: str) -> Floats:
         """Return the table of an attribute, shape (groups, values, 2)."""
