@@ -244,10 +244,11 @@ def direction(
     aggregate: Aggregate = Aggregate.VALUE,
 ) -> str:
     """Say in words which group has the lowest and which the highest value, and these."""
-    groups = sorted(comparable(by_group), key=lambda group_value: group_value.value)
+    groups = comparable(by_group)
     if len(groups) < 2:
         return ""
-    low, high = groups[0], groups[-1]
+    low = min(groups, key=lambda group_value: group_value.value)
+    high = max(groups, key=lambda group_value: group_value.value)
     label = spec_for(metric, aggregate).group_label
     quantity = label or metric.replace("_", " ")
     shares = bool(label) or "share" in quantity.split() or quantity.endswith(" rate")
@@ -525,8 +526,10 @@ def images_wanted(finding: Finding, threshold: float, cutoff: float) -> WantedIm
     if finding.unit == "subject":
         text = "more subjects would decide, rather than more images of each"
         return WantedImages(math.nan, "", text)
-    ordered = sorted(groups, key=lambda group_value: group_value.value)
-    ends = ordered[0], ordered[-1]
+    lowest = min(groups, key=lambda group_value: group_value.value)
+    # Of equal groups, another one.
+    others = (group_value for group_value in groups if group_value is not lowest)
+    ends = lowest, max(others, key=lambda group_value: group_value.value)
     normal = NormalDist()
     width = 2.0 * normal.inv_cdf(0.5 + finding.level / 2.0)
     # The variance of one image of each group; Wilson's intervals are those of z² more images.
