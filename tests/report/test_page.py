@@ -185,7 +185,7 @@ def test_every_chart_has_words_and_its_data(name):
     assert [int(a["data-chart"] or "") for a in charts] == list(range(len(data["charts"])))
     assert all(len(a["aria-label"] or "") > 20 and a["role"] == "img" for a in charts)
     for chart in data["charts"]:
-        assert "layer" in data["specs"][chart["spec"]] or "mark" in data["specs"][chart["spec"]]
+        assert {"layer", "mark", "facet"} & data["specs"][chart["spec"]].keys()
         assert all(0 <= index < len(data["data"]) for index in chart["data"].values())
 
 
