@@ -319,8 +319,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             "",
         )
         folds: Fields = {"determined": design.determined, "equivalent_groups": equivalent_groups}
-        folded = with_folds(tested, classes=by_class.classes, **folds)
-        gaps = [*folded]
+        gaps = [*with_folds(tested, classes=by_class.classes, **folds)]
         candidates: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
             threshold = config.testing.threshold(spec_of("demographic_parity")) or 0.0
