@@ -14,16 +14,22 @@ from equipoise.stats.intervals import wilson_size
 from equipoise.stats.verdict import RARE
 
 
-def with_ratios(drafts: Iterable[UncorrectedFinding]) -> Iterator[UncorrectedFinding]:
+def with_ratios(
+    drafts: Iterable[UncorrectedFinding], classes: Sequence[str]
+) -> Iterator[UncorrectedFinding]:
     """Add the ratio of errors to differences between groups that have few of them.
 
     Parameters
     ----------
     drafts : iterable of UncorrectedFinding
-        Of a target of two classes; others would have a ratio for every class by chance.
+        Of one design.
+    classes : sequence of str
+        Of the target and the predictions. Of more than two nothing changes: some class would have
+        a large ratio by chance.
     """
     for draft in drafts:
-        yield draft.changed(ratio=ratio_of(draft.finding))
+        ratio = ratio_of(draft.finding) if len(classes) == 2 else None
+        yield draft if ratio is None else draft.changed(ratio=ratio)
 
 
 def ratio_of(finding: Finding) -> Ratio | None:

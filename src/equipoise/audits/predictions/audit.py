@@ -320,8 +320,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             "",
         )
         folds: Fields = {"determined": design.determined, "equivalent_groups": equivalent_groups}
-        folded = with_folds(tested, classes=by_class.classes, **folds)
-        gaps = [*folded]
+        gaps = [*with_folds(tested, classes=by_class.classes, **folds)]
         candidates: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
             threshold = config.testing.threshold(spec_of("demographic_parity")) or 0.0
@@ -347,13 +346,12 @@ class Predictions(Audit[Config, ScoredData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        if len(by_class.classes) == 2:
-            findings = [*with_ratios(findings)]
         tables = _tables_of(design, parts, config) | _tables_over_thresholds(
             design, data, config, place
         )
         notes = tuple(notes_left_out(place, left_out))
-        return Measured(tuple(findings), tables | worksheet_of(design), notes)
+        compared = tuple(with_ratios(findings, by_class.classes))
+        return Measured(compared, tables | worksheet_of(design), notes)
 
     def outcomes(self, design: Design) -> Outcomes | None:
         """Count right predictions by group and true class; None of raw texts."""
