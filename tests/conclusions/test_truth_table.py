@@ -55,7 +55,8 @@ class Case(NamedTuple):
     never: tuple[dict[str, str], ...] = ()
 
 
-DISPARITY, SMALL, OPEN = "disparity", "below threshold", "inconclusive"
+DISPARITY, DETECTED = "disparity", "detected"
+SMALL, OPEN = "below threshold", "inconclusive"
 TWINS = tuple({"metric": name} for name in ("false_negative_rate", "equalized_odds", "precision"))
 PARITY = ({"metric": "selection_rate"}, {"metric": "demographic_parity"})
 OF_MISTAKES = ("cramers_v", "effect_size_mean", "skewsize")
@@ -96,7 +97,8 @@ CASES = {
         ({"metric": "accuracy"},),
     ),
     "a level": Case(
-        worlds.level, (Lead(DISPARITY, "any", subject="male", size=0.9),), ({"groups": "scene"},)
+        worlds.level, (Lead(DISPARITY, "", "female", "expected", size=0.4, values=(0.1, 0.5)),),
+        ({"groups": "scene"},),
     ),
     # The rates of both groups are equal, and at equal classes so is their accuracy.
     "another mix of classes": Case(
@@ -112,7 +114,7 @@ CASES = {
     ),
     "few rows": Case(worlds.few, (Lead(OPEN, "gender", metric="accuracy"),)),
     "one answer to all": Case(
-        worlds.one_answer, (Lead(DISPARITY, "any", subject="chef", size=1.0, within=0.0),),
+        worlds.one_answer, (Lead(DETECTED, "", metric="dominant_answer", size=1.0, within=0.0),),
         ({"groups": "gender"},),
     ),
     "base rates of the labels": Case(
@@ -190,7 +192,7 @@ CASES = {
     ),
     "a reference population": Case(
         worlds.dataset,
-        (Lead(DISPARITY, "gender", "woman", "the reference", "woman", size=math.log(5),
+        (Lead(DISPARITY, "gender", "woman", "expected", "woman", size=math.log(5),
               within=1e-6, values=(0.1, 0.5), model="the data set"),),
     ),
 }  # fmt: skip

@@ -208,7 +208,7 @@ def refusal():
     return config
 
 
-def answers(said, **attributes):
+def answers(said, expected=None, **attributes):
     """Return a config of answers without a truth."""
     n = len(said)
     table = pl.DataFrame({"id": [f"i{k:04d}" for k in range(n)], **attributes, "said": said})
@@ -216,6 +216,7 @@ def answers(said, **attributes):
         "audit": "answers",
         "data": {"table": table, "id": "id", "groups": [*attributes]},
         "models": {"m": {"table": table, "answer": "said"}},
+        **({"expected": expected} if expected else {}),
         **DRAWS,
     }
 
@@ -224,7 +225,8 @@ def level():
     """Male for 90 % of neutral pictures, whatever their scene."""
     rng = np.random.default_rng(7)
     said = np.where(rng.random(1200) < 0.9, "male", "female")
-    return answers(said, scene=balanced(indoor=600, outdoor=600))
+    even = {"male": 0.5, "female": 0.5}
+    return answers(said, even, scene=balanced(indoor=600, outdoor=600))
 
 
 def neutral_answers():

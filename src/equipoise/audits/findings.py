@@ -49,6 +49,7 @@ from equipoise.stats.verdict import (
     LEAST_RATIO,
     harmful_excess,
     harmful_reach,
+    holds,
     judge,
     raise_by_ratio,
 )
@@ -429,10 +430,12 @@ def _judge_finding(
     configured = testing.threshold(draft.parent or spec)
     threshold = math.nan if configured is None else configured
     excess, reach = harmful_excess(finding.value, finding.chance, draft.harm), math.nan
+    holds_null = False
     # Ends that are no confidence interval show no disparity to be small.
     if finding.interval is not IntervalKind.SPREAD:
         middle = finding.chance if spec.neutral is None else spec.neutral
         reach = harmful_reach(finding.ci_low, finding.ci_high, draft.harm, middle)
+        holds_null = holds(finding.ci_low, finding.ci_high, middle, spec.range)
     decrease, increase = draft.doubt
     verdict, reason = judge(
         value=finding.value,
@@ -441,6 +444,7 @@ def _judge_finding(
         q=q,
         threshold=threshold,
         alpha=testing.alpha,
+        holds_null=holds_null,
     )
     ratio, by_points = finding.ratio, verdict
     if ratio is not None:

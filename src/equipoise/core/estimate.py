@@ -120,6 +120,8 @@ class Estimate:
     corrected : float
         The value without the bias of small samples, which the interval is of; NaN where the
         interval is of `value` itself.
+    limits : (float, float)
+        The range of the metric, which its interval doesn't leave.
 
     Examples
     --------
@@ -155,10 +157,13 @@ class Estimate:
     interval_kind: IntervalKind = IntervalKind.CONFIDENCE
     aggregate: Aggregate = Aggregate.VALUE
     compared_to: ComparedTo = ""
+    limits: Span = (-math.inf, math.inf)
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return the interval at a confidence level in (0, 1); NaN ends when there is none."""
-        low, high = self.ends(level)
+        least, most = self.limits
+        # NaN stays, as it is neither below nor above.
+        low, high = (max(min(end, most), least) for end in self.ends(level))
         return Interval(low, high, level, self.method)
 
     @property

@@ -239,6 +239,7 @@ class MetricSpec:
         """The record of changes of the metric."""
         return replace(
             self, title=f"Change of {self.label}", unit="number", rate=False, harm="higher",
+            range=(-self._width, self._width),
             bands={}, sentence=SENTENCE, clause="", expectation="",
         )  # fmt: skip
 
@@ -251,18 +252,28 @@ class MetricSpec:
             groups_harm="higher" if self.harm == "higher" else "lower",
         )  # fmt: skip
         unit: Unit = "points" if self.unit == "share" else self.unit
+        width = self._width
         if aggregate is Aggregate.DIFFERENCE:
             title = f"{self.title} difference"
-            return replace(compared, title=title, unit=unit, harm="higher", neutral=0.0)
+            return replace(
+                compared, title=title, unit=unit, harm="higher", neutral=0.0, range=(0.0, width)
+            )
         if aggregate is Aggregate.AGAINST_REST:
             return replace(
                 compared, title=f"{self.title} against all others", unit=unit, harm="either",
-                fold="", mirror="", rest_metric="", neutral=0.0,
+                fold="", mirror="", rest_metric="", neutral=0.0, range=(-width, width),
             )  # fmt: skip
         if aggregate is Aggregate.RATIO:
             title = f"{self.title} ratio"
-            return replace(compared, title=title, unit="number", harm="lower", neutral=1.0)
+            return replace(
+                compared, title=title, unit="number", harm="lower", neutral=1.0,
+                range=(0.0, math.inf),
+            )  # fmt: skip
         return replace(compared, title=f"{self.title} of the worst group")
+
+    @property
+    def _width(self) -> float:
+        return self.range[1] - self.range[0]
 
     @property
     def label(self) -> str:
@@ -358,7 +369,7 @@ def make_estimate(
     fields["excluded"] = {reason: int(n) for reason, n in excluded.items() if n}
     return Estimate(
         metric, value, n, method, spec.reference, harm=harm or spec.harm or "either",
-        aggregate=spec.aggregate, compared_to=compared_to, **fields,
+        aggregate=spec.aggregate, compared_to=compared_to, limits=spec.range, **fields,
     )  # fmt: skip
 
 

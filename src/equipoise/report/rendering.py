@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from equipoise.report.blocks import (
     Page,
     Rows,
     Section,
+    Span,
+    Summary,
 )
 from equipoise.report.by_group import FILE, as_csv, group_file, group_table
 from equipoise.report.deferred import block_to_json, deferred_blocks
@@ -75,6 +77,7 @@ def render(result: AuditResult, page: Page | None = None, place: Place | None = 
 
     page = page or shared_page(result)
     summary = first_screen(result, page, place)
+    title_spans = plain_title(summary)
     front, back = _sections(result, page, summary.chart)
     style = asset("equipoise.report", "report.css")
     library = asset("equipoise.report", "vega-bundle.min.js")
@@ -89,7 +92,8 @@ def render(result: AuditResult, page: Page | None = None, place: Place | None = 
     place_of = dict(zip(map(id, deferred), deferred_places, strict=True))
     template = templates("equipoise.report", _shown).get_template("report.html.j2")
     return template.render(
-        title=plain_title(summary),
+        title=title_spans,
+        sentence=_whole_sentence(summary, title_spans),
         run=page_title(result, page),
         dated=result.manifest.started[:10],
         trust=appendix.trust(result),
@@ -109,6 +113,12 @@ def render(result: AuditResult, page: Page | None = None, place: Place | None = 
         data=Markup(script_json(_page_data(charts, downloads, deferred_texts))),  # noqa: S704
         policy=content_policy(style, library, program),
     )
+
+
+def _whole_sentence(summary: Summary, title_spans: Sequence[Span]) -> str:
+    """Return the sentence of the first statement where the title has only a part of it."""
+    sentence = summary.statements[0].text
+    return "" if sentence == "".join(span.text for span in title_spans) else sentence
 
 
 def _sections(

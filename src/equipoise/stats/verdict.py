@@ -6,11 +6,13 @@ interval (to the farther end where either direction is harm). The first rule tha
 
 1. no value: `not estimable`; no chance level or no practical threshold: `no verdict`;
 2. h < t: `below threshold`, whatever q;
-3. q <= alpha and e >= t: `disparity`;
-4. q <= alpha and e < t: `detected`: real, but perhaps too small to matter;
+3. q <= alpha, e >= t, and the interval doesn't hold θ₀: `disparity`;
+4. q <= alpha: `detected`: real, but perhaps too small to matter;
 5. otherwise `inconclusive`.
 
-The interval estimates the population value, so h is counted from θ₀ and not from chance.
+The interval estimates the population value, so h is counted from θ₀ and not from chance. Where θ₀
+is the least or the greatest value of a statistic, such as 0 of a largest difference, its interval
+can't leave it, and rule 3 goes by q and e.
 
 Errors that are rare have small differences whoever makes them, so their ratio r can raise a
 verdict, and never lowers it: with q <= alpha, r >= 1.25 gives at least `detected`, and an interval
@@ -47,8 +49,30 @@ def harmful_reach(low: float, high: float, harm: Harm, neutral: float = 0.0) -> 
     return neutral - low if harm == "lower" else high - neutral
 
 
+def holds(low: float, high: float, neutral: float, limits: tuple[float, float]) -> bool:
+    """Whether an interval holds the value without disparity, of a statistic to both sides of it.
+
+    Parameters
+    ----------
+    low, high : float
+        NaN without an interval.
+    neutral : float
+        The value without disparity.
+    limits : (float, float)
+        The range of the statistic.
+    """
+    return low <= neutral <= high and limits[0] < neutral < limits[1]
+
+
 def judge(
-    *, value: float, excess: float, reach: float, q: float, threshold: float, alpha: float
+    *,
+    value: float,
+    excess: float,
+    reach: float,
+    q: float,
+    threshold: float,
+    alpha: float,
+    holds_null: bool = False,
 ) -> tuple[Verdict, str]:
     """Return the verdict on a finding, and why in plain words.
 
@@ -70,6 +94,8 @@ def judge(
         The smallest excess that matters in practice, at least 0; NaN when none is set.
     alpha : float
         Rate of false discoveries that is accepted, in (0, 1).
+    holds_null : bool
+        Whether the interval holds the population value without disparity, see `holds`.
 
     Raises
     ------
@@ -89,24 +115,33 @@ def judge(
         return Verdict.NONE, "no practical threshold is set for this metric"
     if reach < threshold:
         return Verdict.BELOW_THRESHOLD, "the whole interval is below the threshold"
-    if q <= alpha and excess >= threshold:
-        return Verdict.DISPARITY, (
-            f"q is at most {alpha:g}, and the excess over chance reaches the threshold"
-        )
     if q <= alpha:
+        return _judge_real(excess=excess, threshold=threshold, alpha=alpha, holds_null=holds_null)
+    explanation = f"chance may explain it (q above {alpha:g})"
+    if math.isnan(q):
+        explanation = "there was no test against chance"
+    end = "the interval reaches the threshold"
+    if math.isnan(reach):
+        end = "there is no interval to rule a disparity out"
+    return Verdict.INCONCLUSIVE, f"{explanation}, and {end}"
+
+
+def _judge_real(
+    *, excess: float, threshold: float, alpha: float, holds_null: bool
+) -> tuple[Verdict, str]:
+    """Return the verdict on a difference that chance doesn't explain, and why."""
+    if excess < threshold:
         return Verdict.DETECTED, (
             f"q is at most {alpha:g}, but the excess over chance is below the threshold: the "
             "difference is real and may be too small to matter"
         )
-    explanation = f"chance may explain it (q above {alpha:g})"
-    if math.isnan(q):
-        explanation = "there was no test against chance"
-    if math.isnan(reach):
-        return (
-            Verdict.INCONCLUSIVE,
-            f"{explanation}, and there is no interval to rule a disparity out",
+    if holds_null:
+        return Verdict.DETECTED, (
+            f"q is at most {alpha:g}, but the interval reaches the value without disparity"
         )
-    return Verdict.INCONCLUSIVE, f"{explanation}, and the interval reaches the threshold"
+    return Verdict.DISPARITY, (
+        f"q is at most {alpha:g}, and the excess over chance reaches the threshold"
+    )
 
 
 def raise_by_ratio(verdict: Verdict, ratio: Ratio, q: float, alpha: float) -> Verdict:
