@@ -230,6 +230,9 @@ OTHERS = {
         "cramers_v_corrected",
         *(f"{name}{end}" for name in ("phi", "tschuprows_t") for end in ("", "_corrected")),
     ),
+    "is of all images: measured of one answer to nearly all, or with expected answers": (
+        "dominant_answer", "answer_level",
+    ),
     "compares models, or one model before and after": (
         "accuracy_difference", "encoder_difference",
     ),

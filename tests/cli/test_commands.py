@@ -38,7 +38,7 @@ def result(**tables):
     return AuditResult((finding(),), manifest(resolved={"audit": "predictions"}), tables)
 
 
-def _write_little(result, folder, page=None):
+def _write_little(result, folder, page=None, place=None):
     for name in ("manifest.json", "findings.parquet"):
         (folder / name).touch()
 

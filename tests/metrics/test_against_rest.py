@@ -87,12 +87,12 @@ def leaves(findings, metric="selection_rate"):
 
 
 def test_a_rare_group_hides_no_difference_between_large_ones():
-    sizes = {"women": 1890, "men": 2041, "unknown": 37}
-    findings = leaves(audited(people(sizes, {"women": 0.42, "men": 0.51, "unknown": 0.46})))
+    sizes = {"women": 1890, "men": 2041, "few": 37}
+    findings = leaves(audited(people(sizes, {"women": 0.42, "men": 0.51, "few": 0.46})))
     assert {*findings} == {*sizes}
     assert findings["women"].verdict is findings["men"].verdict is Verdict.DISPARITY
     assert findings["women"].value * findings["men"].value < 0
-    assert findings["unknown"].verdict is Verdict.INCONCLUSIVE
+    assert findings["few"].verdict is Verdict.INCONCLUSIVE
     assert findings["women"].family is Family.LEAF
     assert "women" in findings["women"].direction
 

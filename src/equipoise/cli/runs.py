@@ -84,9 +84,9 @@ def result_of(
     return AuditResult(findings_of(assessment), manifest, tables_of(assessment), conclusions)
 
 
-def write(result: AuditResult, folder: Path, place: Place | None = None) -> None:
-    """Write a run with the page of its kind; see `report.write`."""
-    report.write(result, folder, page_of(result), place)
+def write(result: AuditResult, folder: Path, run: Path, *, examples: bool = False) -> None:
+    """Write a run into a folder that becomes `run`, with the page of its kind."""
+    report.write(result, folder, page_of(result), Place(str(run), examples))
 
 
 def place_of(run: Path) -> Place:

@@ -253,7 +253,7 @@ def _worst(finding: Finding) -> GroupValue | None:
 def _key(finding: Finding) -> tuple[object, ...]:
     """Return what findings share that restate one fact by their structure."""
     subject = finding.subject
-    if finding.part_of:
+    if finding.part_of or (finding.part_of == "" and finding.family is Family.COMPOSITE):
         subject = finding.part_of
     if finding.group and subject == finding.group:
         subject = ""

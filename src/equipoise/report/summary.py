@@ -83,7 +83,7 @@ def _with_title(summary: Summary) -> Summary:
     """Return a summary whose title is the conclusion of its first statement."""
     first = summary.statements[0]
     if first.finding is None or first.conclusion is None:
-        return summary
+        return replace(summary, verdict=first.certainty)
     start = "" if first.conclusion.real else enclose("", first.conclusion.model, ": ")
     title_spans = title_of(first.finding, first.conclusion, start)
     return replace(summary, title=title_spans, verdict=verdict_line(first.finding))

@@ -91,7 +91,7 @@ def test_another_data_set_is_a_sample_and_its_absent_groups_are_counted():
 
 
 def test_shares_are_among_the_groups_that_a_declared_reference_names():
-    table = pl.DataFrame({"id": range(400), "g": ["a"] * 150 + ["b"] * 50 + ["unsure"] * 200})
+    table = pl.DataFrame({"id": range(400), "g": ["a"] * 150 + ["b"] * 50 + ["other"] * 200})
     result = run(table, reference={"shares": {"g": {"a": 0.5, "b": 0.5}}})
     shares = {
         finding.group: finding.by_group[0].value
@@ -103,7 +103,7 @@ def test_shares_are_among_the_groups_that_a_declared_reference_names():
     assert any("200 of 400" in note for note in result.manifest.notes)
     (conclusion,) = result.conclusions
     assert (conclusion.group, conclusion.group_value, conclusion.other_value) == ("b", 0.25, 0.5)
-    zero = representation(table["g"], {"a": 1, "b": 1, "unsure": 0})
+    zero = representation(table["g"], {"a": 1, "b": 1, "other": 0})
     assert zero.value == pytest.approx(0.5)
     with pytest.raises(InputError, match="no image has a group of the reference"):
         representation(table["g"], {"c": 1})

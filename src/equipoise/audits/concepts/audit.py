@@ -577,16 +577,15 @@ def _findings(run: Run) -> Iterator[UncorrectedFinding]:
     # The only pair of groups repeats its concept.
     any_pairs = pairs > 1
     for draft in drafts[:pairs] if any_pairs else ():
-        yield _complete_finding(run, _pair_finding(run, draft, Family.COMPOSITE))
+        yield _complete_finding(run, _pair_finding(run, draft, "", Family.COMPOSITE))
     for index in range(len(results.names)):
         concept, *pair_drafts = drafts[pairs + index * (pairs + 1) :][: pairs + 1]
         tests = _null_fields(run, index)
         repeats = int((~np.isnan(results.observed[index])).sum()) == 2
         yield _complete_finding(run, concept.changed(**tests))
         for draft in pair_drafts if any_pairs else ():
-            yield _complete_finding(
-                run, _pair_finding(run, draft, Family.LEAF).changed(**tests), repeats
-            )
+            pair = _pair_finding(run, draft, concept.finding.subject, Family.LEAF)
+            yield _complete_finding(run, pair.changed(**tests), repeats)
     for draft in drafts:
         against_rest = draft.finding.aggregate is Aggregate.AGAINST_REST
         if against_rest and not run.design.version.changes:
@@ -610,13 +609,16 @@ def _null_fields(run: Run, concept: int | None) -> Fields:
     return {"null": kind if method else NullHypothesis.NONE, "null_drawn": method}
 
 
-def _pair_finding(run: Run, draft: UncorrectedFinding, family: Family) -> UncorrectedFinding:
+def _pair_finding(
+    run: Run, draft: UncorrectedFinding, concept: str, family: Family
+) -> UncorrectedFinding:
     """Name the metric of a pair, where several metrics have pairs of one name."""
     subject = draft.finding.subject
     if run.metric != run.design.config.primary:
         subject = f"{subject} ({spec_of(run.metric).label})"
     # The sign says which group has the larger value: neither side is harmless.
-    return UncorrectedFinding(replace(draft.finding, subject=subject, family=family), "either")
+    finding = replace(draft.finding, subject=subject, part_of=concept, family=family)
+    return UncorrectedFinding(finding, "either")
 
 
 def _complete_finding(

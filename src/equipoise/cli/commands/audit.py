@@ -160,7 +160,6 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
     from equipoise.cli.runs import write
     from equipoise.core import writing
     from equipoise.evidence import new_run
-    from equipoise.report.next_steps import Place
 
     # What was imported stays: collecting garbage need not look at it again.
     gc.freeze()
@@ -172,7 +171,7 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
             result = audits.run(inputs, base=base, progress=progress)
         # Measuring keeps all processors busy, and writing the page one.
         saved = writer.submit(audits.save, inputs, folder)
-        write(result, folder, Place(str(run), has_examples(inputs)))
+        write(result, folder, run, examples=has_examples(inputs))
         saved.result()
         writing.write(folder / "config.yaml", text)
     return result
@@ -325,7 +324,7 @@ def compare_command(
     with new_run(target, overwrite=overwrite) as folder:
         with Steps() as progress:
             result = compare(*runs, progress=progress)
-        write(result, folder)
+        write(result, folder, target)
     if as_json:
         say_json(facts(result, target) | _tables(result))
     else:

@@ -69,7 +69,7 @@ def demo_command(
         with new_run(run, overwrite=overwrite) as folder:
             with Steps() as progress:
                 result = run_demonstration(models=models, seed=seed or 0, progress=progress)
-            write(result, folder)
+            write(result, folder, run)
         show(result, run, as_json=as_json)
     else:
         _colours(run, overwrite=overwrite, as_json=as_json)
@@ -83,7 +83,7 @@ def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:
     with new_run(run, overwrite=overwrite) as folder:
         with Steps() as progress:
             result, data = audits.demo(progress=progress)
-        write(result, folder)
+        write(result, folder, run)
         write_predictions(folder, data)
     if as_json:
         say_json(facts(result, run) | {"planted": result.tables["planted"].to_pylist()})
@@ -102,7 +102,7 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
         results = audits.demo_scenes(progress=progress)
     for kind, result in results.items():
         with new_run(run / kind, overwrite=overwrite) as folder:
-            write(result, folder)
+            write(result, folder, run / kind)
     planted = results["retrieval"].tables["planted_scenes"].to_pylist()
     if as_json:
         summaries = {kind: facts(result, run / kind) for kind, result in results.items()}

@@ -59,7 +59,7 @@ def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
         seconds=perf_counter() - began,
     )
     with new_run(run) as folder:
-        write(result, folder)
+        write(result, folder, run)
     show(result, run, as_json=as_json)
 
 
@@ -169,7 +169,7 @@ def augment_command(
             else:
                 checked = load_as(config, AugmentConfig)
                 result = run_configured(checked, config.parent, progress, overwrite=overwrite)
-        write(result, folder)
+        write(result, folder, target)
     if as_json:
         say_json(
             facts(result, target) | {"augmentation": result.tables["augmentation"].to_pylist()}

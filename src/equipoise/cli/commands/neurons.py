@@ -29,7 +29,7 @@ def neurons_command(config: Path, as_json: bool) -> None:
         result = run(checked, base=base, progress=progress)
     folder = base / checked.output / REPORT
     with new_run(folder) as partial:
-        write(result, partial)
+        write(result, partial, folder)
     if as_json:
         tables = {
             name: result.tables[f"neurons_{name}"].to_pylist() for name in ("components", "sweep")
