@@ -108,7 +108,7 @@ def test_records_of_comparisons_are_derived_from_typed_fields(label_change):
     assert (change.name, change.title) == ("label_change", "Change of labels that changed")
     gap = spec_for("true_positive_rate", Aggregate.DIFFERENCE)
     assert (gap.name, gap.unit, gap.harm) == ("true_positive_rate", "points", "higher")
-    assert spec_for("accuracy", Aggregate.DIFFERENCE, "overall").title == "Accuracy gap"
+    assert spec_for("accuracy", Aggregate.DIFFERENCE, "overall").title == "Accuracy gap to all rows"
     assert spec_for("accuracy", Aggregate.AGAINST_REST).harm == "either"
     assert spec_for("label_change", Aggregate.DIFFERENCE).threshold == 0.3
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from equipoise.core.finding import REAL, Aggregate, Ratio, Verdict
+from equipoise.core.finding import REAL, Aggregate, ComparedTo, Ratio, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +141,8 @@ class Conclusion:
         Class, concept, query or target; "" for all.
     metric : str
     aggregate : Aggregate
+    compared_to : "" or "overall"
+        As in `Finding`: whether `size` is between groups, or to all rows.
     size, low, high : float
         The value of the finding, and its interval; at equal classes where that leads.
     group_value, other_value : float
@@ -184,6 +186,7 @@ class Conclusion:
     subject: str = ""
     metric: str
     aggregate: Aggregate
+    compared_to: ComparedTo = ""
     size: float
     low: float
     high: float

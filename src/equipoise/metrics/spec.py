@@ -197,7 +197,7 @@ class MetricSpec:
     error_clause: str = ""
     expectation: str = ""
     part: str = "{share} of {group}"
-    pair_clause: str = "{worse} is worse in {label}{of}{over}"
+    pair_clause: str = "{worse} is worse in {label}{of}{over}:"
     threshold: float | None = None
     threshold_reason: str = ""
     gravest: Literal["disparity", "detected"] = "disparity"

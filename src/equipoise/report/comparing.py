@@ -164,6 +164,7 @@ def _conclude(findings: Sequence[Finding], members: Sequence[int], worse: str) -
         subject=finding.subject,
         metric=finding.metric,
         aggregate=finding.aggregate,
+        compared_to=finding.compared_to,
         size=finding.value,
         low=finding.ci_low,
         high=finding.ci_high,

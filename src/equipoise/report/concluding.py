@@ -452,6 +452,7 @@ def _conclusion(
         subject=finding.subject,
         metric=finding.metric,
         aggregate=finding.aggregate,
+        compared_to=finding.compared_to,
         size=finding.value,
         low=finding.ci_low,
         high=finding.ci_high,

@@ -35,6 +35,8 @@ def first_screen(result: AuditResult, page: Page, place: Place | None = None) ->
         summary = summarize(result, page.leads, page.caveat, page.steps)
     else:
         summary = Summary((Statement(None, "This run has no findings."),))
+    if not summary.statements:
+        summary = replace(summary, statements=(Statement(None, "This run has no conclusions."),))
     commands = _commands(result, page, place, summary)
     return replace(summary, warnings=result.manifest.warnings, commands=commands)
 

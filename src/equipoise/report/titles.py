@@ -14,8 +14,10 @@ from equipoise.report.words import (
     harm,
     headline,
     limit_of,
+    name_of,
     sized,
     sized_interval,
+    uncapitalised,
 )
 
 MOST_WORDS = 25
@@ -113,6 +115,8 @@ def verdict_line(finding: Finding) -> str:
     if finding.verdict is Verdict.NOT_ESTIMABLE or not has(finding.value):
         return f"Can't be estimated: {finding.reason or 'no reason was recorded'}."
     size = sized_interval(finding)
+    if finding.compared_to:
+        size = f"{uncapitalised(name_of(finding))} {size}"
     if has(finding.threshold):
         size += f"; your limit is {limit_of(finding)} {_FROM_CHANCE[harm(finding)]}"
     real, large = _ANSWERS.get(finding.verdict, ("Not tested", "Value"))

@@ -368,9 +368,9 @@ def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
     scaled, unit = _scale(finding)
     by, n_text = enclose(" by ", finding.groups), _sample(finding)
     small = conclusion.verdict is Verdict.BELOW_THRESHOLD
-    name = _uncapitalised(name_of(finding))
-    if finding.aggregate is Aggregate.DIFFERENCE:
-        name = f"difference in {_uncapitalised(spec_for(finding.metric).title)}"
+    name = uncapitalised(name_of(finding))
+    if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
+        name = f"difference in {uncapitalised(spec_for(finding.metric).title)}"
     bound = _largest_size(finding)
     if math.isnan(bound):
         ends = ""
@@ -452,7 +452,7 @@ def _shares(adjustment: Adjustment) -> str:
     return f"{percent(adjustment.group_value)} and {percent(adjustment.other_value)}"
 
 
-def _uncapitalised(text: str) -> str:
+def uncapitalised(text: str) -> str:
     """Return text with a small first letter, unless it begins with an abbreviation."""
     if text[1:2].isupper():
         return text

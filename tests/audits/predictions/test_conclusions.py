@@ -109,7 +109,7 @@ def test_numbers_of_a_conclusion_are_those_of_its_groups():
 def test_all_surfaces_start_with_the_same_sentence(tmp_path):
     result = audit(world(4, WORLDS["a class of a group"]))
     report.write(result, tmp_path)
-    assert report.read(tmp_path).conclusions == result.conclusions
+    assert repr(report.read(tmp_path).conclusions) == repr(result.conclusions)
     loaded = equipoise.load(tmp_path)
     text = repr(loaded).splitlines()[1].removeprefix("- ")
     assert "“0”" in text

@@ -530,7 +530,7 @@ register(
         aggregate=Aggregate.DIFFERENCE,
         compared_to="overall",
         rest_metric="accuracy",
-        title="Accuracy gap",
+        title="Accuracy gap to all rows",
         symbol="GAP",
         definition="Accuracy minus worst-group accuracy.",
         direction="Higher: the worst group falls further behind.",
