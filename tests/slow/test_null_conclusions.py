@@ -61,7 +61,7 @@ KINDS = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.slow(whole=True)
 @pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_fair_models_are_rarely_said_to_have_a_disparity(kind, block):

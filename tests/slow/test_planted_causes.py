@@ -8,7 +8,7 @@ BLOCKS, WORLDS = 5, 20
 LEAST = 18
 
 
-@pytest.mark.slow
+@pytest.mark.slow(whole=True)
 @pytest.mark.parametrize("block", range(BLOCKS))
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("k", [1, 2, 3])

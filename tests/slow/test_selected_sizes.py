@@ -13,7 +13,7 @@ import pytest
 import equipoise
 from equipoise.core import Aggregate
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(whole=True)
 
 WORLDS = 400
 LARGEST_BIAS, SMALLEST_COVERAGE, FEWEST = 0.02, 0.90, 30

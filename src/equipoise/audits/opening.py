@@ -106,7 +106,7 @@ def prepare(
     ...     }
     ... )
     >>> audits.run(audits.prepare(config)).plot()
-    <Plot: True positive rate of “1” by gender, 2 values>
+    <Plot: True positive rate by gender, 4 values>
     """
     live = Models(config, base, progress)
     audit = audit_of(config.audit)

@@ -83,7 +83,7 @@ def run(
     ...     }
     ... )
     >>> audits.run(config).plot()
-    <Plot: True positive rate of “1” by gender, 2 values>
+    <Plot: True positive rate by gender, 4 values>
     """
     started = perf_counter()
     inputs = config if isinstance(config, Inputs) else prepare(config, base=base, progress=progress)

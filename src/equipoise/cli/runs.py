@@ -95,7 +95,7 @@ def place_of(run: Path) -> Place:
 
 
 WIDTH = 80
-_MOST_BARS, _MOST_OTHERS, _MOST_AGREEMENTS, _BAR = 5, 4, 2, 26
+_MOST_BARS, _MOST_OTHERS, _MOST_AGREEMENTS, _BAR = 5, 3, 2, 26
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _RARE = 0.01
 
@@ -171,9 +171,13 @@ def _show_statement(statement: Statement) -> None:
     for line in wrap(statement.agreement, WIDTH - 2):
         say(f"  {line}")
     for remark in statement.others[:_MOST_OTHERS]:
-        say(f"  · {shortened(remark.text, WIDTH - 4)}")
+        text = remark.text
         if len(statement.others) <= _MOST_AGREEMENTS and remark.agreement:
-            say(f"    {remark.agreement}")
+            text = f"{text} {remark.agreement}"
+        first, *lines = wrap(text, WIDTH - 4)
+        say(f"  · {first}")
+        for line in lines:
+            say(f"    {line}")
     if (left := len(statement.others) - _MOST_OTHERS) > 0:
         say(f"  · and {left} more: equipoise show RUN --all")
 
@@ -189,7 +193,10 @@ def _bars(finding: Finding | None) -> Iterator[str]:
     """Yield a bar for each group of a finding whose groups have shares, the worst first."""
     if finding is None or not finding.by_group or not has_shares(finding):
         return
-    parts = worst_first(finding)[:_MOST_BARS]
+    parts = worst_first(finding)
+    if len(parts) > _MOST_BARS:
+        # The group at the other end is what the worst one is compared with.
+        parts = [*parts[: _MOST_BARS - 1], parts[-1]]
     width = max((len(shortened(part.group)) for part in parts), default=0)
     # Rare ones would look alike with one decimal.
     digits = 2 if any(0.0 < part.value < _RARE for part in parts) else 1

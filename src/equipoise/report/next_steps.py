@@ -8,7 +8,7 @@ from shlex import join
 from equipoise.core import AuditResult, Finding
 from equipoise.report.blocks import Page, Step
 from equipoise.report.text import listed, quoted
-from equipoise.report.words import contrast, models_of
+from equipoise.report.words import compares, contrast, models_of
 
 MOST_CAUSES = 2
 REVIEW_PACKAGES = ("starlette", "uvicorn", "PIL")
@@ -69,7 +69,7 @@ def _review(page: Page, place: Place, finding: Finding) -> Iterator[Step]:
 
 def _causes(result: AuditResult, page: Page, place: Place, finding: Finding) -> Iterator[Step]:
     """Yield a test of each other attribute of the run as a cause."""
-    if "causes" not in page.commands:
+    if "causes" not in page.commands or not finding.groups:
         return
     compared = finding.groups.split(" × ")
     for attribute in [name for name in _attributes(result) if name not in compared][:MOST_CAUSES]:
@@ -87,7 +87,8 @@ def _attributes(result: AuditResult) -> list[str]:
 
 
 def _compare(result: AuditResult, page: Page, place: Place) -> Iterator[Step]:
-    if "compare" in page.commands and len(models_of(result)) > 1:
+    several = len(models_of(result)) > 1 and not compares(result)
+    if "compare" in page.commands and several:
         yield Step("Compare the models:", join(("equipoise", "compare", place.run)))
 
 

@@ -7,6 +7,7 @@ from itertools import filterfalse
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
 from equipoise.core.finding import REAL
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import (
     Badge,
     Chart,
@@ -84,9 +85,13 @@ def _with_title(summary: Summary) -> Summary:
     first = summary.statements[0]
     if first.finding is None or first.conclusion is None:
         return replace(summary, verdict=first.certainty)
-    start = "" if first.conclusion.real else enclose("", first.conclusion.model, ": ")
+    start = enclose("", first.conclusion.model, ": ")
+    if first.conclusion.real or first.conclusion.at_equal_mix:
+        start = ""
     title_spans = title_of(first.finding, first.conclusion, start)
-    return replace(summary, title=title_spans, verdict=verdict_line(first.finding))
+    return replace(
+        summary, title=title_spans, verdict=verdict_line(first.finding, first.conclusion)
+    )
 
 
 def statements_of(result: AuditResult, leads: Sequence[Selector] = ()) -> list[Statement]:
@@ -144,7 +149,7 @@ def _statement(
     first, *further = conclusions
     finding = findings[first.finding]
     text = conclusion_sentence(finding, first)
-    if not first.real and not first.standings:
+    if not (first.real or first.standings or first.at_equal_mix):
         text = f"{enclose('', model, ': ')}{text}"
     comparison = bool(first.standings)
     return Statement(
@@ -265,7 +270,8 @@ def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, 
     steps = []
     if finding := first.get(Verdict.DISPARITY):
         steps += [step.format(**fields_of(finding)) for step in about]
-    if Verdict.DETECTED in first:
+    uncertain = first.get(Verdict.DETECTED)
+    if uncertain and not spec_of_finding(uncertain).of_one_answer:
         steps.append("Add images: the difference is real, and its size is uncertain.")
     if finding := first.get(Verdict.INCONCLUSIVE):
         more = "images of the smallest groups"

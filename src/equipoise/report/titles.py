@@ -110,8 +110,18 @@ def marked(text: str, sides: Sequence[str]) -> tuple[Span, ...]:
     return tuple(Span(part, roles.get(part, "")) for part in parts if part)
 
 
-def verdict_line(finding: Finding) -> str:
-    """Answer in one line: is a difference real, is it large, and what is the limit."""
+def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:
+    """Answer in one line: is a difference real, is it large, and what is the limit.
+
+    Where the difference at equal classes leads, it is that one.
+    """
+    if conclusion is not None and conclusion.at_equal_mix is not None:
+        size = sized(finding, conclusion.size)
+        low, high = sized(finding, conclusion.low), sized(finding, conclusion.high)
+        text = f"At equal mix of classes the difference is {size} ({low} to {high})"
+        if has(finding.threshold):
+            text += f"; your limit is {limit_of(finding)}"
+        return f"{text}."
     if finding.verdict is Verdict.NOT_ESTIMABLE or not has(finding.value):
         return f"Can't be estimated: {finding.reason or 'no reason was recorded'}."
     size = sized_interval(finding)

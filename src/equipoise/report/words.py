@@ -496,13 +496,14 @@ def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
         return ""
     scaled, unit = _scale(finding)
     ends = f"{scaled(conclusion.corrected_low)} to {scaled(conclusion.corrected_high)}"
+    size = f"{scaled(conclusion.corrected)}{unit} ({ends})"
+    # Where the runner-up is as extreme, every size within the limits fits as well.
+    if conclusion.corrected in (conclusion.corrected_low, conclusion.corrected_high):
+        size = f"{ends}{unit}"
     picked = "lowest" if conclusion.group_value <= conclusion.other_value else "highest"
     if conclusion.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
         picked = "lowest and highest"
-    return (
-        f"Corrected for picking the {picked} of {conclusion.compared} groups: "
-        f"{scaled(conclusion.corrected)}{unit} ({ends})."
-    )
+    return f"Corrected for picking the {picked} of {conclusion.compared} groups: {size}."
 
 
 def conclusion_certainty(finding: Finding, conclusion: Conclusion) -> str:

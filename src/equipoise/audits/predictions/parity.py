@@ -141,6 +141,9 @@ def beside_labels(
             "added_low": added_low,
             "added_high": added_high,
         }
+        # As the difference itself is signed: what was added in its direction may lower it.
+        if (predicted - labels) * value < 0.0:
+            value, added_low, added_high = -value, -added_high, -added_low
         label = counts.classes[cells[0]][place[0]]
         group = counts.groups.names[cells[1]][place[1]]
         yield draft.changed(
@@ -149,7 +152,7 @@ def beside_labels(
             beside=(
                 f"“{shortened(label)}” for {group} against all other groups: {_signed(labels)} "
                 f"points in the labels, {_signed(predicted)} in the predictions; the model adds "
-                f"{_points(value)} [{_points(added_low)}, {_points(added_high)}]."
+                f"{_signed(value)} [{_points(added_low)}, {_points(added_high)}]."
             ),
         )
 
