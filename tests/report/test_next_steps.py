@@ -11,6 +11,7 @@ from equipoise.audits.predictions.page import PAGE as PREDICTIONS
 from equipoise.audits.retrieval.page import PAGE as RETRIEVAL
 from equipoise.core import AuditResult, Verdict
 from equipoise.report import next_steps, render
+from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.next_steps import INSTALL_REVIEW, Place
 from equipoise.report.result import first_screen
 from report.synthetic import finding, group_values, manifest, table
@@ -78,6 +79,11 @@ def test_models_are_compared_where_a_run_has_two():
     assert compare in commands(run_of("a", "b"))
     assert compare not in commands(run_of("a"))
     assert compare not in commands(run_of("a", "b"), DATASET)
+
+
+def test_a_comparison_is_not_compared_again():
+    result = run_of("a", "b")
+    assert next_steps.next_steps(result, COMPARISON, WITHOUT_IMAGES, result.findings[0]) == ()
 
 
 def test_a_gate_is_checked_where_the_config_has_rules():

@@ -213,7 +213,7 @@ def _is_of_cell(finding: Finding, cell: Cell) -> bool:
 
 
 def _is_explained(finding: Finding, levelled: Finding, harm: Harm, cutoff: float) -> bool:
-    """Whether a finding is no disparity in levelled data, and under half its size."""
+    """Whether a finding is no disparity in levelled data, and clearly smaller."""
     if math.isnan(value := levelled.value):
         return False
     chance = 0.0 if math.isnan(finding.chance) else finding.chance

@@ -301,6 +301,7 @@ PAGE = Page(
     summary=summary,
     noun="Comparison",
     subjects="classes",
+    commands=(),
     front=(side_by_side,),
     sections=(differences, changes, ranking, disagreements),
 )
