@@ -95,7 +95,7 @@ def place_of(run: Path) -> Place:
 
 
 WIDTH = 80
-_MOST_BARS, _MOST_OTHERS, _MOST_AGREEMENTS, _BAR = 5, 3, 2, 26
+_MOST_LINES, _MOST_BARS, _MOST_AGREEMENTS, _BAR = 15, 5, 2, 26
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _RARE = 0.01
 
@@ -116,8 +116,9 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
                 "agreement": agreement(conclusion, result.findings),
             }
             for conclusions in (
-                rankings_of(result),
+                [ranking for ranking in rankings_of(result) if ranking.real],
                 *conclusions_by_model(result, page_of(result).leads).values(),
+                [ranking for ranking in rankings_of(result) if not ranking.real],
             )
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
@@ -140,46 +141,51 @@ def show(result: AuditResult, run: Path) -> None:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
     several = bool(rankings_of(result))
+    commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
     for statement in summary.statements:
         if several and statement.finding is not None:
-            _show_line(statement)
+            lines = [*_sentence_lines(statement)]
         else:
-            _show_statement(statement)
-            say()
+            lines = [*_lines_of(statement, run, _MOST_LINES - len(commands) - 1), ""]
+        for line in lines:
+            say(line)
     if several:
         say()
-    for text in _next_commands(summary, run):
+    for text in commands:
         say(text)
-    say(f"  report {run / 'report.html'}")
 
 
-def _show_line(statement: Statement) -> None:
-    """Print what is said of a model, with the verdict."""
+def _sentence_lines(statement: Statement) -> Iterator[str]:
+    """Yield what is said of a model, with the verdict."""
     badge = verdict_word(statement.badge)
     first, *lines = wrap(statement.text, WIDTH - 4 - len(badge)) or [""]
-    say(f"  {first.ljust(WIDTH - 4 - len(badge))}  {badge}".rstrip())
+    yield f"  {first.ljust(WIDTH - 4 - len(badge))}  {badge}".rstrip()
     for line in lines:
-        say(f"  {line}")
+        yield f"  {line}"
 
 
-def _show_statement(statement: Statement) -> None:
-    _show_line(statement)
-    for line in _bars(statement.finding):
-        say(f"  {line}")
-    for line in wrap(statement.certainty, WIDTH - 2):
-        say(f"  {line}")
-    for line in wrap(statement.agreement, WIDTH - 2):
-        say(f"  {line}")
-    for remark in statement.others[:_MOST_OTHERS]:
+def _lines_of(statement: Statement, run: Path, room: int) -> list[str]:
+    """Return a statement, its groups and how sure it is; other conclusions where there is room."""
+    lines = [*_sentence_lines(statement)]
+    lines += [f"  {line}" for line in _bars(statement.finding)]
+    lines += [f"  {line}" for line in wrap(statement.certainty, WIDTH - 2)]
+    lines += [f"  {line}" for line in wrap(statement.agreement, WIDTH - 2)]
+    n_others = len(statement.others)
+    for place, remark in enumerate(statement.others):
         text = remark.text
-        if len(statement.others) <= _MOST_AGREEMENTS and remark.agreement:
+        if n_others <= _MOST_AGREEMENTS and remark.agreement:
             text = f"{text} {remark.agreement}"
-        first, *lines = wrap(text, WIDTH - 4)
-        say(f"  · {first}")
-        for line in lines:
-            say(f"    {line}")
-    if (left := len(statement.others) - _MOST_OTHERS) > 0:
-        say(f"  · and {left} more: equipoise show RUN --all")
+        first, *further = wrap(text, WIDTH - 4)
+        is_last = place == n_others - 1
+        if place and len(lines) + 1 + len(further) > room - (not is_last):
+            lines.append(f"  · and {n_others - place} more: {join(_show_all_command(run))}")
+            break
+        lines += [f"  · {first}", *(f"    {line}" for line in further)]
+    return lines
+
+
+def _show_all_command(run: Path) -> tuple[str, ...]:
+    return "equipoise", "show", str(run), "--all"
 
 
 def verdict_word(badge: Badge | None) -> str:
@@ -213,7 +219,7 @@ def _next_commands(summary: Summary, run: Path) -> Iterator[str]:
     for place, command in enumerate(commands):
         yield f"  {'next' if place == 0 else '':<6} {command}"
     if any(statement.is_disparity for statement in summary.statements):
-        yield f"  all    {join(('equipoise', 'show', str(run), '--all'))}"
+        yield f"  all    {join(_show_all_command(run))}"
 
 
 def show_all(result: AuditResult, run: Path) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 from equipoise.core.finding import REAL, Aggregate, ComparedTo, Ratio, Verdict
+from equipoise.core.types import Facts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +86,7 @@ class Adjustment:
         return certain and abs(self.moved) >= LEAST_MOVE
 
     @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> Adjustment:
+    def from_json(cls, item: Facts) -> Adjustment:
         """Rebuild an adjustment from a file, where numbers that JSON lacks are text."""
         numbers = {name: float(item[name]) for name in _ADJUSTED}
         return cls(**{**item, **numbers, "verdict": Verdict(item["verdict"])})
@@ -117,7 +116,7 @@ class Standing:
     better_on: int = 0
 
     @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> Standing:
+    def from_json(cls, item: Facts) -> Standing:
         """Rebuild a standing from a file."""
         return cls(**{**item, "value": float(item["value"])})
 
@@ -211,7 +210,7 @@ class Conclusion:
     alike_in: tuple[str, ...] = ()
 
     @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> Conclusion:
+    def from_json(cls, item: Facts) -> Conclusion:
         """Rebuild a conclusion from a file, where numbers that JSON lacks are text.
 
         Raises

@@ -70,8 +70,12 @@ def summarize(
     """
     statements = statements_of(result, leads)
     statements.sort(key=lambda statement: not statement.is_disparity)
-    ranking = [_ranking_statement(result, first) for first in rankings_of(result)]
-    shown_statements = (*ranking, *statements[:MOST_MODELS])
+    rankings = rankings_of(result)
+    shown_statements = (
+        *(_ranking_statement(result, ranking) for ranking in rankings if ranking.real),
+        *statements[:MOST_MODELS],
+        *(_ranking_statement(result, ranking) for ranking in rankings if not ranking.real),
+    )
     if not any(statement.is_disparity for statement in shown_statements):
         caveat = ""
     summary = Summary(shown_statements, caveat=caveat)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from equipoise.core import (
     Aggregate,
@@ -131,7 +131,9 @@ def _groups_sentence(finding: Finding, clause: str = "") -> str | None:
     return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {gap}."
 
 
-def _filled(clause: str, finding: Finding, *, capital: bool = True, **fields: Any) -> str:
+def _filled(
+    clause: str, finding: Finding, *, capital: bool = True, **fields: str | int | None
+) -> str:
     """Return a template with a finding's model and subject in place of its fields."""
     subject = enclose("“", shortened(finding.subject), "”")
     text = clause.format(

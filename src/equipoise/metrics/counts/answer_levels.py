@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from equipoise.core import (
     Booleans,
@@ -91,7 +91,7 @@ def dominant_answer(
         params={"answer": names[dominant], "count": tally(same)},
         ends=ClosedForm(wilson, (float(hits), float(size))),
         chance=Chance(chance, chance, chance, "share of the null hypothesis"),
-        p_value=float(stats.binom.sf(hits - 1, size, chance)),
+        p_value=float(special.bdtrc(hits - 1, size, chance)) if hits else 1.0,
         null_drawn="exact binomial test",
         unit=name_unit(units),
         interval_kind=IntervalKind.CONFIDENCE,
@@ -113,10 +113,12 @@ def _independent(same: Booleans, owners: Integers32) -> tuple[int, int]:
 
     An image without a unit is one of its own.
     """
-    apart = owners.max(initial=0) + 1 + np.arange(len(owners))
-    unit = np.where(owners < 0, apart, owners)
-    n_units = len(np.unique(unit))
-    return n_units - len(np.unique(unit[~same])), n_units
+    alone = owners < 0
+    n_owners = int(owners.max(initial=-1)) + 1
+    present = np.bincount(owners[~alone], minlength=n_owners) > 0
+    other = np.bincount(owners[~alone & ~same], minlength=n_owners) > 0
+    hits = tally(same & alone) + tally(present & ~other)
+    return hits, tally(alone) + tally(present)
 
 
 def answer_level(
