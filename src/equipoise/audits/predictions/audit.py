@@ -48,6 +48,7 @@ from equipoise.audits.predictions.comparison import compare, contrast, effect_si
 from equipoise.audits.predictions.config import Config, ModelConfig
 from equipoise.audits.predictions.leveling import level_data, outcomes_of
 from equipoise.audits.predictions.levels import pooled_rates
+from equipoise.audits.predictions.mistakes import with_mistakes
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.scores import (
     ModelScores,
@@ -350,7 +351,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             design, data, config, place
         )
         notes = tuple(notes_left_out(place, left_out))
-        compared = tuple(with_ratios(findings, by_class.classes))
+        compared = tuple(with_mistakes(with_ratios(findings, by_class.classes), by_class))
         return Measured(compared, tables | worksheet_of(design), notes)
 
     def outcomes(self, design: Design) -> Outcomes | None:

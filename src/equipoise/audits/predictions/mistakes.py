@@ -1,0 +1,71 @@
+"""Mistakes in words: what each group is taken for more often than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from equipoise.audits.findings import UncorrectedFinding
+from equipoise.core.wording import shortened
+from equipoise.metrics.counts.table import Counts
+from equipoise.report.text import count, quoted
+
+_MOST = 2
+
+
+def with_mistakes(
+    drafts: Iterable[UncorrectedFinding], counts: Counts
+) -> Iterator[UncorrectedFinding]:
+    """Yield findings; effect sizes of the mistakes of a class name labels and counts.
+
+    Parameters
+    ----------
+    drafts : iterable of UncorrectedFinding
+        Of one design.
+    counts : Counts
+        Its rows by truth and prediction.
+    """
+    texts = dict[str, str]()
+    for draft in drafts:
+        finding = draft.finding
+        of_mistakes = finding.parameters.get("formulation") == "separation"
+        if not of_mistakes or finding.subject not in counts.classes or not finding.by_group:
+            yield draft
+            continue
+        if finding.subject not in texts:
+            texts[finding.subject] = _describe(counts, finding.subject)
+        yield draft.changed(direction=texts[finding.subject] or finding.direction)
+
+
+def _describe(counts: Counts, subject: str) -> str:
+    """Say which wrong label a group has more often than the others; "" without one.
+
+    Of the groups, those that are farthest above the others.
+    """
+    subject_code = counts.classes.index(subject)
+    of_class = counts.truth == subject_code
+    labels, table = counts.prediction[of_class], counts.table[of_class]
+    usable = counts.groups.usable
+    sizes = np.where(usable, table.sum(axis=0), 0.0)
+    wrong = np.where(usable, table, 0.0)[labels != subject_code]
+    wrong_labels = labels[labels != subject_code]
+    if not len(wrong) or np.count_nonzero(sizes) < 2:
+        return ""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = wrong / sizes
+        others = (wrong.sum(axis=1, keepdims=True) - wrong) / (sizes.sum() - sizes)
+    excess = np.nan_to_num(shares - others)
+    most = excess.argmax(axis=0)
+    by_excess = sorted(range(len(sizes)), key=lambda group: -excess[most[group], group])
+    parts = []
+    for group in by_excess[:_MOST]:
+        place = most[group]
+        if excess[place, group] > 0.0:
+            label = shortened(counts.classes[wrong_labels[place]])
+            times = f"{count(wrong[place, group])} of {count(sizes[group])}"
+            name, verb = quoted(counts.groups.names[group]), "" if parts else " is called"
+            parts.append(f"{name}{verb} “{label}” ({times})")
+    if not parts:
+        return ""
+    return f"instead of “{shortened(subject)}”, {' and '.join(parts)}"

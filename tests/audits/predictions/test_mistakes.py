@@ -1,0 +1,37 @@
+"""Effect sizes of mistakes name the labels that groups get, with their counts."""
+
+import polars as pl
+
+import equipoise
+
+
+def table(nurse, surgeon):
+    """Doctors who are women are called nurse, and men surgeon; other classes are alike."""
+    rows = []
+    for group, label, wrong in (("woman", "nurse", nurse), ("man", "surgeon", surgeon)):
+        rows += [("doctor", "doctor", group)] * (100 - wrong) + [("doctor", label, group)] * wrong
+        for job in ("nurse", "surgeon"):
+            rows += [(job, job, group)] * 90 + [(job, "doctor", group)] * 10
+    return pl.DataFrame(rows, schema=["job", "pred", "gender"], orient="row")
+
+
+def directions(nurse, surgeon):
+    result = equipoise.audit(table(nurse, surgeon), target="job", pred="pred", groups="gender")
+    return {
+        finding.subject: finding.direction
+        for finding in result.findings
+        if finding.metric == "cramers_v" and finding.subject
+    }
+
+
+def test_labels_and_counts_of_the_groups_that_get_them_most_are_named():
+    text = directions(30, 25)["doctor"]
+    assert (
+        text
+        == "instead of “doctor”, woman is called “nurse” (30 of 100) and man “surgeon” (25 of 100)"
+    )
+
+
+def test_a_group_that_is_never_mistaken_is_not_named():
+    text = directions(30, 0)["doctor"]
+    assert text == "instead of “doctor”, woman is called “nurse” (30 of 100)"
