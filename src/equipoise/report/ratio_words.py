@@ -7,6 +7,8 @@ from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.text import counted, number, percent, quoted
 from equipoise.stats.verdict import LEAST_RATIO
 
+_RARE = 0.01
+
 
 def compare_errors(finding: Finding, worst: GroupValue, other: GroupValue) -> str:
     """Say how many times as often the worst group has an error as another, with both counts.
@@ -42,7 +44,9 @@ def _errors(finding: Finding, group: GroupValue) -> str:
     share = group.value
     if spec_of_finding(finding).errors == "rest":
         share = 1.0 - share
-    return f"{quoted(group.group)} ({percent(share)}, {counted(share, group.n)})"
+    # Of shares under 1 %, one decimal would not support the ratio.
+    digits = 2 if share < _RARE else 1
+    return f"{quoted(group.group)} ({percent(share, digits)}, {counted(share, group.n)})"
 
 
 def _rounded(ratio: float) -> str:

@@ -103,9 +103,9 @@ def _fields(finding: Finding, gap: LeadingGap, compared: int, scale: float) -> S
     shift = finding.value - sign * gap.value
     if abs(shift) > _LARGEST_SHIFT * abs(finding.value):
         return size
-    low, high = sorted((sign * gap.low + shift, sign * gap.high + shift))
-    if finding.aggregate is Aggregate.DIFFERENCE:
-        low = max(low, 0.0)
+    least, most = spec_of_finding(finding).range
+    ends = sign * gap.low + shift, sign * gap.high + shift
+    low, high = sorted(min(max(end, least), most) for end in ends)
     closer = max if finding.value > 0 else min
     return replace(
         size, group_corrected=group.corrected, corrected=closer(sign * gap.corrected + shift, 0.0),

@@ -58,7 +58,7 @@ def _describe(counts: Counts, subject: str) -> str:
     excess = np.nan_to_num(shares - others)
     most = excess.argmax(axis=0)
     by_excess = sorted(range(len(sizes)), key=lambda group: -excess[most[group], group])
-    parts = []
+    parts = list[str]()
     for group in by_excess[:_MOST]:
         place = most[group]
         if excess[place, group] > 0.0:
