@@ -218,7 +218,7 @@ def power(groups: int, images: int, gap: float, number: int) -> tuple[float, flo
     name = f"{groups} groups of {images}, {gap:g}"
     conclusions = conclude(predictions(groups, images, gap), name, number)
     hits = [
-        [any(finding.group == "0" for finding in _disparities(findings)) for findings in pair]
+        [any(finding.group == "group 0" for finding in _disparities(findings)) for findings in pair]
         for pair in conclusions
     ]
     leading, overall = np.mean(hits, axis=0).tolist()
