@@ -15,6 +15,7 @@ from equipoise.report.words import (
     headline,
     limit_of,
     name_of,
+    sentence_at_equal_mix,
     sized,
     sized_interval,
     uncapitalised,
@@ -45,6 +46,8 @@ def title_of(finding: Finding, conclusion: Conclusion, start: str = "") -> tuple
         At most `MOST_WORDS` words: the sentence, else its first part, else with short names.
     """
     texts = [conclusion_sentence(finding, conclusion)]
+    if conclusion.at_equal_mix is not None:
+        texts.append(sentence_at_equal_mix(finding, conclusion, explained=False))
     if conclusion.real:
         narrowed = _of_two_groups(finding, conclusion)
         texts += [headline(narrowed), headline(_with_short_names(narrowed))]
@@ -55,14 +58,14 @@ def title_of(finding: Finding, conclusion: Conclusion, start: str = "") -> tuple
 
 def fits(text: str) -> bool:
     """Whether a text is short enough for a title."""
-    return len(text.split()) <= MOST_WORDS
+    return len(text.split(" ")) <= MOST_WORDS
 
 
 def cut(text: str) -> str:
     """Return a text with at most `MOST_WORDS` words; "…" stands for the others."""
     if fits(text):
         return text
-    return f"{' '.join(text.split()[:MOST_WORDS])} …"
+    return f"{' '.join(text.split(' ')[:MOST_WORDS])} …"
 
 
 def plain_title(summary: Summary) -> tuple[Span, ...]:

@@ -358,7 +358,7 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
         sentence_of = change_sentence if finding.change_from else ranking_sentence
         return sentence_of(finding, conclusion)
     if conclusion.at_equal_mix is not None:
-        return _sentence_at_equal_mix(finding, conclusion)
+        return sentence_at_equal_mix(finding, conclusion)
     clause = _clause_at_equal_shares(finding, conclusion)
     if conclusion.real:
         return headline(finding, clause)
@@ -401,7 +401,9 @@ def _sample(finding: Finding) -> str:
     return f"n = {count(finding.n)}"
 
 
-def _sentence_at_equal_mix(finding: Finding, conclusion: Conclusion) -> str:
+def sentence_at_equal_mix(
+    finding: Finding, conclusion: Conclusion, *, explained: bool = True
+) -> str:
     """Say what groups have at equal classes, then over all rows."""
     spec = spec_of_finding(finding)
     over_all = {part.group: part.value for part in finding.by_group}
@@ -412,7 +414,8 @@ def _sentence_at_equal_mix(finding: Finding, conclusion: Conclusion) -> str:
     raw = " and ".join(percent(over_all[group]) for group, _ in sides)
     clause = _filled(spec.clause, finding, capital=False, groups=" and ".join(parts))
     text = f"At equal mix of classes, {clause}; over all rows {raw}"
-    if finding.verdict in REAL and _is_nothing(conclusion, finding.threshold):
+    nothing = finding.verdict in REAL and _is_nothing(conclusion, finding.threshold)
+    if nothing and explained:
         text += ": the mix of classes explains the difference"
     return f"{text}."
 
