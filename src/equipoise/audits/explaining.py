@@ -81,18 +81,11 @@ def _explain_model(
             recounted = _recount(audit, config, data, designs)
         except EquipoiseError:
             return
-        values = dict[int, float]()
-        for place, finding in strong.items():
-            counted = recounted.get(_key(finding))
-            values[place] = math.nan if counted is None else counted.value
+        cutoff = _cutoff(level, len(strong))
         explained = tuple(
             place
             for place, finding in strong.items()
-            if (
-                (levelled := recounted.get(_key(finding))) is not None
-                and _is_explained(finding, levelled, harms[place], _cutoff(level, len(strong)))
-            )
-            or (math.isnan(values[place]) and _is_of_cell(finding, cell))
+            if _is_explained(finding, recounted.get(_key(finding)), cell, harms[place], cutoff)
         )
         yield Cause(
             model=designs[0].model,
@@ -212,10 +205,12 @@ def _is_of_cell(finding: Finding, cell: Cell) -> bool:
     return finding.groups == cell.groups.name and (not cell.subject or finding.subject in subjects)
 
 
-def _is_explained(finding: Finding, levelled: Finding, harm: Harm, cutoff: float) -> bool:
+def _is_explained(
+    finding: Finding, levelled: Finding | None, cell: Cell, harm: Harm, cutoff: float
+) -> bool:
     """Whether a finding is no disparity in levelled data, and clearly smaller."""
-    if math.isnan(value := levelled.value):
-        return False
+    if levelled is None or math.isnan(value := levelled.value):
+        return _is_of_cell(finding, cell)
     chance = 0.0 if math.isnan(finding.chance) else finding.chance
     before = harmful_excess(finding.value, chance, harm)
     after = harmful_excess(value, chance, harm)

@@ -24,7 +24,7 @@ from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.next_steps import Place
 from equipoise.report.result import first_screen
 from equipoise.report.summary import agreement, conclusions_by_model, rankings_of
-from equipoise.report.text import count, interval, number, verdict_key, verdict_title
+from equipoise.report.text import count, decimals_of, interval, number, verdict_key, verdict_title
 from equipoise.report.words import (
     conclusion_sentence,
     corrected_size,
@@ -97,11 +97,11 @@ def place_of(run: Path) -> Place:
 WIDTH = 80
 _MOST_LINES, _MOST_BARS, _MOST_AGREEMENTS, _BAR = 15, 5, 2, 26
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_RARE = 0.01
 
 
 def facts(result: AuditResult, run: Path) -> dict[str, Any]:
     """Return what `--json` prints about a run."""
+    first, last = rankings_of(result)
     return {
         "run": run,
         "report": run / "report.html",
@@ -116,9 +116,9 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
                 "agreement": agreement(conclusion, result.findings),
             }
             for conclusions in (
-                [ranking for ranking in rankings_of(result) if ranking.real],
+                first,
                 *conclusions_by_model(result, page_of(result).leads).values(),
-                [ranking for ranking in rankings_of(result) if not ranking.real],
+                last,
             )
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
@@ -140,7 +140,7 @@ def show(result: AuditResult, run: Path) -> None:
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
-    several = bool(rankings_of(result))
+    several = any(rankings_of(result))
     commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
     for statement in summary.statements:
         if several and statement.finding is not None:
@@ -204,8 +204,7 @@ def _bars(finding: Finding | None) -> Iterator[str]:
         # The group at the other end is what the worst one is compared with.
         parts = [*parts[: _MOST_BARS - 1], parts[-1]]
     width = max((len(shortened(part.group)) for part in parts), default=0)
-    # Rare ones would look alike with one decimal.
-    digits = 2 if any(0.0 < part.value < _RARE for part in parts) else 1
+    digits = decimals_of(part.value for part in parts)
     for part in parts:
         whole, eighths = divmod(round(8 * _BAR * part.value), 8)
         bar = "█" * whole + _EIGHTHS[eighths].strip()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import Any
 
-from equipoise.core.finding import REAL, Aggregate, ComparedTo, Ratio, Verdict
+from equipoise.core.finding import REAL, Aggregate, ComparedTo, Finding, Ratio, Verdict
 from equipoise.core.types import Facts
 
 
@@ -208,6 +210,40 @@ class Conclusion:
     compared_on: int = 0
     compared_over: str = ""
     alike_in: tuple[str, ...] = ()
+
+    @classmethod
+    def stated_by(
+        cls, finding: Finding, place: int, members: Iterable[int], **further: Any
+    ) -> Conclusion:
+        """Return a conclusion with the record of the finding that states it.
+
+        Parameters
+        ----------
+        finding : Finding
+        place : int
+            Of the finding among those of the run.
+        members : iterable of int
+            Places of all findings that say the same.
+        **further
+            Other fields.
+        """
+        return cls(
+            model=finding.model,
+            verdict=finding.verdict,
+            groups=finding.groups,
+            subject=finding.subject,
+            metric=finding.metric,
+            aggregate=finding.aggregate,
+            compared_to=finding.compared_to,
+            size=finding.value,
+            low=finding.ci_low,
+            high=finding.ci_high,
+            ratio=finding.ratio,
+            n=finding.n,
+            finding=place,
+            restated_by=tuple(member for member in members if member != place),
+            **further,
+        )
 
     @classmethod
     def from_json(cls, item: Facts) -> Conclusion:

@@ -318,11 +318,6 @@ def unregister(name: str) -> None:
     _record_of.cache_clear()
 
 
-def records_of(name: str) -> list[MetricSpec]:
-    """Return every record that is registered under a name, the first of them first."""
-    return [spec for key, spec in _RECORDS.items() if key[0] == name]
-
-
 class Tested(TypedDict, total=False):
     """Fields of an estimate that a test against chance gives."""
 

@@ -155,25 +155,9 @@ def _untested(findings: Sequence[Finding], places: Iterable[int]) -> tuple[Concl
 
 
 def _conclude(findings: Sequence[Finding], members: Sequence[int], worse: str) -> Conclusion:
-    lead, *others = members
+    lead = members[0]
     ((finding, pair),) = pairs_of([findings[lead]])
-    return Conclusion(
-        model=finding.model,
-        verdict=finding.verdict,
-        groups=finding.groups,
-        subject=finding.subject,
-        metric=finding.metric,
-        aggregate=finding.aggregate,
-        compared_to=finding.compared_to,
-        size=finding.value,
-        low=finding.ci_low,
-        high=finding.ci_high,
-        n=finding.n,
-        finding=lead,
-        restated_by=tuple(others),
-        standings=_standings(pair),
-        worse=worse,
-    )
+    return Conclusion.stated_by(finding, lead, members, standings=_standings(pair), worse=worse)
 
 
 def _standings(pair: Pair) -> tuple[Standing, ...]:

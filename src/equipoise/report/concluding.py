@@ -193,9 +193,9 @@ def _is_single_query(finding: Finding) -> bool:
 def _states(finding: Finding, cause: Cause) -> bool:
     """Whether a finding may lead and compares the rows of a cause with other groups."""
     groups = contrast(finding)
-    if finding.groups != cause.groups or groups is None or finding.version != "default":
+    if not finding.leads or finding.version != "default":
         return False
-    if not finding.leads:
+    if finding.groups != cause.groups or groups is None:
         return False
     return groups[0].group == cause.group and groups[0].n == cause.n
 
@@ -445,22 +445,7 @@ def _conclusion(
     selected = SelectedSize()
     if adjustment is None:
         selected = size_after_selection(findings, cluster.lead, cluster.members, alpha)
-    return Conclusion(
-        model=finding.model,
-        verdict=finding.verdict,
-        groups=finding.groups,
-        subject=finding.subject,
-        metric=finding.metric,
-        aggregate=finding.aggregate,
-        compared_to=finding.compared_to,
-        size=finding.value,
-        low=finding.ci_low,
-        high=finding.ci_high,
-        ratio=finding.ratio,
-        n=finding.n,
-        finding=cluster.lead,
-        restated_by=tuple(place for place in cluster.members if place != cluster.lead),
-        adjustments=tuple(cluster_adjustments),
-        **compared,  # type: ignore[arg-type]
-        **asdict(selected),
-    )
+    return Conclusion.stated_by(
+        finding, cluster.lead, cluster.members, adjustments=tuple(cluster_adjustments),
+        **compared, **asdict(selected),
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import asdict
 from itertools import groupby
 
 from equipoise.core import (
@@ -37,10 +38,9 @@ from equipoise.report.blocks import (
     scope_of,
 )
 from equipoise.report.comparison_page import differences_chart
-from equipoise.report.plots import VERDICTS, Axis, intervals
+from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
 from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import measure_of
-from equipoise.report.summary import groups_chart, mark
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
@@ -57,8 +57,11 @@ from equipoise.report.words import (
     certainty,
     compares,
     figures,
+    group_value_name,
     harmful_side,
+    has_shares,
     heading,
+    in_points,
     is_comparison,
     limit_of,
     name_of,
@@ -66,7 +69,10 @@ from equipoise.report.words import (
     pair_of,
     ranked,
     sentence,
+    worst_first,
 )
+
+_MOST_GROUPS = 14
 
 Measured = tuple[str, Aggregate, ComparedTo]
 Wholes = dict[tuple[str, str], dict[tuple[str, Measured], Finding]]
@@ -179,7 +185,7 @@ def _card(text: str, same: Sequence[Finding], first_chart: Chart | None, *, repe
     chart = estimates = _estimates_chart(same)
     varied = len({part.value for part in first.by_group if not math.isnan(part.value)}) > 1
     if varied and not repeats:
-        by_group = groups_chart(first, [first])
+        by_group = _groups_chart(first)
         if first_chart is None or by_group.rows != first_chart.rows:
             chart = by_group
             if estimates:
@@ -253,6 +259,34 @@ def _facts(finding: Finding) -> Pairs:
     )
 
 
+def _mark(finding: Finding, label: str) -> dict[str, str | float]:
+    """Return the mark of a finding: its value with its interval, over what chance gives."""
+    return {
+        "label": label, "value": finding.value, "low": finding.ci_low, "high": finding.ci_high,
+        "chance_low": finding.chance_low, "chance_high": finding.chance_high,
+    }  # fmt: skip
+
+
+def _groups_chart(finding: Finding) -> Chart:
+    """Draw the values of the groups of a finding, the worst first."""
+    parts, share = worst_first(finding), has_shares(finding)
+    rows = [
+        {**asdict(part), "label": f"{part.group} (n = {count(part.n)})", "model": finding.model}
+        for part in parts[:_MOST_GROUPS]
+    ]
+    name = group_value_name(finding)
+    if finding.subject != finding.group:
+        name += enclose(" of “", finding.subject, "”")
+    name += f" by {finding.groups}"
+    chart_title = name
+    if len(parts) > _MOST_GROUPS:
+        chart_title += f", {_MOST_GROUPS} of {len(parts)} groups"
+    axis = Axis(percent=in_points(finding), domain=(0.0, 1.0) if share else None)
+    marks = labelled_points(rows, "label", series="model", percent=share)
+    label = f"{name}, worst first."
+    return intervals(marks, label, axis, title=chart_title, series=[finding.model])
+
+
 def _estimates(findings: Sequence[Finding]) -> Chart:
     """Return the values of findings with intervals, over what chance gives."""
     marks = {}
@@ -265,7 +299,7 @@ def _estimates(findings: Sequence[Finding]) -> Chart:
         line = finding.chance + harmful_side(finding) * finding.threshold
         tip = f"{label}, {word}: {figures(finding)}"
         marks[label, finding.value, finding.ci_low, line] = {
-            **mark(finding, label), "series": word, "line": line, "tip": tip,
+            **_mark(finding, label), "series": word, "line": line, "tip": tip,
         }  # fmt: skip
     verdicts = dict.fromkeys(verdict_title(finding.verdict) for finding in findings)
     key = "Point: value; line: interval. Grey bar: chance; tick: threshold."

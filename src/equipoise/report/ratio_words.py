@@ -4,10 +4,8 @@ import math
 
 from equipoise.core import Finding, GroupValue
 from equipoise.metrics.spec import spec_of_finding
-from equipoise.report.text import counted, number, percent, quoted
+from equipoise.report.text import counted, decimals_of, number, percent, quoted
 from equipoise.stats.verdict import LEAST_RATIO
-
-_RARE = 0.01
 
 
 def compare_errors(finding: Finding, worst: GroupValue, other: GroupValue) -> str:
@@ -44,9 +42,8 @@ def _errors(finding: Finding, group: GroupValue) -> str:
     share = group.value
     if spec_of_finding(finding).errors == "rest":
         share = 1.0 - share
-    # Of shares under 1 %, one decimal would not support the ratio.
-    digits = 2 if share < _RARE else 1
-    return f"{quoted(group.group)} ({percent(share, digits)}, {counted(share, group.n)})"
+    shown = percent(share, decimals_of([share]))
+    return f"{quoted(group.group)} ({shown}, {counted(share, group.n)})"
 
 
 def _rounded(ratio: float) -> str:

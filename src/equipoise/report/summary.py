@@ -1,7 +1,7 @@
 """The first screen: a sentence for each model, one chart, and what to do next."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import filterfalse
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
@@ -15,14 +15,12 @@ from equipoise.report.blocks import (
     Remark,
     Statement,
     Summary,
-    distinct,
     has,
 )
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.forms import draw
 from equipoise.report.leading_chart import chart_of
 from equipoise.report.next_steps import fields_of
-from equipoise.report.plots import Axis, intervals, labelled_points
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector, measure_of
@@ -32,21 +30,14 @@ from equipoise.report.words import (
     conclusion_certainty,
     conclusion_sentence,
     counts_sentence,
-    group_value_name,
-    has_shares,
-    in_points,
     limit_of,
     name_of,
     ranking_certainty,
     standings_text,
     weight,
-    worst_first,
 )
 
 MOST_MODELS = 8
-MOST_MARKS = 28
-"""Marks of the first chart, of all models together: more would push the next steps out of sight."""
-LEAST_GROUPS, MOST_GROUPS = 3, 14
 _MOST_NAMED = 2
 
 
@@ -70,11 +61,11 @@ def summarize(
     """
     statements = statements_of(result, leads)
     statements.sort(key=lambda statement: not statement.is_disparity)
-    rankings = rankings_of(result)
+    first, last = rankings_of(result)
     shown_statements = (
-        *(_ranking_statement(result, ranking) for ranking in rankings if ranking.real),
+        *(_ranking_statement(result, ranking) for ranking in first),
         *statements[:MOST_MODELS],
-        *(_ranking_statement(result, ranking) for ranking in rankings if not ranking.real),
+        *(_ranking_statement(result, ranking) for ranking in last),
     )
     if not any(statement.is_disparity for statement in shown_statements):
         caveat = ""
@@ -106,9 +97,14 @@ def statements_of(result: AuditResult, leads: Sequence[Selector] = ()) -> list[S
     ]
 
 
-def rankings_of(result: AuditResult) -> list[Conclusion]:
-    """Return the conclusion that ranks a run's models, if there is one."""
-    return [*filter(is_ranking, result.conclusions)]
+def rankings_of(result: AuditResult) -> tuple[list[Conclusion], list[Conclusion]]:
+    """Return rankings of a run's models that come before all conclusions, and those after.
+
+    A ranking comes first where it found a difference.
+    """
+    rankings = [*filter(is_ranking, result.conclusions)]
+    first = [ranking for ranking in rankings if ranking.real]
+    return first, [ranking for ranking in rankings if not ranking.real]
 
 
 def _ranking_statement(result: AuditResult, ranking: Conclusion) -> Statement:
@@ -226,42 +222,6 @@ def _chart(statements: Sequence[Statement], findings: Sequence[Finding]) -> Char
             record = chart_of(statement.finding, statement.conclusion, findings)
             return None if record is None else draw(record)
     return None
-
-
-def mark(finding: Finding, label: str) -> dict[str, str | float]:
-    """Return the mark of a finding: its value with its interval, over what chance gives."""
-    return {
-        "label": label, "value": finding.value, "low": finding.ci_low, "high": finding.ci_high,
-        "chance_low": finding.chance_low, "chance_high": finding.chance_high,
-    }  # fmt: skip
-
-
-def _room(models: int) -> int:
-    """Return how many rows a chart has when each has a mark for every model."""
-    return min(MOST_GROUPS, max(LEAST_GROUPS, MOST_MARKS // max(models, 1)))
-
-
-def groups_chart(first: Finding, same: Sequence[Finding]) -> Chart:
-    """Draw the values of the groups of a finding, the worst first, for every model."""
-    parts, models = worst_first(first), distinct(same, "model")
-    share, room = all(map(has_shares, same)), _room(len(models))
-    rows = []
-    for part in parts[:room]:
-        label = f"{part.group} (n = {count(part.n)})"
-        for finding in same:
-            for group_value in finding.by_group:
-                if group_value.group == part.group:
-                    rows.append({**asdict(group_value), "label": label, "model": finding.model})
-    name = group_value_name(first)
-    if first.subject != first.group:
-        name += enclose(" of “", first.subject, "”")
-    name += f" by {first.groups}"
-    chart_title = name
-    if len(parts) > room:
-        chart_title += f", {room} of {len(parts)} groups"
-    axis = Axis(percent=in_points(first), domain=(0.0, 1.0) if share else None)
-    marks = labelled_points(rows, "label", series="model", percent=share)
-    return intervals(marks, f"{name}, worst first.", axis, title=chart_title, series=models)
 
 
 def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, ...]:

@@ -2,13 +2,14 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from equipoise.core import Verdict
 from equipoise.core.wording import number, percent, visible
 from equipoise.metrics.spec import SPECS, spec_of
 
 __all__ = ["number", "percent", "visible"]
+_SMALL = 0.01
 _TOGETHER = re.compile(
     r"(?<=\d) (?=%|points\b|times\b|of \d)|(?<=[\d∞],) (?=[-−∞\d.]+[\])])|(?<=\bof) (?=\d)"
     r"|(?<=\b[npq]) (?=[=<])|(?<=\b[npq] [=<]) (?=\d)"
@@ -30,6 +31,11 @@ def count(value: float | None) -> str:
     if value is None or math.isnan(value):
         return "–"
     return f"{int(value):,}".replace(",", "\u202f").replace("-", "−")
+
+
+def decimals_of(shares: Iterable[float]) -> int:
+    """Return the decimals of percentages: two where one would make small shares look alike."""
+    return 2 if any(0.0 < share < _SMALL for share in shares) else 1
 
 
 def counted(share: float, n: int) -> str:
