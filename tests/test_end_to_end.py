@@ -29,44 +29,40 @@ class Refused(socket.socket):
 socket.socket = Refused
 socket.create_connection = Refused
 from equipoise.cli.app import run
-for command in " ".join(sys.argv[1:]).split(" , "):
-    if code := run(command.split()):
-        sys.exit(code)
+sys.exit(run(sys.argv[1:]))
 """
 
 
-@pytest.fixture
-def tables(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Audit the same tables with one thread and with two; return the processes that did it."""
+    folder = tmp_path_factory.mktemp("runs")
     rng, n, kinds = np.random.default_rng(5), 600, ["cat", "dog", "owl"]
     table = pl.DataFrame({
         "id": [f"i{index}" for index in range(n)], "kind": rng.choice(kinds, n),
         "place": rng.choice(["in", "out"], n), "time": rng.choice(["day", "night"], n),
         "scene": [f"s{index // 4}" for index in range(n)],
     })  # fmt: skip
-    table.write_csv(tmp_path / "labels.csv")
+    table.write_csv(folder / "labels.csv")
     for name, choices in (("ours", kinds), ("theirs", [*kinds, "no"])):
         predicted = np.where(rng.random(n) < 0.3, rng.choice(choices, n), table["kind"])
-        table.select("id", kind=pl.Series(predicted)).write_csv(tmp_path / f"{name}.csv")
-    (tmp_path / "audit.yaml").write_text(CONFIG)
-    return tmp_path
-
-
-def test_no_command_opens_a_socket(tables):
-    done = alone(
-        GUARD,
-        "plan audit.yaml , audit audit.yaml --out run , report run",
-        ", compare run --out comparison , check run , metrics skewsize",
-    )
-    assert done.returncode == 0, done.stderr
-    assert (tables / "comparison" / "report.html").stat().st_size > 10_000
-
-
-def test_findings_have_the_same_bytes_with_one_thread_and_with_two(tables):
+        table.select("id", kind=pl.Series(predicted)).write_csv(folder / f"{name}.csv")
+    (folder / "audit.yaml").write_text(CONFIG)
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS", "ARROW_NUM_THREADS")
-    for threads in ("1", "2"):
-        limits = dict.fromkeys(names, threads)
-        done = alone(GUARD, "audit", "audit.yaml", "--out", f"run{threads}", **limits)
-        assert done.returncode == 0, done.stderr
+    arguments = ("audit", str(folder / "audit.yaml"), "--out")
+    return {
+        folder / f"run{threads}": alone(
+            GUARD, *arguments, str(folder / f"run{threads}"), **dict.fromkeys(names, threads)
+        )
+        for threads in ("1", "2")
+    }
+
+
+def test_no_audit_of_tables_opens_a_socket(runs):
+    assert [(process.returncode, process.stderr) for process in runs.values()] == [(0, "")] * 2
+
+
+def test_findings_have_the_same_bytes_with_one_thread_and_with_two(runs):
+    first, second = runs
     for file in ("findings.parquet", "findings.json", "tables/classes.parquet"):
-        assert (tables / "run1" / file).read_bytes() == (tables / "run2" / file).read_bytes()
+        assert (first / file).read_bytes() == (second / file).read_bytes()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 IMAGES = 1_500
 # All worlds take minutes: samples of the slow tests have some of them.
-WORLDS = (range(20), pytest.param(range(200), marks=pytest.mark.slow(whole=True)))
+WORLDS = (range(8), pytest.param(range(200), marks=pytest.mark.slow(whole=True)))
 # Draws of each world by permutation, and from moments, which cost little.
 PERMUTED, DRAWN = 5_000, 200_000
 TAILS = (0.05, 0.01, 0.001, 0.0001)

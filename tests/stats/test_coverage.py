@@ -47,6 +47,7 @@ def test_extremes_over_groups_of_units():
         assert _least(kind_cases, 300) >= 0.92
 
 
+@pytest.mark.slow(whole=True)
 def test_effect_sizes():
     all_cases = list(association_cases(400))
     assert len(all_cases) > 400
