@@ -120,10 +120,13 @@ CALLS = {
                       m.equalized_odds, m.rates, m.effect_sizes, m.skewsize)),
         *(partial(metric, *ROWWISE, null="class")
           for metric in (m.accuracy_gap, m.worst_group_accuracy)),
+        *(partial(m.accuracy_gap, *ROWWISE, versus="best", null=null)
+          for null in ("rows", "class")),
         partial(m.hit_rate, TRUTH, np.stack([FIRST, SECOND], 1), GROUP, k=2),
     ],
     "answers": [
         *(partial(metric, *ROWWISE) for metric in (m.accuracy, m.accuracy_gap)),
+        partial(m.accuracy_gap, *ROWWISE, versus="best"),
         partial(m.effect_sizes, FIRST, FIRST, GROUP, formulation="independence"),
         partial(m.demographic_parity, None, FIRST, GROUP), CONCENTRATION,
     ],

@@ -13,8 +13,6 @@ from equipoise.report.concluding import in_order
 from equipoise.report.ranking_models import is_ranking, rank_models
 from equipoise.report.result import first_screen
 
-GAP = ("accuracy", "difference", "overall")
-
 
 def audited(frame, *models, **more):
     data = {"table": frame, "id": "id", "target": "kind", "groups": ["place"]}
@@ -43,7 +41,7 @@ def test_the_worst_model_is_named_last_with_the_values_of_its_findings():
         for finding in several().findings
         if (finding.metric, finding.aggregate) == (first.metric, first.aggregate)
         and finding.groups == first.groups and not finding.subject
-        and finding.compared_to == several().findings[first.finding].compared_to
+        and finding.compared_to == first.compared_to
     }  # fmt: skip
     assert {standing.model: standing.value for standing in first.standings} == values
     assert 0 < first.low <= first.size <= first.high
@@ -74,8 +72,8 @@ def test_the_interval_of_two_models_is_that_of_their_comparison():
     compared = compare(run(images(), "good", "skewed"))
     (finding,) = (
         finding for finding in compared.findings
-        if (finding.metric, finding.aggregate, finding.groups, finding.subject)
-        == (first.metric, first.aggregate, first.groups, "")
+        if (finding.metric, finding.aggregate, finding.compared_to, finding.groups, finding.subject)
+        == (first.metric, first.aggregate, first.compared_to, first.groups, "")
     )  # fmt: skip
     assert (first.low, first.high) == pytest.approx((finding.ci_low, finding.ci_high))
 

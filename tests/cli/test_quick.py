@@ -67,7 +67,7 @@ def test_a_table_of_any_shape_gives_a_report_and_its_config(command, tmp_path, m
     assert worst["accuracy", "worst_group", ""].verdict == "disparity"
     assert worst["accuracy", "worst_group", ""].value == pytest.approx(0.65, abs=0.06)
     # Of two groups, worst-group accuracy and the gap state the difference in accuracy.
-    assert worst["accuracy", "difference", ""].family == "leaf"
+    assert worst["accuracy", "difference", ""].family == "composite"
     gap = worst["accuracy", "difference", "overall"]
     assert gap.family == worst["accuracy", "worst_group", ""].family == "fold"
     text = (tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8")

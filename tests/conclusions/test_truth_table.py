@@ -80,9 +80,15 @@ CASES = {
     ),
     "a group beside noise": Case(
         worlds.main_effect,
-        (Lead(DISPARITY, "gender", "woman", "man", metric="accuracy",
+        (Lead(DISPARITY, "gender", "woman", "man", metric="accuracy", size=0.14,
               values=(0.78, 0.92)),),
         ({"groups": "hair"}, {"groups": "gender × hair"}),
+    ),
+    "a group of three classes": Case(
+        worlds.three_classes,
+        (Lead(DISPARITY, "gender", "woman", "man", metric="accuracy", size=0.08, within=0.0001,
+              values=(0.78, 0.86)),),
+        ({"compared_to": "overall"},),
     ),
     "preferences that cancel": Case(
         worlds.opposite_preferences,

@@ -162,6 +162,17 @@ def rare_errors():
     return rows.config(predicted, positive="yes")
 
 
+def three_classes():
+    """Two groups of a size, right for 780 and 860 of 1,000, in every class alike."""
+    truth = np.tile(np.resize(JOBS[:3], 1000), 2)
+    rows = Rows(25, {"gender": balanced(woman=1000, man=1000)}, JOBS[:3], truth)
+    place, order = np.searchsorted(JOBS, truth), np.arange(rows.n) % 1000
+    # 7 is prime to 1,000, so mistakes go to every class and both others.
+    wrong = order * 7 % 1000 < np.where(rows.where(gender="woman"), 220, 140)
+    labels = np.asarray(JOBS[:3])[(place + 1 + order // 3 % 2) % 3]
+    return rows.config(np.where(wrong, labels, truth))
+
+
 def ties():
     """Two groups with equal numbers in every cell."""
     truth = np.tile(np.repeat(JOBS, 100), 2)
@@ -173,8 +184,8 @@ def ties():
 
 def two_models():
     """Two models equally accurate for each group; in one, mistakes depend on the group."""
-    truth = np.tile(np.repeat(JOBS, 150), 2)
-    rows = Rows(16, {"gender": balanced(man=600, woman=600)}, truth=truth)
+    truth = np.tile(np.repeat(JOBS, 200), 2)
+    rows = Rows(16, {"gender": balanced(man=800, woman=800)}, truth=truth)
     place, row = np.searchsorted(JOBS, truth), np.arange(rows.n)
     wrong = row % 10 < 3
     spread = np.where(row // 10 % 2 == 0, 1, 3)

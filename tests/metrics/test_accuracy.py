@@ -1,24 +1,35 @@
-"""Accuracy, worst group and gap: goldens, brute force, real data, fairlearn, invariances."""
+"""Accuracy, worst group and gaps: goldens, brute force, real data, fairlearn, invariances."""
 
+from functools import partial
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from equipoise.core import Aggregate, Groups
+from equipoise.core import Aggregate, Groups, InputError
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, count, measure, worst_group_accuracy
 from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.stats import Bootstrap, Permutation
-from equipoise.stats.intervals import simultaneous_minimum, simultaneous_shortfall, wilson
+from equipoise.stats.intervals import (
+    simultaneous_gap,
+    simultaneous_minimum,
+    simultaneous_shortfall,
+    wilson,
+)
 from prediction_rows import EXAMPLE, rows_of
 
-METRICS = (accuracy, worst_group_accuracy, accuracy_gap)
-TESTED = (worst_group_accuracy, accuracy_gap)
+accuracy_range = partial(accuracy_gap, versus="best")
+METRICS = (accuracy, worst_group_accuracy, accuracy_gap, accuracy_range)
+TESTED = (worst_group_accuracy, accuracy_gap, accuracy_range)
 
 # Of `EXAMPLE`, by an independent implementation.
-EXPECTED = {"accuracy": 0.8033333333333333, "worst": 0.6824644549763034, "gap": 0.12086887835702997}
+EXPECTED = {
+    "accuracy": 0.8033333333333333,
+    "worst": 0.6824644549763034,
+    "gap": 0.12086887835702997,
+    "range": 0.1992559751312235,
+}
 BY_GROUP = (0.8817204301075269, 0.6824644549763034, 0.8571428571428571)
 
 
@@ -57,9 +68,9 @@ def test_chance_is_that_of_all_permutations(function, null):
     values = []
     for group in rearranged(null):
         shares = [(TRUTH == LABEL)[group == code].mean() for code in (0, 1)]
-        gap = (TRUTH == LABEL).mean() - min(shares)
-        values.append(gap if function is accuracy_gap else -min(shares))
-    observed = estimate.value if function is accuracy_gap else -estimate.value
+        statistics = -min(shares), (TRUTH == LABEL).mean() - min(shares), np.ptp(shares)
+        values.append(statistics[TESTED.index(function)])
+    observed = -estimate.value if function is worst_group_accuracy else estimate.value
     expected = np.mean([value >= observed - 1e-12 for value in values])
     assert estimate.p_value == pytest.approx(expected, abs=0.01)
     assert abs(estimate.chance.mean) == pytest.approx(abs(np.mean(values)), abs=0.005)
@@ -72,6 +83,7 @@ def test_intervals_are_the_closed_forms():
         wilson(right.sum(), total.sum(), 0.9),
         simultaneous_minimum(right, total, 0.9),
         simultaneous_shortfall(right, total, 0.9),
+        simultaneous_gap(right, total, 0.9),
     )
     for function, (low, high) in zip(METRICS, expected, strict=True):
         for resampling in (Bootstrap(10, 10), Permutation(10)):
@@ -82,15 +94,32 @@ def test_intervals_are_the_closed_forms():
 def test_small_groups_are_shown_and_left_out():
     groups = Groups.of([*"xxxyyyz"], min_size=2)
     truth, label = [1] * 7, [1, 1, 0, 1, 1, 1, 0]
-    worst, gap = (f(truth, label, groups, resampling=Permutation(20)) for f in TESTED)
+    worst, gap, difference = (f(truth, label, groups, resampling=Permutation(20)) for f in TESTED)
     assert worst.value == pytest.approx(2 / 3)
     assert gap.value == pytest.approx(5 / 6 - 2 / 3)
+    assert difference.value == pytest.approx(1 - 2 / 3)
     assert worst.excluded == {"groups under 2 rows": 1}
     assert [(group.n, group.value, group.note) for group in part(worst).by_group] == [
         (3, pytest.approx(2 / 3), ""),
         (3, 1.0, ""),
         (1, 0.0, "fewer than 2 rows"),
     ]
+
+
+def test_two_groups_of_a_size_are_twice_as_far_apart_as_from_all_rows():
+    group = np.repeat(["women", "men"], 1000)
+    truth = np.arange(2000) % 3
+    label = np.where(np.r_[np.arange(1000) < 220, np.arange(1000) < 140], (truth + 1) % 3, truth)
+    gap, difference = (f(truth, label, group) for f in (accuracy_gap, accuracy_range))
+    assert difference.value == pytest.approx(0.08)
+    assert gap.value == pytest.approx(0.04)
+    assert difference.p_value == gap.p_value
+
+
+def test_an_unknown_comparison_is_refused():
+    with pytest.raises(InputError) as error:
+        accuracy_gap([1, 0], [1, 1], ["a", "b"], versus="worst")
+    assert "versus" in str(error.value)
 
 
 def test_units_of_one_row_give_the_interval_of_rows():
@@ -116,8 +145,12 @@ def test_extremes_over_groups_of_units_hold_the_truth(shares):
     for _ in range(60):
         right, group, unit = clustered(rng, shares, 20, 8)
         counts = count(np.ones(len(right), int), right.astype(int), group, units=unit)
-        measures = [Accuracy(Aggregate.WORST_GROUP, "rows"), Accuracy(Aggregate.DIFFERENCE, "rows")]
-        estimates = measure(counts, [*measures, DemographicParity()], Permutation(1))
+        measures = [
+            Accuracy(Aggregate.WORST_GROUP, "rows"),
+            Accuracy(Aggregate.DIFFERENCE, "rows", "overall"),
+            Accuracy(Aggregate.DIFFERENCE, "rows"),
+        ]
+        estimates = measure(counts, measures, Permutation(1))
         truths = shares.min(), shares.mean() - shares.min(), np.ptp(shares)
         for estimate, truth in zip(estimates, truths, strict=True):
             ends = estimate.interval()

@@ -43,7 +43,11 @@ def measures_of(nulls):
     """Return the measures whose chance level rests on one of these null hypotheses."""
     measures = [
         *(Accuracy(Aggregate.WORST_GROUP, null) for null in ("rows", "class")),
-        *(Accuracy(Aggregate.DIFFERENCE, null) for null in ("rows", "class")),
+        *(
+            Accuracy(Aggregate.DIFFERENCE, null, compared_to)
+            for compared_to in ("", "overall")
+            for null in ("rows", "class")
+        ),
         DemographicParity(),
         EqualizedOdds(),
         EffectSizes(min_expected=0.0),
@@ -72,8 +76,9 @@ def p_values(counts, nulls, seed):
     """Yield each test's name and p-value; a class has a test of its own."""
     for estimate in measure(counts, measures_of(nulls), RESAMPLING, seed):
         null = f", {estimate.params['null']}" if "null" in estimate.params else ""
+        to_all = " to all rows" if estimate.compared_to else ""
         if estimate.p_value is not None:
-            yield f"{estimate.label}{null}", estimate.p_value
+            yield f"{estimate.label}{to_all}{null}", estimate.p_value
         if estimate.by is None or estimate.metric == "accuracy":
             continue
         for part in parts_from_table(estimate.by):

@@ -7,6 +7,7 @@ with fewer samples.
 import sys
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from equipoise import metrics
 from equipoise.metrics.counts.effect_sizes import MeanEffect
 from equipoise.metrics.counts.shares import Inequality
 from equipoise.metrics.counts.table import design_effects
-from equipoise.stats import Association, Bootstrap
+from equipoise.stats import Association, Bootstrap, Permutation
 from equipoise.stats.chance import tail
 from equipoise.stats.intervals import (
     clopper_pearson,
@@ -162,6 +163,32 @@ def _clustered(p, units, size, correlation, case, samples):
         )
         truth = float(statistic(p, n / n.sum()))
         yield _case(kind, case, f"{units} units of {size}", truth, *bounds)
+
+
+ACCURACIES = (*product((2, 5), ((60, 1), (400, 1), (400, 4)), (0.0, 0.08, 0.3)),)
+"""Groups, their rows and the rows of a unit, and how much less accurate one group is."""
+
+
+def accuracy_case(groups, sizes, lower, samples):
+    """Simulated coverage of the difference in accuracy between groups, for three classes."""
+    p, (rows, size), correlation = 0.86 + lower * PATTERNS["one lower"](groups), sizes, 0.3
+    case, shape = f"{groups} groups, one lower by {lower:g}", f"{rows} rows in units of {size}"
+    rng, place = stream(SEED, "accuracy", case, shape), np.arange(rows * groups)
+    group, unit = place // rows, place // size
+    alpha = p[group[::size]] * (1.0 - correlation) / correlation
+    beta = (1.0 - correlation) / correlation - alpha
+    ends = []
+    for _ in range(samples):
+        share = p[group] if size == 1 else np.repeat(rng.beta(alpha, beta), size)
+        truth = rng.integers(0, 3, len(group))
+        wrong = (truth + rng.integers(1, 3, len(group))) % 3
+        labels = np.where(rng.random(len(group)) < share, truth, wrong)
+        estimate = metrics.accuracy_gap(
+            truth, labels, group, versus="best", units=unit if size > 1 else None,
+            resampling=Permutation(1),
+        )  # fmt: skip
+        ends.append(estimate.ends(LEVEL))
+    return _case("accuracy difference", case, shape, lower, *np.transpose(ends))
 
 
 def _case(kind, case, size, truth, low, high):
@@ -540,6 +567,22 @@ def clustered_section(samples):
     ]
 
 
+def accuracy_section(samples):
+    """Return the section on the difference in accuracy between groups."""
+    cases = [accuracy_case(*situation, samples) for situation in ACCURACIES]
+    return [
+        "## Differences in accuracy between groups",
+        "",
+        "Highest minus lowest accuracy of 2 and 5 groups of 60 or 400 rows, three classes. Groups",
+        "are right for 86 %, or one of them is 8 or 30 points below. Rows are independent, or",
+        f"repeat four times with a correlation of 0.3. {samples} samples per case.",
+        "",
+        *SUMMARY_HEAD,
+        summary(cases),
+        "",
+    ]
+
+
 def means_table(cases):
     """Return a Markdown table: number of classes and pattern by errors, coverage and width."""
     lines = [
@@ -592,6 +635,7 @@ def page(samples=1000):
         "one group far from the rest.",
         "",
         *clustered_section(samples),
+        *accuracy_section(samples // 2),
         "## Effect sizes of tables",
         "",
         "Cramér's V, true values 0 to 0.9; even margins, and margins that fall as 1, 1/2, 1/3, …;",

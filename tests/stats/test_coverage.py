@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from stats.coverage_grid import (
+    ACCURACIES,
     CORRECTED,
     EFFECTS,
+    accuracy_case,
     association_cases,
     by_kind,
     clustered_cases,
@@ -45,6 +47,12 @@ def test_extremes_over_groups_of_units():
     for kind_cases in by_kind(list(clustered_cases(300))).values():
         assert np.mean([case.coverage for case in kind_cases]) >= 0.95
         assert _least(kind_cases, 300) >= 0.92
+
+
+@pytest.mark.parametrize("situation", ACCURACIES)
+def test_differences_in_accuracy(situation):
+    case = accuracy_case(*situation, 100)
+    assert case.coverage >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / 100)
 
 
 @pytest.mark.slow(whole=True)

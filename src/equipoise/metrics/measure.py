@@ -170,7 +170,7 @@ def measure(
     >>> from equipoise.metrics.counts.accuracy import Accuracy
     >>> measures = [Accuracy(Aggregate.DIFFERENCE, "rows"), Accuracy(Aggregate.WORST_GROUP, "rows")]
     >>> [round(estimate.value, 3) for estimate in m.measure(m.count(true, pred, gender), measures)]
-    [0.167, 0.667]
+    [0.333, 0.667]
     """
     all_draws = [Draws.of(resampling, metric(counts, counts.observed)[0]) for metric in measures]
     comparable = tally(counts.groups.usable) >= 2

@@ -212,12 +212,16 @@ def test_a_model_that_names_every_group_rightly_is_not_condemned():
     gaps = [finding for finding in result.findings if finding.metric == "answer_gap"]
     assert {finding.value for finding in gaps} == {1.0}
     assert all("without mistakes" in finding.reason for finding in gaps)
-    assert pick(result, "accuracy", compared_to="overall").tested
+    tested = {(f.metric, f.compared_to) for f in result.findings if f.tested}
+    assert tested == {("accuracy", "")}
     wrong = answers({"man": N - 20, "woman": 20}, {"woman": N})
     result = run(wrong, frame=groups, data={"groups": ["sex"], "target": "sex"})
     disparities = [finding for finding in result.findings if finding.verdict is Verdict.DISPARITY]
-    metrics = {(finding.metric, finding.compared_to) for finding in disparities}
-    assert metrics == {("accuracy", "overall")}
+    assert {(finding.metric, finding.compared_to) for finding in disparities if finding.tested} == {
+        ("accuracy", "")
+    }
+    (conclusion,) = result.conclusions
+    assert (conclusion.verdict, conclusion.size) == (Verdict.DISPARITY, pytest.approx(20 / N))
 
 
 def test_neutral_answers_are_a_third_answer_and_block_no_verdict():

@@ -24,8 +24,8 @@ def labels():
 
 @pytest.fixture(scope="module")
 def compared():
-    frame = labels()
-    return compare(run(frame, "even", "uneven", data={"groups": ["gender"]}))
+    more = {"data": {"groups": ["gender"]}, "resampling": {"replicates": 1000}}
+    return compare(run(labels(), "even", "uneven", **more))
 
 
 def test_the_difference_of_mistakes_leads_before_equal_accuracy(compared):

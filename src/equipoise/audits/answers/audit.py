@@ -526,10 +526,15 @@ def _measure_answers(
     has_truth = design.config.data.target is not None and not design.wording
     if metrics.accuracy is not None and has_truth:
         overall = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], resampling, seed)[0]
-        gap = measure(design.counts, [Accuracy(Aggregate.DIFFERENCE, "rows")], resampling, seed)[0]
-        rates = gap.parts[0].by_group
+        differences = [
+            Accuracy(Aggregate.DIFFERENCE, "rows"),
+            Accuracy(Aggregate.DIFFERENCE, "rows", "overall"),
+        ]
+        accuracy_gaps = measure(design.counts, differences, resampling, seed)
+        rates = accuracy_gaps[0].parts[0].by_group
         yield whole(overall, place, Family.DESCRIPTIVE, by_group=rates)
-        yield whole(gap, place, Family.COMPOSITE, by_group=rates)
+        for gap in accuracy_gaps:
+            yield whole(gap, place, Family.COMPOSITE, by_group=rates)
 
 
 def _rates_of_answers(design: AnswersDesign) -> Iterator[Rate]:

@@ -192,7 +192,7 @@ def unresolved_texts(result: AuditResult) -> Section | None:
 
 PAGE = Page(
     leads=("answer_gap",),
-    by_group=(("accuracy", Aggregate.DIFFERENCE), "unanswered_rate", "refused_rate",
+    by_group=(("accuracy", Aggregate.DIFFERENCE, "overall"), "unanswered_rate", "refused_rate",
               "unknown_rate", "empty_rate"),
     subjects="answers",
     sections=(unanswered, answers, figures, texts, unresolved_texts),

@@ -544,15 +544,11 @@ def with_folds(
         Other groups that within each true class are the same; "" without any.
     """
     has_many_classes, is_binary = len(classes) > MOST_FOLDED, len(classes) == 2
-    accuracy_yielded = False
     for draft in drafts:
         fact, notes = fact_of(draft.finding), [group.note for group in draft.finding.by_group]
         metric, subject, spec = fact.metric, fact.subject, spec_of_finding(draft.finding)
         if is_binary and subject and metric == "accuracy":
             # One of two classes against the other is the accuracy of all.
-            if not accuracy_yielded:
-                yield draft.changed(subject="")
-            accuracy_yielded = True
             continue
         if determined and _follows_base_rates(draft.finding):
             reason = "the groups determine the target: a model without mistakes has this gap too"
@@ -562,7 +558,7 @@ def with_folds(
         elif spec.fold and not (subject and has_many_classes):
             worst = fact.aggregate is Aggregate.WORST_GROUP
             yield replace(draft, fold=gap_of(spec.fold, subject, "overall" if worst else ""))
-        elif is_binary and fact.compared_to == "overall" and notes.count("") == 2:
+        elif fact.compared_to == "overall" and notes.count("") == 2:
             yield replace(draft, fold=fact._replace(compared_to=""))
         elif is_binary and spec.mirror and subject:
             opposite = classes[subject == classes[0]]

@@ -18,7 +18,7 @@ from scipy import special
 
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.findings import UncorrectedFinding, without_verdict
-from equipoise.core import Aggregate, Family, Finding, Floats, record, table_of
+from equipoise.core import Family, Finding, Floats, record, table_of
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
@@ -183,6 +183,8 @@ class Unresolved:
     def _gap(self, finding: Finding) -> Range:
         """Return the smallest and largest gap of a finding's groups."""
         metric, subject = finding.metric, finding.subject
+        if metric == "accuracy" and not subject:
+            return self._other(finding)
         if metric == "equalized_odds":
             mean = finding.parameters.get("aggregate") == "mean"
             odds_ranges = np.stack([_gaps(*self.ranges[name][:2]) for name in _ODDS])
@@ -200,9 +202,8 @@ class Unresolved:
 
     def _other(self, finding: Finding) -> Range:
         """Return the range of a difference when shares shift by the unresolved share."""
-        # Of accuracy the overall share and the worst move the same way.
-        overall = finding.aggregate is Aggregate.WORST_GROUP or finding.compared_to == "overall"
-        factor = 1.0 if overall else 2.0
+        # Unresolved texts count as wrong: accuracies can only rise, by the unresolved share.
+        factor = 1.0 if finding.metric == "accuracy" else 2.0
         doubt = factor * float(self.shares[self.counts.groups.usable].max())
         return _fold_range(finding.value - doubt, finding.value + doubt)
 

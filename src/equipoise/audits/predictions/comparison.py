@@ -73,6 +73,7 @@ from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
 
 if TYPE_CHECKING:
+    from equipoise.audits.config_fields import Plain
     from equipoise.audits.predictions.config import Config, EffectSizeOptions
 
 Runs = Mapping[str, "tuple[Config, PredictionData]"]
@@ -302,14 +303,16 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
     """Yield every metric of labels by group that is switched on."""
     metrics = config.metrics
     conditional = not counts.determines_target
-    for aggregate, options in (
-        (Aggregate.WORST_GROUP, metrics.worst_group_accuracy),
-        (Aggregate.DIFFERENCE, metrics.accuracy_gap),
-    ):
+    comparisons: tuple[tuple[Plain | None, Aggregate, ComparedTo], ...] = (
+        (metrics.worst_group_accuracy, Aggregate.WORST_GROUP, ""),
+        (metrics.accuracy_gap, Aggregate.DIFFERENCE, "overall"),
+        (metrics.accuracy, Aggregate.DIFFERENCE, ""),
+    )
+    for options, aggregate, compared_to in comparisons:
         if options is not None:
-            yield Accuracy(aggregate, "rows")
+            yield Accuracy(aggregate, "rows", compared_to)
             if conditional:
-                yield Accuracy(aggregate, "class")
+                yield Accuracy(aggregate, "class", compared_to)
     if metrics.demographic_parity is not None:
         yield DemographicParity()
     if metrics.equalized_odds is not None:
@@ -342,8 +345,7 @@ def _list_facts(measure: Measure, counts: Counts) -> list[Fact]:
     if isinstance(measure, SkewSize):
         return [Fact(DESCRIBED, Aggregate.VALUE)]
     if isinstance(measure, Accuracy):
-        overall = measure.aggregate is Aggregate.DIFFERENCE
-        return [Fact("accuracy", measure.aggregate, "", "overall" if overall else "")]
+        return [Fact("accuracy", measure.aggregate, "", measure.compared_to)]
     if isinstance(measure, EffectSizes):
         subjects = Layout.of(counts, measure.formulation).subject
         classes = [counts.classes[index] for index in subjects if index >= 0]

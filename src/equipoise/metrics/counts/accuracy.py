@@ -1,4 +1,4 @@
-"""Accuracy, the worst group's accuracy, the gap between them, and the hit rate at k."""
+"""Accuracy, its differences between groups, the worst group's accuracy, the hit rate at k."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import (
     Aggregate,
+    ComparedTo,
     Ends,
     Estimate,
     Floats,
@@ -38,7 +39,7 @@ from equipoise.metrics.building import (
 from equipoise.metrics.counts.rates import too_few
 from equipoise.metrics.counts.table import Counts, Null, accuracy_design, check_lengths, count
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
-from equipoise.metrics.spec import POINTS, WILSON, MetricSpec, register, spec_for
+from equipoise.metrics.spec import PAIRWISE, POINTS, WILSON, MetricSpec, register, spec_for
 from equipoise.stats.intervals import (
     ClosedForm,
     Pair,
@@ -52,10 +53,14 @@ from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Seed
 
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
-_METHODS: Mapping[Aggregate, str] = {
-    Aggregate.VALUE: "Wilson interval",
-    Aggregate.WORST_GROUP: "simultaneous Wilson intervals of all groups",
-    Aggregate.DIFFERENCE: "simultaneous Newcombe intervals of each group against the rest",
+_Comparison = tuple[Aggregate, ComparedTo]
+_METHODS: Mapping[_Comparison, str] = {
+    (Aggregate.VALUE, ""): "Wilson interval",
+    (Aggregate.WORST_GROUP, ""): "simultaneous Wilson intervals of all groups",
+    (Aggregate.DIFFERENCE, ""): "pairwise Newcombe intervals, simultaneous over groups",
+    (Aggregate.DIFFERENCE, "overall"): (
+        "simultaneous Newcombe intervals of each group against the rest"
+    ),
 }
 
 
@@ -168,11 +173,12 @@ def worst_group_accuracy(
     )[0]
 
 
-def accuracy_gap(
+def accuracy_gap(  # noqa: PLR0913 - one keyword for each choice
     y_true: Labels,
     y_pred: Labels,
     groups: GroupLabels,
     *,
+    versus: Literal["overall", "best"] = "overall",
     null: Null = "rows",
     weights: ArrayLike | None = None,
     units: Labels | None = None,
@@ -185,12 +191,14 @@ def accuracy_gap(
     ----------
     y_true, y_pred, groups, null, weights, units, resampling, rng
         As in `worst_group_accuracy`.
+    versus : "overall" or "best"
+        In place of the accuracy over all rows, that of the best group.
 
     Returns
     -------
     Estimate
         In [0, 1], higher is worse. Interval: simultaneous Newcombe intervals of each group
-        against the rest.
+        against the rest, or of all pairs of groups.
 
     Raises
     ------
@@ -212,8 +220,10 @@ def accuracy_gap(
     >>> m.accuracy_gap(true, pred, gender).plot()
     <Plot: accuracy difference by group, 2 values>
     """
+    if versus not in ("overall", "best"):
+        raise InputError(f"versus={versus!r}: expected 'overall' or 'best'")
     return measure_rows(
-        [Accuracy(Aggregate.DIFFERENCE, null)],
+        [Accuracy(Aggregate.DIFFERENCE, null, "overall" if versus == "overall" else "")],
         y_true,
         y_pred,
         groups,
@@ -244,13 +254,16 @@ class Accuracy(Measure):
     Attributes
     ----------
     aggregate : Aggregate
-        Accuracy itself, that of the worst group, or the difference of both.
+        Accuracy itself, that of the worst group, or how far that is below another.
     null : "rows", "class" or None
         What chance exchanges; None for accuracy itself.
+    compared_to : "" or "overall"
+        Whether a difference is from the best group, or from all rows.
     """
 
     aggregate: Aggregate
     null: Null | None
+    compared_to: ComparedTo = ""
 
     @property
     def compares(self) -> bool:  # type: ignore[override]
@@ -267,34 +280,38 @@ class Accuracy(Measure):
         if self.compares:
             # A replicate may leave a small group empty; the others still have a minimum.
             worst = np.fmin.reduce(shares[:, usable], axis=1, initial=np.nan)
-            number = worst if self.aggregate is Aggregate.WORST_GROUP else number - worst
+            if self.aggregate is Aggregate.WORST_GROUP:
+                number = worst
+            elif self.compared_to:
+                number = number - worst
+            else:
+                number = np.fmax.reduce(shares[:, usable], axis=1, initial=np.nan) - worst
             number = number if usable.sum() >= 2 else nans(len(tables))
         return np.concatenate([number[:, None], shares], axis=1)
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
         right, total, design, by_group = _by_group(counts, draws)
-        usable, method = counts.groups.usable, _METHODS[self.aggregate]
-        closed: dict[Aggregate, Ends] = {
-            Aggregate.VALUE: closed_or_percentile_ends(
+        usable, comparison = counts.groups.usable, (self.aggregate, self.compared_to)
+        compared = (right / design)[usable], (total / design)[usable]
+        closed: dict[_Comparison, Ends] = {
+            (Aggregate.VALUE, ""): closed_or_percentile_ends(
                 counts, draws, 0, ClosedForm(wilson, (right.sum(), total.sum()))
             ),
-            Aggregate.WORST_GROUP: ClosedForm(
-                simultaneous_minimum, ((right / design)[usable], (total / design)[usable])
-            ),
-            Aggregate.DIFFERENCE: ClosedForm(
+            (Aggregate.WORST_GROUP, ""): ClosedForm(simultaneous_minimum, compared),
+            (Aggregate.DIFFERENCE, ""): ClosedForm(simultaneous_gap, compared),
+            (Aggregate.DIFFERENCE, "overall"): ClosedForm(
                 partial(simultaneous_shortfall, design=design[usable]),
                 (right[usable], total[usable]),
             ),
         }
-        ends = closed[self.aggregate]
+        ends, method = closed[comparison], _METHODS[comparison]
         if self.compares:
             method = clustered_method(counts, method)
             ends = ends if usable.sum() >= 2 else no_ends
         else:
             method = interval_method(counts, draws, method)
-        overall = self.aggregate is Aggregate.DIFFERENCE
-        spec = spec_for("accuracy", self.aggregate, "overall" if overall else "")
+        spec = spec_for("accuracy", *comparison)
         chance_test = compare_with_chance(draws, 0, spec.value_harm)
         accuracy_part = part(
             spec.name, "", draws, 0, ends=ends, chance_test=chance_test, n=round(total.sum()),
@@ -524,6 +541,15 @@ register(
         direction="Lower: the worst group is predicted wrongly more often.",
         chance="below accuracy, more so for small groups",
         interval=("simultaneous Wilson over groups, units by their design effect"),
+    ),
+    _record(
+        name="accuracy",
+        aggregate=Aggregate.DIFFERENCE,
+        title="Accuracy difference",
+        definition="Highest minus lowest accuracy of the groups that have enough rows.",
+        direction="Higher: the worst group falls further behind the best.",
+        chance="above 0, more so for small groups",
+        interval=PAIRWISE,
     ),
     _record(
         name="accuracy",
