@@ -40,16 +40,15 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
 from equipoise.metrics.rankings.cosines import Scores
-from equipoise.metrics.rankings.exchange import in_order
+from equipoise.metrics.rankings.image_effects import move_by_images
 from equipoise.metrics.rankings.measures import exchanged, order_null, weighted_mean
-from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, image_keys, pools_of
+from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, pools_of
 from equipoise.metrics.rankings.statistics import RankedLabels
 from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
-from equipoise.stats.draws import varies
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
-from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys, unit_times
+from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 from equipoise.stats.threads import sum_results
 
 FEWEST = 6
@@ -187,7 +186,10 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
         if isinstance(resampling, Bootstrap):
             times = unit_counts(rng, unit_keys(preferences.subjects), range(resampling.replicates))
             boot = weighted_mean(floats(times), by_subject)
-            boot += _of_images(preferences, ranking, pooling, resampling.replicates, rng)
+            pool_weights = preferences.weights / n_subjects
+            boot += move_by_images(
+                ranking, top_k, owner, pool_weights, pooling, resampling.replicates, rng
+            )
     ends = [_ends(boot, [place], n_subjects) for place in range(len(all_pools.groups))]
     return make_estimate(
         "systematic_preference",
@@ -286,41 +288,6 @@ def _of_other_groups(preferences: Preferences, by_subject: Floats, draws: int, r
     means = np.zeros((draws, by_subject.shape[1]))
     means[:, places] = sum_results(add, range(len(by_subject)))[0] * unit / len(by_subject)
     return means
-
-
-def _of_images(
-    preferences: Preferences, ranking: Ranking, pooling: Pooling, replicates: int, rng: Seed
-) -> Floats:
-    """Return how far resampled images move the means, (replicates, groups); 0 if none is shared.
-
-    Rankings without a shared image vary with their subject already.
-    """
-    top_k, codes = preferences.top_k, preferences.top_k.pools.groups.codes
-    blocks = np.array([top_k.pools.pools[index].block for index in top_k.pool.tolist()])
-    if not varies(blocks, preferences.owner).any():
-        return np.zeros((replicates, top_k.sizes.shape[1]))
-    longest = int(min(ranking.longest, top_k.sizes.sum(axis=1).min()))
-    items = ranking.top_k(longest, inclusive=True).items[:, :longest]
-    ranked_items, place = np.unique(items, return_inverse=True)
-    ordered = in_order(items.ravel())
-    keys = image_keys([ordered], len(codes), pooling)[ranked_items]
-    seed = int(stream(rng, "preference", "images").integers(1 << 62))
-    times = unit_times(keys, replicates, seed)[:, 1:]
-
-    def add(pool: int) -> list[Floats]:
-        reached = np.minimum(times[place[pool]].cumsum(axis=0, dtype=np.int64), top_k.k)
-        places_taken = floats(np.diff(reached, axis=0, prepend=0))
-        member = codes[items[pool]][:, None] == np.arange(top_k.sizes.shape[1])
-        return [
-            places_taken.T
-            @ member
-            / np.maximum(reached[-1:].T, 1)
-            * preferences.weights[pool]
-            / len(preferences.subjects)
-        ]
-
-    (image_shift,) = sum_results(add, range(len(items)))
-    return floats(image_shift - image_shift.mean(axis=0))
 
 
 def _ends(boot: Floats | None, places: Sequence[int], subjects: int) -> Ends:
