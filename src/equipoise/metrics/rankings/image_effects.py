@@ -72,7 +72,8 @@ class ImageReplicates:
         reached = np.minimum(self.times[self.place[pool]].cumsum(axis=0, dtype=np.int64), k)
         places_taken = floats(np.diff(reached, axis=0, prepend=0))
         member = self.member[pool][:, None] == np.arange(self.shares.shape[2])
-        return places_taken.T @ member / np.maximum(reached[-1:].T, 1) - self.shares[pool]
+        shares = places_taken.T @ member / np.maximum(reached[-1:].T, 1)
+        return floats(shares - self.shares[pool])
 
 
 def block_of_pools(top_k: TopK) -> Integers:

@@ -192,9 +192,10 @@ def query_weights(
 ) -> Floats | None:
     """Return how often each pool's subject is in each bootstrap replicate, shape (replicates, p).
 
-    None without a bootstrap, and where all pools are of one subject.
+    Subjects that rank images alike are resampled together. None without a bootstrap, and where all
+    pools are of one subject.
     """
-    subjects = [pools.subjects[pools.pools[index].query] for index in chosen.tolist()]
+    subjects = pools.resampled_with(chosen)
     if not isinstance(resampling, Bootstrap) or len(set(subjects)) < 2:
         return None
     return floats(unit_counts(rng, unit_keys(subjects), range(resampling.replicates)))
@@ -219,8 +220,7 @@ def mean_ends(top_k: TopK, draws: Draws) -> Ends:
     values, pools = draws.observed[1:], top_k.pools
     if draws.boot is None or not np.isfinite(values).all():
         return ends_of(draws.boot, 0)
-    names = [pools.subjects[pools.pools[index].query] for index in top_k.pool.tolist()]
-    subject = numbered(names)
+    subject = numbered(pools.resampled_with(top_k.pool))
     remaining = len(values) - np.bincount(subject)
     left_out = (values.sum() - np.bincount(subject, values)) / remaining
     return ClosedForm(jackknife_t, (draws.observed[0], (left_out,)))
