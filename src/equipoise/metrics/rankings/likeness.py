@@ -7,14 +7,16 @@ import numpy as np
 from equipoise.core import AnyArray, Floats, Integers, Integers32, floats, integers
 from equipoise.metrics.rankings.cosines import CosineScores
 
-ALIKE = 0.4
+ALIKE = 0.35
 """Mean likeness from which on queries are resampled together, chosen by simulation."""
 
 _SAME = 0.9
 """Correlation from which on queries that all resemble each other are alike."""
 
-# Images that the likeness is measured on, at least and at most, and queries, at most.
-_FEWEST_IMAGES, _MOST_IMAGES, _MOST_QUERIES = 30, 2000, 5000
+# Numbers of a query that its likeness is measured on, at least, and images, at most.
+_FEWEST, _MOST_IMAGES = 30, 2000
+# Queries that are compared, and scores of cosines that are computed, at most.
+_MOST_QUERIES, _MOST_SCORES = 5000, 1 << 25
 
 
 def likeness(rows: Floats) -> Floats:
@@ -41,11 +43,12 @@ def _normalized(rows: Floats) -> Floats:
 def cluster_alike(rows: Floats) -> Integers:
     """Return the cluster of each row, shape (rows,), by average linkage up to `ALIKE`.
 
-    Clusters are numbered by their first rows.
+    Clusters are numbered by their first rows. Each row is its own cluster where there are fewer
+    than 30 numbers in it, or more than 5,000 rows.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
 
-    if not 1 < len(rows) <= _MOST_QUERIES:
+    if not 1 < len(rows) <= _MOST_QUERIES or rows.shape[1] < _FEWEST:
         return np.arange(len(rows))
     distance = 1.0 - likeness(rows)[np.triu_indices(len(rows), 1)]
     # Rounded, so that the order of sums decides no tie.
@@ -56,12 +59,13 @@ def cluster_alike(rows: Floats) -> Integers:
 
 
 def comparable_rows(
-    table: AnyArray | CosineScores, groups: Integers32, items: Integers
+    table: AnyArray | CosineScores, groups: Integers32, items: Integers, first: int
 ) -> Floats | None:
     """Return a row of numbers per query that shows how it ranks; None where there is none.
 
     Scores of images are taken less the mean of their group: preferences for groups, which are
-    tested, make no likeness. Where vectors of queries are given, they are the rows.
+    tested, make no likeness. Where scores are too many to be held, the rows are the queries'
+    vectors.
 
     Parameters
     ----------
@@ -70,16 +74,24 @@ def comparable_rows(
     groups : ndarray of int32, shape (n,)
     items : ndarray of int64
         Images that queries rank.
+    first : int
+        Query in whose order some of many images are taken, so that order of rows is no matter.
     """
-    if isinstance(table, CosineScores):
+    if isinstance(table, CosineScores) and table.cells > _MOST_SCORES:
         return table.queries
-    if table.ndim == 1 or len(items) < _FEWEST_IMAGES:
+    if not isinstance(table, CosineScores) and table.ndim == 1:
         return None
     if len(items) > _MOST_IMAGES:
-        # Evenly spaced by their best scores: the same in any order of images and queries.
-        order = items[np.argsort(table.max(axis=0)[items], kind="stable")]
+        order = items[np.argsort(_take(table, items, first), kind="stable")]
         items = order[np.linspace(0, len(order) - 1, _MOST_IMAGES).round().astype(np.int64)]
-    scores, codes = floats(table[:, items]), groups[items]
+    rows, codes = _take(table, items), groups[items]
     member = np.eye(int(codes.max()) + 1)[codes]
-    means = scores @ member / np.maximum(member.sum(axis=0), 1.0)
-    return floats(scores - means[:, codes])
+    means = rows @ member / np.maximum(member.sum(axis=0), 1.0)
+    return floats(rows - means[:, codes])
+
+
+def _take(table: AnyArray | CosineScores, items: Integers, query: int | None = None) -> Floats:
+    """Return the scores of some items, of one query or all."""
+    if isinstance(table, CosineScores):
+        return table.of_items(items) if query is None else table.of_query(query, items)
+    return floats(table[:, items] if query is None else table[query, items])

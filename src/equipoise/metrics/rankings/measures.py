@@ -45,7 +45,7 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.metrics.building import (
-    STUDENT,
+    SCORE,
     ChanceTest,
     bootstrap_method,
     chance_columns,
@@ -94,9 +94,10 @@ from equipoise.metrics.spec import (
     is_main,
     make_estimate,
     register,
+    spec_of,
 )
 from equipoise.stats.chance import band
-from equipoise.stats.intervals import ClosedForm, jackknife_t, order_statistic, percentile
+from equipoise.stats.intervals import ClosedForm, jackknife_score, order_statistic, percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
 from equipoise.stats.streams import Seed, unit_counts, unit_keys
 
@@ -212,10 +213,11 @@ def weighted_mean(weights: Floats, values: Floats) -> Floats:
         return floats(sums / shaped.sum(axis=1))
 
 
-def mean_ends(top_k: TopK, draws: Draws) -> Ends:
+def mean_ends(metric: str, top_k: TopK, draws: Draws) -> Ends:
     """Return the ends of the mean over queries, by the jackknife over their subjects.
 
-    Percentiles of replicates where a query's number is infinite.
+    They are within the range of the metric. Percentiles of replicates where a query's number is
+    infinite.
     """
     values, pools = draws.observed[1:], top_k.pools
     if draws.boot is None or not np.isfinite(values).all():
@@ -223,7 +225,7 @@ def mean_ends(top_k: TopK, draws: Draws) -> Ends:
     subject = numbered(pools.resampled_with(top_k.pool))
     remaining = len(values) - np.bincount(subject)
     left_out = (values.sum() - np.bincount(subject, values)) / remaining
-    return ClosedForm(jackknife_t, (draws.observed[0], (left_out,)))
+    return ClosedForm(jackknife_score, (draws.observed[0], (left_out,), spec_of(metric).range))
 
 
 def exchanged(
@@ -311,7 +313,10 @@ def _estimate(
     top_k, value = measure.top_k, float(draws[0].observed[0])
     pools = top_k.pools
     exact = _exact(measure) if resampling is not None else {}
-    ends, chance_test = mean_ends(top_k, draws[0]), _compare_mean(measure, draws[0], exact)
+    ends, chance_test = (
+        mean_ends(measure.metric, top_k, draws[0]),
+        _compare_mean(measure, draws[0], exact),
+    )
 
     def parts() -> pa.Table:
         tables = [_query_parts(measure, observed, draws[0], exact)]
@@ -333,8 +338,8 @@ def _estimate(
     if pools.paired:
         null = {"null": "order within sets", "items_without_set": pools.without_set}
     method = bootstrap_method(draws[0].boot, resampling, "queries", _NO_INTERVAL)
-    if isinstance(ends, ClosedForm) and ends.function is jackknife_t:
-        method = f"{STUDENT} over queries"
+    if isinstance(ends, ClosedForm) and ends.function is jackknife_score:
+        method = f"{SCORE} over queries"
     reason = "no query can be estimated: " + measure.left_out(0) if not len(top_k.pool) else _FEW
     return make_estimate(
         measure.metric,
@@ -452,7 +457,8 @@ def _secondary_tables(
     top_k, sizes = measure.top_k, measure.top_k.sizes.sum(axis=1)
     pools = top_k.pools.pools
     if len(pools) > 1 or extra.subject:
-        chance_test, ends = compare_with_chance(draws, 0, extra.harm), mean_ends(top_k, draws)
+        chance_test = compare_with_chance(draws, 0, extra.harm)
+        ends = mean_ends(extra.metric, top_k, draws)
         n = int(sizes.sum())
         yield parts_to_table(
             [
@@ -510,8 +516,9 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         Mean over queries, 0 or above, higher is worse. Chance: random order, far above 0 for
-        small K or many groups. Interval: Student's t by the jackknife over queries; one query has
-        a chance band and p only. `.by` has each query with the groups' shares.
+        small K or many groups. Interval: score, with Student's t by the jackknife over
+        queries; one query has a chance band and p only. `.by` has each query with the groups'
+        shares.
 
     Raises
     ------

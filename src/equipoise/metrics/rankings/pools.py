@@ -104,14 +104,13 @@ class Pools:
         names, owner = np.unique(self.subjects, return_inverse=True)
         rows = self.vectors
         if rows is None:
-            table, items = self.table, np.flatnonzero(self.block >= 0)
-            rows = comparable_rows(table, self.groups.codes, items)
+            items, query = np.flatnonzero(self.block >= 0), int(np.argmin(owner))
+            rows = comparable_rows(self.table, self.groups.codes, items, query)
         if rows is None:
             return self.subjects
         by_subject = np.zeros((len(names), rows.shape[1]))
         np.add.at(by_subject, owner, rows)
-        by_subject /= np.bincount(owner)[:, None]
-        cluster = cluster_alike(by_subject)
+        cluster = cluster_alike(by_subject / np.bincount(owner)[:, None])
         first = names[np.unique(cluster, return_index=True)[1]]
         return tuple(first[cluster[owner]].tolist())
 
