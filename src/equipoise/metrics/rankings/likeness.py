@@ -7,7 +7,7 @@ import numpy as np
 from equipoise.core import AnyArray, Floats, Integers, Integers32, floats, integers
 from equipoise.metrics.rankings.cosines import CosineScores
 
-ALIKE = 0.35
+ALIKE = 0.5
 """Mean likeness from which on queries are resampled together, chosen by simulation."""
 
 _SAME = 0.9
@@ -22,7 +22,7 @@ _MOST_QUERIES, _MOST_SCORES = 5000, 1 << 25
 def likeness(rows: Floats) -> Floats:
     """Return how alike rows of numbers are, shape (rows, rows), at most 1.
 
-    It is their correlation after the mean row is taken away, or the plain correlation less 0.5
+    It is their correlation after the mean row is taken away, or the plain correlation less 0.4
     where that is more: rows that are all alike differ from their mean by noise alone.
 
     Parameters

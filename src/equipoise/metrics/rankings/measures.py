@@ -458,7 +458,7 @@ def _secondary_tables(
     pools = top_k.pools.pools
     if len(pools) > 1 or extra.subject:
         chance_test = compare_with_chance(draws, 0, extra.harm)
-        ends = mean_ends(extra.metric, top_k, draws)
+        ends = mean_ends(measure.metric, top_k, draws)
         n = int(sizes.sum())
         yield parts_to_table(
             [

@@ -190,9 +190,11 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         Size of the mean preference that is largest in standard errors, in [0, 1]; higher is
-        worse. NaN with fewer than 6 subjects. p: the largest of these nulls: preferences that
-        point the other way for any subject, or, of more than two groups, to others; and groups
-        exchanged between images (in sets, else between units), the same exchange for all queries.
+        worse. NaN with fewer than 6 subjects that rank images differently: those that rank them
+        alike count as one and are resampled together, see `params`. p: the largest of these
+        nulls: preferences that point the other way for any subject, or, of more than two groups,
+        to others; and groups exchanged between images (in sets, else between units), the same
+        exchange for all queries.
         `.by` has the signed preference of each group, with its interval (bootstrap over subjects,
         and over images that several subjects rank); "preference_strength", the mean over subjects
         of half the sum of absolute preferences, against exchanged images alone; and the same of
@@ -215,7 +217,7 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
     >>> scores = rng.normal(size=(6, 60))
     >>> groups = ["women", "men"] * 30
     >>> m.systematic_preference(scores, groups, k=10)
-    <systematic_preference 0.033 [0.000, 0.386]; chance 0.054, p = 0.81, n = 60 in 2 groups>
+    <systematic_preference 0.033 [0.000, 0.310]; chance 0.054, p = 0.81, n = 60 in 2 groups>
     """
     all_pools = pools_of(scores, groups, queries, within, sets, units, subjects)
     pooling: Pooling = {"sets": sets, "units": units}
@@ -416,8 +418,8 @@ register(
         direction="Either: above 0 the group is ranked first on the whole, below 0 last.",
         chance="0 for a group; above 0 for the largest",
         interval=(
-            "percentile bootstrap over subjects, and over images that several subjects rank, wider "
-            "for few subjects; of the largest simultaneous over groups"
+            "percentile bootstrap over subjects, alike ones together, and over images that several "
+            "subjects rank, wider for few subjects; of the largest simultaneous over groups"
         ),
         null=_EVERY,
         sentence=("Over all queries, {direction} in the top {k}{model}, by {size}{groups}."),
