@@ -287,11 +287,13 @@ def _draws(
     if not statistics:
         return
     top_k = observed.top_k
+    # Without a ranking there is nothing to exchange.
+    resampled = resampling if len(top_k.pool) else None
 
     def numbers(ranked: RankedLabels) -> list[Floats]:
         return [statistic(ranked) for statistic in statistics]
 
-    null = exchanged(top_k, numbers, resampling, rng)
+    null = exchanged(top_k, numbers, resampled, rng)
     weights = query_weights(top_k.pools, top_k.pool, resampling, rng)
     for place, (values,) in enumerate(numbers(observed)):
         yield Draws.of(
