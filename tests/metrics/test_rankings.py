@@ -559,10 +559,23 @@ def test_units_exchange_groups_as_wholes(per_query):
     assert np.mean(np.array(p[False]) <= 0.05) >= 0.15
 
 
-def test_the_interval_of_a_mean_over_queries_is_students():
+def test_the_interval_of_a_mean_over_queries_is_the_score_interval():
+    """Its ends are as far from the value as Student's t allows with the variance at that end."""
     rng = np.random.default_rng(3)
     estimate = bias_at_k(rng.standard_normal((8, 60)), np.tile([*"ab"], 30), k=10, resampling=FEW)
     values = [part.value for part in estimate.parts if part.metric == "bias_at_k"]
     low, high = mean_t(values)
-    ends = estimate.interval()
-    assert [ends.low, ends.high] == pytest.approx([float(low), float(high)])
+    value, squares = estimate.value, ((high - low) / 2) ** 2
+    for end in (estimate.interval().low, estimate.interval().high):
+        assert (value - end) ** 2 == pytest.approx(squares * (1 - end**2) / (1 - value**2))
+
+
+@pytest.mark.parametrize("queries", [2, 3, 5])
+def test_the_interval_of_a_few_queries_stays_in_the_range_of_its_metric(queries):
+    scores = np.random.default_rng(queries).standard_normal((queries, 40))
+    for metric, least, most in (
+        (bias_at_k, -1, 1), (retrieval_mad, 0, 2), (retrieval_entropy, 0, 1), (max_skew, 0, 9e9),
+    ):  # fmt: skip
+        estimate = metric(scores, np.tile([*"ab"], 20), k=8, resampling=FEW)
+        low, high = estimate.ends(0.95)
+        assert least <= low <= estimate.value <= high <= most

@@ -55,9 +55,37 @@ def activations(rng):
     return worlds.activations(int(rng.integers(2**31)), women=4.0)
 
 
+def prompts(rng):
+    return {f"job {place}": 0.0 for place in range(rng.integers(2, 17))}
+
+
+def ranked(kind, rng, **sections):
+    """Prompts without a lean, which rank the images of their job or those of all jobs."""
+    config = worlds.prompted(
+        kind, prompts(rng), int(rng.integers(12, 25)), int(rng.integers(2**31)), **sections
+    )
+    if rng.integers(2):
+        del config["data"]["subject"]
+    return config
+
+
+def retrieval(rng):
+    return ranked("retrieval", rng, ranking={"k": int(rng.choice([6, 12])), "curves": False})
+
+
+def similarity(rng):
+    config = ranked("similarity", rng)
+    config["models"]["m"]["scale"] = 10.0
+    return config
+
+
+def counterfactuals(rng):
+    return worlds.ranked_sets(prompts(rng), int(rng.integers(2**31)))
+
+
 KINDS = (
     predictions, answers, dataset, text_to_image, associations, diversity, generation, concepts,
-    activations,
+    activations, retrieval, similarity, counterfactuals,
 )  # fmt: skip
 
 

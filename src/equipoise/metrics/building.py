@@ -41,6 +41,7 @@ from equipoise.stats.intervals import ClosedForm, divide, percentile, wilson
 
 PERCENTILE = "percentile bootstrap"
 STUDENT = "Student's t by the jackknife"
+SCORE = "score interval with Student's t by the jackknife"
 # Ends that are no confidence interval, so that nothing is concluded from them.
 SPREAD = "resampling spread"
 # Groups too small to be compared that are listed with every number.

@@ -47,7 +47,7 @@ def band_of(value: float) -> Band | Literal[""]:
 PAIRWISE = "pairwise Newcombe, simultaneous over groups, units by their design effect"
 WILSON = "Wilson; percentile bootstrap over units of repeated rows"
 SHARES = "55 : 45 against 50 : 50"
-OVER_QUERIES = "Student's t by the jackknife over queries; none for one query"
+OVER_QUERIES = "score interval with Student's t by the jackknife over queries; none for one query"
 RANDOM_ORDER = "the order is random within each counterfactual set, else within the pool"
 LEANING = "{direction} in the embeddings{model} ({title} {value})."
 SENTENCE = "{title}{model}{subject} is {value}{groups}."

@@ -495,16 +495,69 @@ def jackknife_t(value: ArrayLike, left_out: Sequence[ArrayLike], level: float = 
     Biometrics Bulletin 2, 110-114.
     """
     check_level(level)
-    centre = floats(value)
-    total, squares = np.zeros_like(centre), np.zeros_like(centre)
+    centre, half = floats(value), np.sqrt(_jackknife(value, left_out, level))
+    return centre - half, centre + half
+
+
+def _jackknife(value: ArrayLike, left_out: Sequence[ArrayLike], level: float) -> Floats:
+    """Return the squared half width of `jackknife_t`; NaN where no sample has two members."""
+    shape = np.shape(value)
+    total, squares = np.zeros(shape), np.zeros(shape)
     samples = [sample for sample in map(np.asarray, left_out) if len(sample) > 1]
     with unwarned():
         for sample in samples:
             variance = sample.var(axis=0) * (len(sample) - 1.0)
             total, squares = total + variance, squares + variance**2 / (len(sample) - 1.0)
         freedom = np.where(squares > 0.0, total**2 / np.where(squares > 0.0, squares, 1.0), 1.0)
-    half = special.stdtrit(freedom, (1.0 + level) / 2.0) * np.sqrt(total)
-    return where(np.full(centre.shape, bool(samples)), centre - half, centre + half)
+    squares = special.stdtrit(freedom, (1.0 + level) / 2.0) ** 2 * total
+    return np.where(bool(samples), squares, np.nan)
+
+
+def jackknife_score(
+    value: ArrayLike, left_out: Sequence[ArrayLike], limits: Span, level: float = 0.95
+) -> Pair:
+    """Score interval of means of numbers that have limits, with Student's t and the jackknife.
+
+    The variance of a mean near a limit is less, in proportion to the distance from a single limit,
+    or to the product of both distances. So the ends never leave the limits. Between 0 and 1 it is
+    Wilson's interval of as many rows as have that variance.
+
+    Parameters
+    ----------
+    value, left_out, level
+        See `jackknife_t`.
+    limits : (float, float)
+        Least and greatest mean, of which either may be infinite. A value beyond them, or two
+        infinite ones, give `jackknife_t`.
+
+    Raises
+    ------
+    InputError
+        When `level` is outside (0, 1).
+
+    References
+    ----------
+    Wilson 1927, Journal of the American Statistical Association 22, 209-212; McCullagh & Nelder
+    1989, Generalized Linear Models, chapter 9 (variances in proportion to a function of the mean).
+    """
+    check_level(level)
+    centre, squares = floats(value), _jackknife(value, left_out, level)
+    least, most = limits
+    above, below = centre - least, most - centre
+    # Roots of (value - mean)^2 = squares V(mean) / V(value), with V as above.
+    with unwarned():
+        if math.isfinite(least) and math.isfinite(most):
+            ratio = squares / (above * below)
+            shift, shrink = ratio * (below - above) / 2.0, 1.0 + ratio
+            half = np.sqrt(squares + (ratio * (most - least) / 2.0) ** 2)
+        else:
+            nearest = np.where(above < below, above, -below)
+            shift, shrink = squares / (2.0 * nearest), np.ones_like(squares)
+            half = np.sqrt(squares + shift**2)
+        limited = (above > 0.0) & (below > 0.0) & (squares > 0.0)
+        low, high = centre + (shift - half) / shrink, centre + (shift + half) / shrink
+    half = np.sqrt(squares)
+    return np.where(limited, low, centre - half), np.where(limited, high, centre + half)
 
 
 def fisher_z(

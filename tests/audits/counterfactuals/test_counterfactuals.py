@@ -109,7 +109,9 @@ def test_each_subject_is_the_protocol_done_plainly():
     assert findings["max_skew", ""].value == pytest.approx(np.mean(skews))
     assert findings["max_skew", ""].parameters["k"] == 6
     assert findings["ndkl", ""].parameters["k"] == 36
-    assert findings["max_skew", ""].method == "Student's t by the jackknife over queries"
+    assert findings["max_skew", ""].method == (
+        "score interval with Student's t by the jackknife over queries"
+    )
 
 
 def data(frame, *more):

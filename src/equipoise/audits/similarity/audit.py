@@ -12,7 +12,7 @@ from equipoise.audits.columns import tables_of
 from equipoise.audits.engines.rankings.audit import ByQuery, beside, tested
 from equipoise.audits.engines.rankings.designs import ScoreDesign
 from equipoise.audits.engines.rankings.hypotheses import HYPOTHESES
-from equipoise.audits.engines.rankings.preferences import with_preferences
+from equipoise.audits.engines.rankings.preferences import alike_notes, with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.kind import Measured, audit_kind
@@ -297,9 +297,8 @@ class Similarity(ByQuery[Config, Design]):
             f"which can't be compared between models. Set models.{design.model}.scale to get "
             "logits."
         )
-        return Measured(
-            findings_with_preferences, tables_of(rows, _COLUMNS), (note,) if scale is None else ()
-        )
+        notes = [*([note] if scale is None else []), *alike_notes(design.model, preference)]
+        return Measured(findings_with_preferences, tables_of(rows, _COLUMNS), tuple(notes))
 
     def details(
         self,

@@ -118,6 +118,10 @@ class CosineScores:
         each(add, range(0, len(self), BLOCK))
         return scores
 
+    def of_items(self, rows: Integers) -> Floats:
+        """Return the scores of some items for all queries, shape (queries, rows)."""
+        return CosineScores(take_rows(self.items, rows), self.queries, self.names).table()
+
     def best(self, queries: Sequence[int], rows: Integers, k: int) -> list[Found]:
         """Find the k best of some items for each query, all that tie with the k-th included.
 

@@ -45,7 +45,7 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.metrics.building import (
-    STUDENT,
+    SCORE,
     ChanceTest,
     bootstrap_method,
     chance_columns,
@@ -94,9 +94,10 @@ from equipoise.metrics.spec import (
     is_main,
     make_estimate,
     register,
+    spec_of,
 )
 from equipoise.stats.chance import band
-from equipoise.stats.intervals import ClosedForm, jackknife_t, order_statistic, percentile
+from equipoise.stats.intervals import ClosedForm, jackknife_score, order_statistic, percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
 from equipoise.stats.streams import Seed, unit_counts, unit_keys
 
@@ -192,9 +193,10 @@ def query_weights(
 ) -> Floats | None:
     """Return how often each pool's subject is in each bootstrap replicate, shape (replicates, p).
 
-    None without a bootstrap, and where all pools are of one subject.
+    Subjects that rank images alike are resampled together. None without a bootstrap, and where all
+    pools are of one subject.
     """
-    subjects = [pools.subjects[pools.pools[index].query] for index in chosen.tolist()]
+    subjects = pools.resampled_with(chosen)
     if not isinstance(resampling, Bootstrap) or len(set(subjects)) < 2:
         return None
     return floats(unit_counts(rng, unit_keys(subjects), range(resampling.replicates)))
@@ -211,19 +213,19 @@ def weighted_mean(weights: Floats, values: Floats) -> Floats:
         return floats(sums / shaped.sum(axis=1))
 
 
-def mean_ends(top_k: TopK, draws: Draws) -> Ends:
+def mean_ends(metric: str, top_k: TopK, draws: Draws) -> Ends:
     """Return the ends of the mean over queries, by the jackknife over their subjects.
 
-    Percentiles of replicates where a query's number is infinite.
+    They are within the range of the metric. Percentiles of replicates where a query's number is
+    infinite.
     """
     values, pools = draws.observed[1:], top_k.pools
     if draws.boot is None or not np.isfinite(values).all():
         return ends_of(draws.boot, 0)
-    names = [pools.subjects[pools.pools[index].query] for index in top_k.pool.tolist()]
-    subject = numbered(names)
+    subject = numbered(pools.resampled_with(top_k.pool))
     remaining = len(values) - np.bincount(subject)
     left_out = (values.sum() - np.bincount(subject, values)) / remaining
-    return ClosedForm(jackknife_t, (draws.observed[0], (left_out,)))
+    return ClosedForm(jackknife_score, (draws.observed[0], (left_out,), spec_of(metric).range))
 
 
 def exchanged(
@@ -285,11 +287,13 @@ def _draws(
     if not statistics:
         return
     top_k = observed.top_k
+    # Without a ranking there is nothing to exchange.
+    resampled = resampling if len(top_k.pool) else None
 
     def numbers(ranked: RankedLabels) -> list[Floats]:
         return [statistic(ranked) for statistic in statistics]
 
-    null = exchanged(top_k, numbers, resampling, rng)
+    null = exchanged(top_k, numbers, resampled, rng)
     weights = query_weights(top_k.pools, top_k.pool, resampling, rng)
     for place, (values,) in enumerate(numbers(observed)):
         yield Draws.of(
@@ -311,7 +315,10 @@ def _estimate(
     top_k, value = measure.top_k, float(draws[0].observed[0])
     pools = top_k.pools
     exact = _exact(measure) if resampling is not None else {}
-    ends, chance_test = mean_ends(top_k, draws[0]), _compare_mean(measure, draws[0], exact)
+    ends, chance_test = (
+        mean_ends(measure.metric, top_k, draws[0]),
+        _compare_mean(measure, draws[0], exact),
+    )
 
     def parts() -> pa.Table:
         tables = [_query_parts(measure, observed, draws[0], exact)]
@@ -333,8 +340,8 @@ def _estimate(
     if pools.paired:
         null = {"null": "order within sets", "items_without_set": pools.without_set}
     method = bootstrap_method(draws[0].boot, resampling, "queries", _NO_INTERVAL)
-    if isinstance(ends, ClosedForm) and ends.function is jackknife_t:
-        method = f"{STUDENT} over queries"
+    if isinstance(ends, ClosedForm) and ends.function is jackknife_score:
+        method = f"{SCORE} over queries"
     reason = "no query can be estimated: " + measure.left_out(0) if not len(top_k.pool) else _FEW
     return make_estimate(
         measure.metric,
@@ -452,7 +459,8 @@ def _secondary_tables(
     top_k, sizes = measure.top_k, measure.top_k.sizes.sum(axis=1)
     pools = top_k.pools.pools
     if len(pools) > 1 or extra.subject:
-        chance_test, ends = compare_with_chance(draws, 0, extra.harm), mean_ends(top_k, draws)
+        chance_test = compare_with_chance(draws, 0, extra.harm)
+        ends = mean_ends(measure.metric, top_k, draws)
         n = int(sizes.sum())
         yield parts_to_table(
             [
@@ -510,8 +518,9 @@ def max_skew(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         Mean over queries, 0 or above, higher is worse. Chance: random order, far above 0 for
-        small K or many groups. Interval: Student's t by the jackknife over queries; one query has
-        a chance band and p only. `.by` has each query with the groups' shares.
+        small K or many groups. Interval: score, with Student's t by the jackknife over
+        queries; one query has a chance band and p only. `.by` has each query with the groups'
+        shares.
 
     Raises
     ------

@@ -27,6 +27,7 @@ from equipoise.core import (
 )
 from equipoise.core.labels import check_unmasked, unit_codes
 from equipoise.metrics.rankings.cosines import CosineScores, Scores
+from equipoise.metrics.rankings.likeness import cluster_alike, comparable_rows
 from equipoise.stats.streams import place_keys, unit_keys
 from equipoise.stats.threads import each
 
@@ -82,6 +83,8 @@ class Pools:
         Rows that are in no pool, by reason.
     without_set : int
         Items of no counterfactual set.
+    vectors : ndarray, shape (queries, d), or None
+        Of the queries, where they are known and `table` has the scores of other ones.
     """
 
     pools: tuple[Pool, ...]
@@ -93,6 +96,27 @@ class Pools:
     units: Integers | None
     excluded: dict[str, int]
     without_set: int = 0
+    vectors: Floats | None = None
+
+    @cached_property
+    def resampled(self) -> Strings:
+        """What each query is resampled with: the first of the subjects that rank images alike."""
+        names, owner = np.unique(self.subjects, return_inverse=True)
+        rows = self.vectors
+        if rows is None:
+            items, query = np.flatnonzero(self.block >= 0), int(np.argmin(owner))
+            rows = comparable_rows(self.table, self.groups.codes, items, query)
+        if rows is None:
+            return self.subjects
+        by_subject = np.zeros((len(names), rows.shape[1]))
+        np.add.at(by_subject, owner, rows)
+        cluster = cluster_alike(by_subject / np.bincount(owner)[:, None])
+        first = names[np.unique(cluster, return_index=True)[1]]
+        return tuple(first[cluster[owner]].tolist())
+
+    def resampled_with(self, chosen: Integers) -> list[str]:
+        """Return what each of some pools is resampled with, see `resampled`."""
+        return [self.resampled[self.pools[index].query] for index in chosen.tolist()]
 
     @cached_property
     def sizes(self) -> Integers:
@@ -222,8 +246,9 @@ def pools_of(
             used &= column >= 0
     if not used.any():
         raise InputError("no item has a group and a query; expected at least one")
+    vectors = None
     if isinstance(table, CosineScores) and owner is not None:
-        table = table.of_owner(owner, np.flatnonzero(used))
+        vectors, table = table.queries, table.of_owner(owner, np.flatnonzero(used))
     block = np.zeros(count, dtype=np.int64) if owner is None else owner
     if levels is not None:
         block = block * len(levels) + levels.codes
@@ -238,6 +263,7 @@ def pools_of(
         tuple(_pools(block, names, levels, per_query=owner is not None)), table, item_groups, block,
         member, _subjects(subjects, names, owner),
         None if units is None else unit_codes(units, count, "units")[0], excluded, n_without_set,
+        vectors,
     )  # fmt: skip
 
 

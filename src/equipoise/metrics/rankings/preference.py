@@ -40,16 +40,15 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
 from equipoise.metrics.rankings.cosines import Scores
-from equipoise.metrics.rankings.exchange import in_order
+from equipoise.metrics.rankings.image_effects import move_by_images
 from equipoise.metrics.rankings.measures import exchanged, order_null, weighted_mean
-from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, image_keys, pools_of
+from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, pools_of
 from equipoise.metrics.rankings.statistics import RankedLabels
 from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
-from equipoise.stats.draws import varies
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
-from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys, unit_times
+from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 from equipoise.stats.threads import sum_results
 
 FEWEST = 6
@@ -80,6 +79,39 @@ class Preferences:
     subjects: Sequence[str]
     owner: Integers
 
+    @classmethod
+    def of(cls, top_k: TopK) -> Preferences:
+        """Return the preferences of the subjects that have a ranking."""
+        pools = top_k.pools
+        names = [pools.subjects[pools.pools[index].query] for index in top_k.pool.tolist()]
+        subjects, owner = np.unique(names, return_inverse=True)
+        return cls(top_k, subjects.tolist(), owner)
+
+    @cached_property
+    def cluster(self) -> Integers:
+        """Cluster of each subject: those that rank images alike, shape (subjects,)."""
+        alike = self.top_k.pools.resampled_with(self.top_k.pool)
+        first = dict(zip(self.owner.tolist(), alike, strict=True))
+        return np.unique([first[place] for place in range(len(first))], return_inverse=True)[1]
+
+    @property
+    def cluster_names(self) -> list[str]:
+        """The first subject of each cluster."""
+        first = np.unique(self.cluster, return_index=True)[1]
+        return [self.subjects[place] for place in first.tolist()]
+
+    @property
+    def effective(self) -> float:
+        """Number of independent subjects of as much information, by Kish."""
+        sizes = np.bincount(self.cluster)
+        return float(len(self.subjects) ** 2 / max((sizes**2).sum(), 1))
+
+    def by_cluster(self, by_subject: Floats) -> Floats:
+        """Return sums over clusters, (subjects, groups) to (clusters, groups)."""
+        sums = np.zeros((len(self.cluster_names), by_subject.shape[1]))
+        np.add.at(sums, self.cluster, by_subject)
+        return sums
+
     @cached_property
     def expected(self) -> Floats:
         """Share of each group in each pool, shape (p, groups)."""
@@ -101,6 +133,25 @@ class Preferences:
         weighted = ((shares - self.expected) * self.weights[:, None])[:, order]
         starts = np.searchsorted(self.owner[order], np.arange(len(self.subjects)))
         return np.asarray(np.add.reduceat(weighted, starts, axis=1)) if len(order) else weighted
+
+    def errors(self, by_subject: Floats) -> Floats:
+        """Return standard errors of means if preferences are turned round, (groups,)."""
+        return floats(np.sqrt((self.by_cluster(by_subject) ** 2).sum(axis=0)) / len(by_subject))
+
+    @property
+    def too_few(self) -> str:
+        """Say that there are too few subjects that differ."""
+        subjects, n_clusters = len(self.subjects), len(self.cluster_names)
+        alike = f" in {n_clusters} clusters that rank images alike" if n_clusters < subjects else ""
+        return f"{subjects} subjects{alike} have a ranking; expected at least {FEWEST}"
+
+    def moves_by_images(
+        self, ranking: Ranking, pooling: Pooling, replicates: int, rng: Seed
+    ) -> Floats:
+        """Return how far images that clusters share move the means, (replicates, groups)."""
+        weights = self.weights / len(self.subjects)
+        owner = self.cluster[self.owner]
+        return move_by_images(ranking, self.top_k, owner, weights, pooling, replicates, rng)
 
     def largest(self, means: Floats, errors: Floats) -> tuple[Floats, Floats]:
         """Return the mean largest in standard errors, scaled and unscaled, (draws,)."""
@@ -139,9 +190,11 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
     -------
     Estimate
         Size of the mean preference that is largest in standard errors, in [0, 1]; higher is
-        worse. NaN with fewer than 6 subjects. p: the largest of these nulls: preferences that
-        point the other way for any subject, or, of more than two groups, to others; and groups
-        exchanged between images (in sets, else between units), the same exchange for all queries.
+        worse. NaN with fewer than 6 subjects that rank images differently: those that rank them
+        alike count as one and are resampled together, see `params`. p: the largest of these
+        nulls: preferences that point the other way for any subject, or, of more than two groups,
+        to others; and groups exchanged between images (in sets, else between units), the same
+        exchange for all queries.
         `.by` has the signed preference of each group, with its interval (bootstrap over subjects,
         and over images that several subjects rank); "preference_strength", the mean over subjects
         of half the sum of absolute preferences, against exchanged images alone; and the same of
@@ -164,50 +217,48 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
     >>> scores = rng.normal(size=(6, 60))
     >>> groups = ["women", "men"] * 30
     >>> m.systematic_preference(scores, groups, k=10)
-    <systematic_preference 0.033 [0.000, 0.386]; chance 0.054, p = 0.81, n = 60 in 2 groups>
+    <systematic_preference 0.033 [0.000, 0.310]; chance 0.054, p = 0.81, n = 60 in 2 groups>
     """
     all_pools = pools_of(scores, groups, queries, within, sets, units, subjects)
     pooling: Pooling = {"sets": sets, "units": units}
     ranking = Ranking.of(all_pools, k, _TIMES * k + _SPARE)
     top_k = ranking.top_k(k)
-    names = [all_pools.subjects[all_pools.pools[index].query] for index in top_k.pool.tolist()]
-    subjects, owner = np.unique(names, return_inverse=True)
-    preferences = Preferences(top_k, subjects.tolist(), owner)
+    preferences = Preferences.of(top_k)
     by_subject = preferences.by_subject(RankedLabels.of(top_k).shares)[0]
-    n_subjects, boot, tests = len(by_subject), None, (UNTESTED,) * (2 + len(all_pools.groups))
-    value, reason = math.nan, f"{n_subjects} subjects have a ranking; expected at least {FEWEST}"
+    n_clusters, boot = len(preferences.cluster_names), None
+    tests: tuple[ChanceTest, ...] = (UNTESTED,) * (2 + len(all_pools.groups))
+    value, reason = math.nan, preferences.too_few
     if preferences.compared.sum() < 2:
         reason = "fewer than two groups with rows enough"
-    elif n_subjects >= FEWEST:
+    elif n_clusters >= FEWEST:
         tests = _tests(preferences, by_subject, resampling, rng)
-        value, reason = (
-            float(preferences.largest(by_subject.mean(axis=0)[None], _errors(by_subject))[1][0]),
-            "",
-        )
+        mean, errors = by_subject.mean(axis=0), preferences.errors(by_subject)
+        value, reason = float(preferences.largest(mean[None], errors)[1][0]), ""
         if isinstance(resampling, Bootstrap):
-            times = unit_counts(rng, unit_keys(preferences.subjects), range(resampling.replicates))
-            boot = weighted_mean(floats(times), by_subject)
-            boot += _of_images(preferences, ranking, pooling, resampling.replicates, rng)
-    ends = [_ends(boot, [place], n_subjects) for place in range(len(all_pools.groups))]
+            replicates = resampling.replicates
+            times = unit_counts(rng, unit_keys(preferences.cluster_names), range(replicates))
+            boot = weighted_mean(floats(times[:, preferences.cluster]), by_subject)
+            boot += preferences.moves_by_images(ranking, pooling, replicates, rng)
+    ends = [_ends(boot, [place], n_clusters) for place in range(len(all_pools.groups))]
     return make_estimate(
         "systematic_preference",
         value,
         all_pools.counts,
         bootstrap_method(boot, resampling, "subjects and images that they share"),
-        params={"k": k, "subjects": n_subjects},
+        params={
+            "k": k,
+            "subjects": len(by_subject),
+            "independent_subjects": n_clusters,
+            "effective_subjects": round(preferences.effective, 1),
+        },
         harm="higher",
         **tests[0].fields(no_chance_reason(value, resampling)),
         by=_parts(preferences, by_subject, tests, ends, level_of(resampling)),
         excluded=all_pools.excluded,
         unit="subject",
         reason=reason,
-        ends=_ends(boot, np.flatnonzero(preferences.compared).tolist(), n_subjects),
+        ends=_ends(boot, np.flatnonzero(preferences.compared).tolist(), n_clusters),
     )
-
-
-def _errors(by_subject: Floats) -> Floats:
-    """Return standard errors of means if preferences of subjects are turned round, (groups,)."""
-    return floats(np.sqrt((by_subject**2).sum(axis=0)) / len(by_subject))
 
 
 def _strength(by_subject: Floats) -> Floats:
@@ -238,10 +289,12 @@ def _tests(
     null_means, finest = exchanges[0], resampling.resolution
     text = f"{order_null(pools)}; {len(null_means)} permutations"
     flips = null_draws(resampling, MAX_DRAWN_CELLS // by_subject.size)
-    signs = 2.0 * stream(rng, "preference").integers(0, 2, (flips, len(by_subject))) - 1.0
+    by_cluster = preferences.by_cluster(by_subject)
+    signs = 2.0 * stream(rng, "preference").integers(0, 2, (flips, len(by_cluster))) - 1.0
+    flipped = signs @ by_cluster / len(by_subject)
     nulls = [
         (null_means, null_means.std(axis=0), text),
-        (signs @ by_subject / len(by_subject), _errors(by_subject), f"{_FLIPS}; {flips} draws"),
+        (flipped, preferences.errors(by_subject), f"{_FLIPS}; {flips} draws"),
     ]
     if preferences.compared.sum() > 2:
         other_groups = _of_other_groups(preferences, by_subject, flips, rng)
@@ -276,51 +329,19 @@ def _of_other_groups(preferences: Preferences, by_subject: Floats, draws: int, r
     sizes = preferences.top_k.sizes.sum(axis=0)
     # In an order that no name changes.
     places = np.flatnonzero(preferences.compared)
-    places = places[np.lexsort(by_subject[:, places].round(9))]
+    by_cluster = preferences.by_cluster(by_subject)
+    places = places[np.lexsort(by_cluster[:, places].round(9))]
     unit = np.sqrt(sizes * (sizes.sum() - sizes))[places]
 
-    def add(subject: int) -> list[Floats]:
-        dealt = np.tile(by_subject[subject, places] / unit, (draws, 1))
-        return [stream(rng, "others", preferences.subjects[subject]).permuted(dealt, axis=1)]
+    names = preferences.cluster_names
+
+    def add(cluster: int) -> list[Floats]:
+        dealt = np.tile(by_cluster[cluster, places] / unit, (draws, 1))
+        return [stream(rng, "others", names[cluster]).permuted(dealt, axis=1)]
 
     means = np.zeros((draws, by_subject.shape[1]))
-    means[:, places] = sum_results(add, range(len(by_subject)))[0] * unit / len(by_subject)
+    means[:, places] = sum_results(add, range(len(names)))[0] * unit / len(by_subject)
     return means
-
-
-def _of_images(
-    preferences: Preferences, ranking: Ranking, pooling: Pooling, replicates: int, rng: Seed
-) -> Floats:
-    """Return how far resampled images move the means, (replicates, groups); 0 if none is shared.
-
-    Rankings without a shared image vary with their subject already.
-    """
-    top_k, codes = preferences.top_k, preferences.top_k.pools.groups.codes
-    blocks = np.array([top_k.pools.pools[index].block for index in top_k.pool.tolist()])
-    if not varies(blocks, preferences.owner).any():
-        return np.zeros((replicates, top_k.sizes.shape[1]))
-    longest = int(min(ranking.longest, top_k.sizes.sum(axis=1).min()))
-    items = ranking.top_k(longest, inclusive=True).items[:, :longest]
-    ranked_items, place = np.unique(items, return_inverse=True)
-    ordered = in_order(items.ravel())
-    keys = image_keys([ordered], len(codes), pooling)[ranked_items]
-    seed = int(stream(rng, "preference", "images").integers(1 << 62))
-    times = unit_times(keys, replicates, seed)[:, 1:]
-
-    def add(pool: int) -> list[Floats]:
-        reached = np.minimum(times[place[pool]].cumsum(axis=0, dtype=np.int64), top_k.k)
-        places_taken = floats(np.diff(reached, axis=0, prepend=0))
-        member = codes[items[pool]][:, None] == np.arange(top_k.sizes.shape[1])
-        return [
-            places_taken.T
-            @ member
-            / np.maximum(reached[-1:].T, 1)
-            * preferences.weights[pool]
-            / len(preferences.subjects)
-        ]
-
-    (image_shift,) = sum_results(add, range(len(items)))
-    return floats(image_shift - image_shift.mean(axis=0))
 
 
 def _ends(boot: Floats | None, places: Sequence[int], subjects: int) -> Ends:
@@ -358,7 +379,7 @@ def _parts(
         compared_values = np.where(preferences.compared, values, np.nan)
         return group_rows(groups, sizes, compared_values, ends[0], ends[1], notes)
 
-    missing, testable = nans((2, len(groups))), len(by_subject) >= FEWEST
+    missing, testable = nans((2, len(groups))), len(preferences.cluster_names) >= FEWEST
     mean = by_subject.mean(axis=0) if testable else missing[0]
     rows = by_group(mean, np.array([interval(level) for interval in ends]).T)
     for place in np.flatnonzero(preferences.compared & testable).tolist():
@@ -397,8 +418,8 @@ register(
         direction="Either: above 0 the group is ranked first on the whole, below 0 last.",
         chance="0 for a group; above 0 for the largest",
         interval=(
-            "percentile bootstrap over subjects, and over images that several subjects rank, wider "
-            "for few subjects; of the largest simultaneous over groups"
+            "percentile bootstrap over subjects, alike ones together, and over images that several "
+            "subjects rank, wider for few subjects; of the largest simultaneous over groups"
         ),
         null=_EVERY,
         sentence=("Over all queries, {direction} in the top {k}{model}, by {size}{groups}."),

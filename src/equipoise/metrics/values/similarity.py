@@ -856,6 +856,8 @@ class Concepts:
             crossed = " crossed with queries" if self.weights is not None else ""
             over = f"{BOUNDS} over {self.unit}s{crossed}" if self.several else over
             method_text = f"{over}, {self.resampling.replicates} replicates"
+            if self.several and math.isnan(mean.estimate):
+                method_text = f"none: a group has too few {self.unit}s for a query"
         resampling = None if undefined else self.resampling
         if pools.paired:
             params = {**params, "items_without_set": pools.without_set}

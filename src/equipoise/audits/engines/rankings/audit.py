@@ -18,7 +18,7 @@ from equipoise.audits.engines.rankings.config import (
 )
 from equipoise.audits.engines.rankings.designs import RankingDesign, check_designs
 from equipoise.audits.engines.rankings.hypotheses import HYPOTHESES
-from equipoise.audits.engines.rankings.preferences import with_preferences
+from equipoise.audits.engines.rankings.preferences import alike_notes, with_preferences
 from equipoise.audits.engines.rankings.scores import RankingData, load_scores, read_items
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole, without_verdict
 from equipoise.audits.kind import Audit, Design, Measured
@@ -249,7 +249,7 @@ class ByQuery(Audit[ConfigT, RankingData, DesignT]):
                 yield Note(
                     name,
                     f"{len(scored.queries)} queries or subjects. With fewer than {FEW_SUBJECTS}, "
-                    "the intervals of their means are too narrow.",
+                    "intervals of their means are wide, and bands of curves over K too narrow.",
                 )
 
     def notes(
@@ -320,7 +320,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
                 resampling=resampling_of(config, 1),
             )  # fmt: skip
             tables["curves"] = placed(curves, {**at, "version": design.version})
-        return Measured(all_findings, tables)
+        return Measured(all_findings, tables, (*alike_notes(design.model, preference),))
 
     def details(
         self,

@@ -11,7 +11,9 @@ from typing import Any
 from equipoise.audits.engines.rankings.designs import ScoreDesign
 from equipoise.audits.engines.rankings.hypotheses import Effects
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, parts, whole
+from equipoise.audits.notes import Note
 from equipoise.core import TESTED, Aggregate, Estimate, Family, Finding, Part
+from equipoise.metrics.rankings.likeness import ALIKE
 from equipoise.metrics.spec import spec_of, spec_of_finding
 from equipoise.stats import Resampling
 
@@ -75,6 +77,18 @@ def with_preferences(
         ]
     systematic = _findings(estimate, place, effects_by_subject, unit)
     return (*_leading(design, declared, systematic, other_findings),), rows
+
+
+def alike_notes(model: str, estimate: Estimate) -> Iterator[Note]:
+    """Yield a note where queries rank images alike, from the systematic preference."""
+    subjects, effective = estimate.params["subjects"], estimate.params["effective_subjects"]
+    if effective < subjects:
+        text = (
+            f"Some of the {subjects} queries or subjects rank images alike (likeness {ALIKE} or "
+            f"more). They are resampled together, and all count as {effective:.1f} independent "
+            "ones."
+        )
+        yield Note(model, text)
 
 
 def _findings(

@@ -1,0 +1,97 @@
+"""Queries that rank images alike: how alike they are, and which count as a single query."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from equipoise.core import AnyArray, Floats, Integers, Integers32, floats, integers
+from equipoise.metrics.rankings.cosines import CosineScores
+
+ALIKE = 0.5
+"""Mean likeness from which on queries are resampled together, chosen by simulation."""
+
+_SAME = 0.9
+"""Correlation from which on queries that all resemble each other are alike."""
+
+# Numbers of a query that its likeness is measured on, at least, and images, at most.
+_FEWEST, _MOST_IMAGES = 30, 2000
+# Queries that are compared, and scores of cosines that are computed, at most.
+_MOST_QUERIES, _MOST_SCORES = 5000, 1 << 25
+
+
+def likeness(rows: Floats) -> Floats:
+    """Return how alike rows of numbers are, shape (rows, rows), at most 1.
+
+    It is their correlation after the mean row is taken away, or the plain correlation less 0.4
+    where that is more: rows that are all alike differ from their mean by noise alone.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (queries, m)
+        Scores of images, or vectors of queries.
+    """
+    unit = _normalized(rows - rows.mean(axis=1, keepdims=True))
+    apart = _normalized(unit - unit.mean(axis=0))
+    return np.maximum(apart @ apart.T, unit @ unit.T - (_SAME - ALIKE))
+
+
+def _normalized(rows: Floats) -> Floats:
+    norms = np.sqrt((rows**2).sum(axis=1, keepdims=True))
+    return floats(np.where(norms > 1e-9, rows / np.maximum(norms, 1e-9), 0.0))
+
+
+def cluster_alike(rows: Floats) -> Integers:
+    """Return the cluster of each row, shape (rows,), by average linkage up to `ALIKE`.
+
+    Clusters are numbered by their first rows. Each row is its own cluster where there are fewer
+    than 30 numbers in it, or more than 5,000 rows.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    if not 1 < len(rows) <= _MOST_QUERIES or rows.shape[1] < _FEWEST:
+        return np.arange(len(rows))
+    distance = 1.0 - likeness(rows)[np.triu_indices(len(rows), 1)]
+    # Rounded, so that the order of sums decides no tie.
+    tree = linkage(np.clip(distance, 0.0, 2.0).round(9), "average")
+    labels = fcluster(tree, 1.0 - ALIKE, "distance")
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return integers(np.argsort(np.argsort(first))[inverse])
+
+
+def comparable_rows(
+    table: AnyArray | CosineScores, groups: Integers32, items: Integers, first: int
+) -> Floats | None:
+    """Return a row of numbers per query that shows how it ranks; None where there is none.
+
+    Scores of images are taken less the mean of their group: preferences for groups, which are
+    tested, make no likeness. Where scores are too many to be held, the rows are the queries'
+    vectors.
+
+    Parameters
+    ----------
+    table : ndarray or CosineScores
+        Scores of the images for every query.
+    groups : ndarray of int32, shape (n,)
+    items : ndarray of int64
+        Images that queries rank.
+    first : int
+        Query in whose order some of many images are taken, so that order of rows is no matter.
+    """
+    if isinstance(table, CosineScores) and table.cells > _MOST_SCORES:
+        return table.queries
+    if not isinstance(table, CosineScores) and table.ndim == 1:
+        return None
+    if len(items) > _MOST_IMAGES:
+        order = items[np.argsort(_take(table, items, first), kind="stable")]
+        items = order[np.linspace(0, len(order) - 1, _MOST_IMAGES).round().astype(np.int64)]
+    rows, codes = _take(table, items), groups[items]
+    member = np.eye(int(codes.max()) + 1)[codes]
+    means = rows @ member / np.maximum(member.sum(axis=0), 1.0)
+    return floats(rows - means[:, codes])
+
+
+def _take(table: AnyArray | CosineScores, items: Integers, query: int | None = None) -> Floats:
+    """Return the scores of some items, of one query or all."""
+    if isinstance(table, CosineScores):
+        return table.of_items(items) if query is None else table.of_query(query, items)
+    return floats(table[:, items] if query is None else table[query, items])
