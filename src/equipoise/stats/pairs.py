@@ -6,6 +6,7 @@ it. Counts may be fractions, such as rows divided by their design effect.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -106,7 +107,8 @@ def largest_change(blocks: Callable[[], Iterable[Block]]) -> tuple[float, float]
 
     The largest number moves at least as far as the number that is largest at first, and at most as
     far as the number that is largest afterwards. Only numbers whose band reaches the highest low
-    end of all can be the largest.
+    end of all can be the largest. Where another number takes the lead, the bands of both largest
+    numbers limit the interval.
 
     Parameters
     ----------
@@ -119,12 +121,17 @@ def largest_change(blocks: Callable[[], Iterable[Block]]) -> tuple[float, float]
     low, high : float
         NaN without a number.
     """
-    least = np.full(2, -np.inf)
+    largest = np.full((2, 3), -np.inf)
     for _, *models in blocks():
         for place, numbers in enumerate(models):
-            least[place] = np.fmax.reduce(numbers.low, axis=None, initial=least[place])
-    low, high = np.inf, -np.inf
+            reached = [np.fmax.reduce(array, axis=None) for array in numbers.arrays]
+            largest[place] = np.fmax(largest[place], reached)
+    low, high = math.inf, -math.inf
     for change, first, second in blocks():
-        low = np.fmin.reduce(change.low[first.high >= least[0]], initial=low)
-        high = np.fmax.reduce(change.high[second.high >= least[1]], initial=high)
-    return (float(low), float(high)) if low <= high else (np.nan, np.nan)
+        low = np.fmin.reduce(change.low[first.high >= largest[0, 1]], initial=low)
+        high = np.fmax.reduce(change.high[second.high >= largest[1, 1]], initial=high)
+    if not low <= high:
+        return math.nan, math.nan
+    before, after = (Scored(*row) for row in largest)
+    of_levels = after.minus(before)
+    return float(np.maximum(low, of_levels.low)), float(np.minimum(high, of_levels.high))

@@ -92,8 +92,16 @@ class PairedRate:
 
     def simultaneous(self, level: float) -> Scored:
         """Return the changes with intervals that hold for all compared groups of a class."""
-        critical = [simultaneous_z(level, tests) for tests in self.compared.sum(axis=1).tolist()]
-        return self.changes(np.array(critical)[:, None])
+        return self.changes(self._critical(level))
+
+    def reach(self, level: float) -> Floats:
+        """Return how far changes lie from 0 by chance, for all compared groups of a class."""
+        spread = np.sqrt((self.gains + self.losses) * self.designs[0])
+        return self._critical(level) * divide(spread, self.n)
+
+    def _critical(self, level: float) -> Floats:
+        tests = self.compared.sum(axis=1).tolist()
+        return np.array([simultaneous_z(level, n) for n in tests])[:, None]
 
     def of_classes(self, classes: Integers) -> PairedRate:
         """Return the rate of some classes."""
@@ -204,8 +212,8 @@ def extreme_change(
 
     Each end misses at most as often as that of a 95 % interval does. The largest of several
     numbers moves at most as far as the number that is largest afterwards, and at least as far as
-    the number that is largest before, so that no price is paid for the number of groups; a fifth of
-    the error goes to which groups may be extreme.
+    the number that is largest before, so that no price is paid for the number of groups. A fifth of
+    the error goes to which groups may be extreme, and to how far.
 
     Parameters
     ----------
@@ -221,7 +229,7 @@ def extreme_change(
     classes = np.flatnonzero(np.all([rate.compared.any(axis=1) for rate in rates], axis=0))
     for scope in (classes, *(classes[classes == place] for place in range(len(rates[0].n)))):
         tests = sum(_n_numbers(rate.compared[scope], extreme) for rate in rates)
-        band = 1.0 - 2.0 * _PICKED * error / (tests + 1)
+        band = 1.0 - _PICKED * error / (tests + 1)
 
         def blocks(scope: Integers = scope, band: float = band) -> Iterator[Block]:
             for rate, (change, rest) in zip(rates, changes, strict=True):
