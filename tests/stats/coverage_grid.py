@@ -1,6 +1,6 @@
 """How often the intervals hold the truth: exact sums and simulations, one row per case.
 
-`python tests/stats/coverage_grid.py` writes docs/coverage.md; the slow tests run the same grid
+`python -m stats.coverage_grid` in tests/ writes docs/coverage.md; the slow tests run the same grid
 with fewer samples.
 """
 
@@ -27,6 +27,7 @@ from equipoise.stats.intervals import (
     wilson,
 )
 from equipoise.stats.streams import stream
+from stats.changes_grid import section as changes_section
 
 LEVEL = 0.95
 SEED = 20
@@ -577,7 +578,7 @@ def page(samples=1000):
         "# Measured coverage",
         "",
         "How often the 95 % intervals of equipoise hold the truth. Written by",
-        "`python tests/stats/coverage_grid.py` (fixed seed; do not edit). What each interval",
+        "`python -m stats.coverage_grid` in `tests` (fixed seed; do not edit). What each interval",
         "is and which to trust when: [statistics.md](statistics.md).",
         "",
         "## Proportions, differences, extremes over groups",
@@ -592,6 +593,7 @@ def page(samples=1000):
         "one group far from the rest.",
         "",
         *clustered_section(samples),
+        *changes_section(2 * samples),
         "## Effect sizes of tables",
         "",
         "Cramér's V, true values 0 to 0.9; even margins, and margins that fall as 1, 1/2, 1/3, …;",
