@@ -136,7 +136,7 @@ def test_the_page_draws_and_lists_each_group():
     marks = first_screen(compared(), compared().shown_page).chart.rows
     assert {mark["label"] for mark in marks} == {f"g{place:02d}" for place in range(GROUPS)}
     page = render(compared(), compared().shown_page)
-    table = page[page.index('id="groups"') :]
+    table = page[page.index('id="bygroup"') :]
     assert all(f">g{place:02d}<" in table for place in range(GROUPS))
 
 

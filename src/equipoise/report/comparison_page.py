@@ -299,7 +299,7 @@ def by_group(result: AuditResult) -> Section | None:
     )
     caption = "Each group in both models: the second minus the first"
     table = _table_of_pairs(compared, caption, limit=100)
-    return Section.of("groups", "Changes by group", text, table)
+    return Section.of("bygroup", "Changes by group", text, table)
 
 
 def _table_of_pairs(compared: Sequence[tuple[Finding, Pair]], caption: str, limit: int) -> Table:
