@@ -325,8 +325,8 @@ def judge_by_interval(draft: UncorrectedFinding, testing: TestingConfig) -> Find
     finding = draft.finding
     if math.isnan(finding.value) or math.isnan(finding.ci_low):
         return _describe(finding)
-    shown = finding.ci_low > 0.0 or finding.ci_high < 0.0
-    judged = _judge_finding(draft, 0.0 if shown else 1.0, math.nan, testing)
+    excludes_0 = finding.ci_low > 0.0 or finding.ci_high < 0.0
+    judged = _judge_finding(draft, 0.0 if excludes_0 else 1.0, math.nan, testing)
     return with_interval(replace(judged, q_value=math.nan))
 
 
@@ -335,7 +335,7 @@ def _correct_together(
     together: Sequence[Hashable],
     correct: Callable[[Sequence[float]], Floats],
 ) -> Floats:
-    """Correct p-values, of which those that hold together count as their smallest.
+    """Correct p-values; a set that holds together counts as its smallest p-value.
 
     The others of a set are corrected by the same factor (Benjamini & Bogomolov 2014).
     """

@@ -142,14 +142,14 @@ def compare_with(baseline: Paths, run: Paths, progress: Progress | None = None) 
         for earlier in (a, f"{first}: {a}")
         for later in (b, f"{second}: {b}")
     }
-    kept = [
+    places = [
         place for place, finding in enumerate(compared.findings)
         if (pair := pair_of(finding)) and (pair.first, pair.second) in pairs
     ]  # fmt: skip
     return replace(
         compared,
-        findings=tuple(compared.findings[place] for place in kept),
-        conclusions=conclusions_of([compared.findings[place] for place in kept]),
+        findings=tuple(compared.findings[place] for place in places),
+        conclusions=conclusions_of([compared.findings[place] for place in places]),
     )
 
 

@@ -1,4 +1,4 @@
-"""The gate: rules that a build passes or fails, held against a run, and their JUnit form."""
+"""The gate: checks of a run against rules, and their JUnit form."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ def gate(
     (False, 1)
     """
     results = (result, *baselines.values())
-    sentences = {key: text for known in results for key, text in _sentences(known).items()}
+    sentences = {key: text for item in results for key, text in _sentences(item).items()}
     checks = chain.from_iterable(_checks_of(result, rule, baselines) for rule in rules)
     return GateResult(
         tuple(replace(check, conclusion=sentences.get(id(check.finding), "")) for check in checks)
@@ -110,7 +110,7 @@ def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
 
 
 def _forbidden(rule: GateRule) -> tuple[str, ...]:
-    """Return the verdict that a rule names, and those that are graver."""
+    """Return the verdict of a rule, and graver ones."""
     return VERDICTS[: VERDICTS.index(rule.verdict or "detected") + 1]
 
 
@@ -215,7 +215,7 @@ def _between_groups(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _check(rule: GateRule, finding: Finding) -> GateCheck:
-    numbers = _held_against(rule, finding)
+    numbers = _limited_numbers(rule, finding)
     name = _about(rule, finding)
     if any(map(math.isnan, numbers)):
         reason = visible(finding.reason) or "it has no such number"
@@ -227,14 +227,16 @@ def _check(rule: GateRule, finding: Finding) -> GateCheck:
         rule.max is not None and for_max > rule.max
     ):
         outcome = "breached"
-    shown = sorted({for_min} if rule.max is None else {for_max} if rule.min is None else {*numbers})
-    text = f"{name}: {outcome} with {' to '.join(number(value, 4) for value in shown)}."
+    limits = sorted(
+        {for_min} if rule.max is None else {for_max} if rule.min is None else {*numbers}
+    )
+    text = f"{name}: {outcome} with {' to '.join(number(value, 4) for value in limits)}."
     alarms = alarm_rate(rule, finding)
     return GateCheck(rule, finding, outcome, f"{text}{_alarm_text(finding, alarms)}", alarms=alarms)
 
 
-def _held_against(rule: GateRule, finding: Finding) -> tuple[float, float]:
-    """Return the numbers of a finding that are held against the smallest and largest allowed."""
+def _limited_numbers(rule: GateRule, finding: Finding) -> tuple[float, float]:
+    """Return the numbers of a finding that its smallest and largest limit apply to."""
     low, high = finding.ci_low, finding.ci_high
     return {
         "value": (finding.value, finding.value), "lower": (low, low), "upper": (high, high),

@@ -44,7 +44,7 @@ def alarm_rate(rule: GateRule, finding: Finding) -> float:
 
 
 def _alarms_of_worst(rule: GateRule, sizes: Floats, share: float, *, lower: bool) -> float:
-    """Return how often the worst group lies beyond a bound that all rows keep."""
+    """Return how often the worst group breaks a bound that all rows keep."""
     if lower and rule.min is not None and share >= rule.min:
         return lowest_below(rule.min, sizes, share)
     if not lower and rule.max is not None and share <= rule.max:

@@ -91,7 +91,7 @@ class GateRule:
 
     @property
     def about(self) -> str:
-        """The rule's metric, or what a rule without one is about."""
+        """The rule's metric, or the subject of a rule without one."""
         if self.worse_than is not None:
             return self.metric or f"worse than {self.worse_than}"
         return self.metric or ("verdict" if self.verdict is not None else "no metric")
@@ -126,11 +126,11 @@ class GateRule:
     def _check_without_bounds(self) -> None:
         """Refuse keys that a rule on a verdict or a comparison doesn't read."""
         name = "verdict" if self.worse_than is None else "worse_than"
-        given = {
+        present_keys = {
             "min": self.min is not None, "max": self.max is not None, "on": self.on != "value",
             "change_from": self.worse_than is not None and self.change_from is not None,
         }  # fmt: skip
-        for key, present in given.items():
+        for key, present in present_keys.items():
             if present:
                 self._refuse(key, f"{key} beside {name}", f"make two rules, or leave {key} out")
         if self.verdict is not None and self.of is not None and not self.metric:

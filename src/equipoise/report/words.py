@@ -723,7 +723,7 @@ def models_of(result: AuditResult) -> list[str]:
 
 
 def place_text(finding: Finding) -> str:
-    """Return of which rows two models' values are: " for" a group, or " over" all groups."""
+    """Return the rows of two models' values: " for" a group, or " over" all groups."""
     if finding.group:
         return f" for {quoted(finding.group)}"
     return enclose(" over ", finding.groups)

@@ -44,18 +44,17 @@ def range_above(limit: float, sizes: Floats, share: float) -> float:
     n = _whole(sizes)
     within = 0.0
     for place, size in enumerate(n.tolist()):
-        far = _FAR * math.sqrt(size * share * (1.0 - share)) + _FAR
-        lowest, highest = max(0.0, math.floor(size * share - far)), min(size, size * share + far)
-        counts = np.arange(lowest, math.floor(highest) + 1.0)[:, None]
-        smallest, others = counts / size, np.delete(n, place)
-        later = np.arange(len(others)) >= place
+        reach = _FAR * math.sqrt(size * share * (1.0 - share)) + _FAR
+        first = max(0.0, math.floor(size * share - reach))
+        last = min(size, math.floor(size * share + reach))
+        counts = np.arange(first, last + 1.0)[:, None]
+        smallest, sizes = counts / size, np.delete(n, place)
+        fewest = np.ceil(smallest * sizes - _ROUNDING)
         # An earlier group has a larger share, a later one may have the same.
-        least = np.ceil(smallest * others - _ROUNDING)
-        least = np.where(
-            ~later & (np.abs(least - smallest * others) <= _ROUNDING), least + 1, least
-        )
-        most = np.floor((smallest + limit) * others + _ROUNDING)
-        inside = _at_most(most, others, share) - _at_most(least - 1.0, others, share)
+        equal = np.abs(fewest - smallest * sizes) <= _ROUNDING
+        fewest += equal & (np.arange(len(sizes)) < place)
+        highest = np.floor((smallest + limit) * sizes + _ROUNDING)
+        inside = _at_most(highest, sizes, share) - _at_most(fewest - 1.0, sizes, share)
         mass = _at_most(counts, size, share) - _at_most(counts - 1.0, size, share)
         within += float((mass[:, 0] * np.clip(inside, 0.0, 1.0).prod(axis=1)).sum())
     return min(max(1.0 - within, 0.0), 1.0)

@@ -104,7 +104,7 @@ class Changes:
             yield from self._by_group(name, name, self._frequent_classes(), groups)
 
     def _frequent_classes(self) -> dict[str, int]:
-        """Return the classes whose groups have findings: of very many the most frequent."""
+        """Return the classes with findings by group: of very many the most frequent."""
         rate = self.rate("true_positive_rate")
         places = np.flatnonzero(rate.compared.any(axis=1))
         if rate.compared.sum() > _MOST:
@@ -159,7 +159,7 @@ class Changes:
 
 
 def worse_model(fact: Fact, values: tuple[float, float], names: Sequence[str]) -> str:
-    """Return the model whose value is worse; "" where they are alike."""
+    """Return the model with the worse value; "" where they are alike."""
     if not (values[0] < values[1] or values[1] < values[0]):
         return ""
     lower = spec_for(fact.metric, fact.aggregate, fact.compared_to).value_harm == "lower"

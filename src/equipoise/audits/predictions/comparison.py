@@ -524,12 +524,12 @@ def _extreme_draft(
 
 
 def _without_test(draft: UncorrectedFinding) -> UncorrectedFinding:
-    """Return the draft of an extreme's change as a description, any other draft as it is."""
+    """Describe the change of an extreme; other drafts keep their test."""
     return without_verdict(draft, UNTESTED) if is_extreme(fact_of(draft.finding)) else draft
 
 
 def _rankable(ranking: Iterable[Row], drafts: Iterable[UncorrectedFinding]) -> list[Row]:
-    """Leave out metrics whose numbers repeat others, or follow from base rates."""
+    """Leave out metrics that repeat others, or follow from base rates."""
     repeats = {
         (*measure_of(draft.finding), draft.finding.groups)
         for draft in drafts

@@ -95,7 +95,7 @@ class PairedRate:
         return self.changes(self._critical(level))
 
     def reach(self, level: float) -> Floats:
-        """Return how far changes lie from 0 by chance, for all compared groups of a class."""
+        """Return the largest change by chance, for all compared groups of a class."""
         spread = np.sqrt((self.gains + self.losses) * self.designs[0])
         return self._critical(level) * divide(spread, self.n)
 
@@ -113,7 +113,7 @@ class PairedRate:
         return PairedRate(**arrays, designs=(first, second, third))
 
     @cached_property
-    def rest(self) -> PairedRate:
+    def other_groups(self) -> PairedRate:
         """The rate of all other compared groups."""
         n, first, second, gains, losses = (
             _sum_of_others(rows, self.compared)
@@ -224,19 +224,19 @@ def extreme_change(
     level : float
     """
     error = (1.0 - level) / 2.0
-    own = normal(1.0 - 2.0 * (1.0 - _PICKED) * error)
-    changes = [(rate.changes(own), rate.rest.changes(own)) for rate in rates]
+    critical = normal(1.0 - 2.0 * (1.0 - _PICKED) * error)
+    changes = [(rate.changes(critical), rate.other_groups.changes(critical)) for rate in rates]
     classes = np.flatnonzero(np.all([rate.compared.any(axis=1) for rate in rates], axis=0))
     for scope in (classes, *(classes[classes == place] for place in range(len(rates[0].n)))):
         tests = sum(_n_numbers(rate.compared[scope], extreme) for rate in rates)
         band = 1.0 - _PICKED * error / (tests + 1)
 
         def blocks(scope: Integers = scope, band: float = band) -> Iterator[Block]:
-            for rate, (change, rest) in zip(rates, changes, strict=True):
+            for rate, (change, other_groups) in zip(rates, changes, strict=True):
                 step = max(_MOST_NUMBERS // max(rate.n.shape[1] ** 2, 1), 1)
                 for start in range(0, len(scope), step):
                     part = scope[start : start + step]
-                    yield _numbers(rate, extreme, part, (change[part], rest[part]), band)
+                    yield _numbers(rate, extreme, part, (change[part], other_groups[part]), band)
 
         low, high = largest_change(blocks)
         yield (-high, -low) if extreme == "worst" else (low, high)
@@ -250,20 +250,20 @@ def _n_numbers(compared: Booleans, extreme: Extreme) -> int:
 def _numbers(
     rate: PairedRate, extreme: Extreme, part: Integers, changes: tuple[Scored, Scored], band: float
 ) -> Block:
-    """Return the numbers of some classes of which the largest is the extreme."""
+    """Return the numbers of some classes; the largest is the extreme."""
     selected = rate.of_classes(part)
-    change, rest = changes
+    change, other_groups = changes
     first, second = selected.levels(band)
     if extreme == "worst":
         return _negative(change), _negative(first), _negative(second)
     if extreme == "gap":
         return _pairs(change), _pairs(first), _pairs(second)
-    share = divide(selected.rest.n, selected.n + selected.rest.n)
-    first_rest, second_rest = selected.rest.levels(band)
+    share = divide(selected.other_groups.n, selected.n + selected.other_groups.n)
+    first_others, second_others = selected.other_groups.levels(band)
     return (
-        rest.minus(change).scaled(share),
-        first_rest.minus(first).scaled(share),
-        second_rest.minus(second).scaled(share),
+        other_groups.minus(change).scaled(share),
+        first_others.minus(first).scaled(share),
+        second_others.minus(second).scaled(share),
     )
 
 
