@@ -87,6 +87,53 @@ def test_check_holds_the_rules_and_names_what_breaks(command, project, rule, cod
     assert any(sentences) == (code < 2)
 
 
+def check_against(command, rule, name):
+    """Audit with a rule, and return the exit code and the checks of the run."""
+    Path("c.yaml").write_text(CONFIG.replace("metric: accuracy, of: worst_group, min: 0.8", rule))
+    assert command("audit", "c.yaml", "--out", name, "--overwrite")[0] == 0
+    code, out, err = command("check", name, "--json")
+    assert "Traceback" not in err
+    return code, json.loads(out)["checks"] if out else err
+
+
+def test_check_finds_a_model_that_got_worse_for_a_group(command, project):
+    assert command("audit", "c.yaml", "--out", "runs/base")[0] == 0
+    rule = "worse_than: runs/base, metric: accuracy"
+    code, checks = check_against(command, rule, "runs/same")
+    assert (code, [check["outcome"] for check in checks]) == (0, ["passed"])
+    good = Path("good.csv").read_text()
+    Path("good.csv").write_text(Path("bad.csv").read_text())
+    code, checks = check_against(command, rule, "runs/worse")
+    assert code == 1
+    assert {check["outcome"] for check in checks} == {"breached"}
+    sentences = [check["sentence"] for check in checks]
+    assert any(", g, g 1: breached" in sentence for sentence in sentences), sentences
+    assert not any(", g, g 0: breached" in sentence for sentence in sentences)
+    assert command("check", "runs/worse", "--junit", "gate.xml")[0] == 1
+    suite = ET.parse("gate.xml").getroot()
+    assert suite.get("failures") == suite.get("tests") == str(len(checks))
+    Path("good.csv").write_text(good)
+
+
+def test_check_says_what_a_comparison_lacks(command, project):
+    code, error = check_against(command, "worse_than: runs/absent", "r")
+    assert code == 2
+    assert "runs/absent" in error
+
+
+def test_check_on_verdicts_and_the_false_alarms_of_extremes(command, project):
+    code, checks = check_against(command, "verdict: disparity", "r")
+    assert (code, [check["outcome"] for check in checks]) == (1, ["breached"])
+    assert checks[0]["sentence"].count("bad")
+    code, checks = check_against(command, "metric: accuracy, of: worst_group, min: 0.1", "r")
+    assert code == 0
+    assert all(0 <= check["false_alarms"] < 0.01 for check in checks)
+    code, checks = check_against(
+        command, "metric: accuracy, of: worst_group, min: 0.8, on: whole", "r"
+    )
+    assert (code, {check["false_alarms"] for check in checks}) == (1, {None})
+
+
 def test_a_report_is_written_again(command, project):
     assert command("audit", "c.yaml", "--out", "r")[0] == 0
     page = project / "r" / "report.html"

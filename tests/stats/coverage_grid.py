@@ -1,7 +1,7 @@
 """How often the intervals hold the truth: exact sums and simulations, one row per case.
 
-`PYTHONPATH=tests python tests/stats/coverage_grid.py` writes docs/coverage.md; the slow tests run
-the same grid with fewer samples.
+`python -m stats.coverage_grid` in tests/ writes docs/coverage.md; the slow tests run the same grid
+with fewer samples.
 """
 
 import sys
@@ -28,6 +28,7 @@ from equipoise.stats.intervals import (
     wilson,
 )
 from equipoise.stats.streams import stream
+from stats.changes_grid import section as changes_section
 from stats.ranking_coverage import rankings_section
 
 LEVEL = 0.95
@@ -621,8 +622,8 @@ def page(samples=1000):
         "# Measured coverage",
         "",
         "How often the 95 % intervals of equipoise hold the truth. Written by",
-        "`PYTHONPATH=tests python tests/stats/coverage_grid.py` (fixed seed; do not edit). What",
-        "each interval is and which to trust when: [statistics.md](statistics.md).",
+        "`python -m stats.coverage_grid` in `tests` (fixed seed; do not edit). What each interval",
+        "is and which to trust when: [statistics.md](statistics.md).",
         "",
         "## Proportions, differences, extremes over groups",
         "",
@@ -637,6 +638,7 @@ def page(samples=1000):
         "",
         *clustered_section(samples),
         *accuracy_section(samples // 2),
+        *changes_section(2 * samples),
         "## Effect sizes of tables",
         "",
         "Cramér's V, true values 0 to 0.9; even margins, and margins that fall as 1, 1/2, 1/3, …;",

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from stats.changes_grid import LEAST_CHANGED, grid
 from stats.coverage_grid import (
     ACCURACIES,
     CORRECTED,
@@ -47,6 +48,19 @@ def test_extremes_over_groups_of_units():
     for kind_cases in by_kind(list(clustered_cases(300))).values():
         assert np.mean([case.coverage for case in kind_cases]) >= 0.95
         assert _least(kind_cases, 300) >= 0.92
+
+
+@pytest.mark.parametrize("groups", [2, 5, 14])
+def test_changes_between_two_models(groups):
+    samples, few = 500, 100
+    cases = list(grid(samples, few, (groups,)))
+    of_groups = [case for case in cases if case.kind == "changes of groups"]
+    of_extremes = [case for case in cases if case.kind != "changes of groups"]
+    assert len(of_extremes) == 3 * len(of_groups)
+    assert _least(of_groups, samples) >= 0.93
+    assert _least(of_extremes, few) >= 0.93
+    assert np.mean([case.coverage for case in of_extremes]) >= 0.95
+    assert max(case.width for case in of_groups if case.changed >= LEAST_CHANGED) <= 2.0
 
 
 @pytest.mark.parametrize("situation", ACCURACIES)

@@ -334,10 +334,12 @@ def difference(  # noqa: PLR0913 - one keyword for each field
     compared_to: ComparedTo = "",
     interval: IntervalKind = IntervalKind.CONFIDENCE,
     better_on: tuple[int, int] | None = None,
+    group: str = "",
 ) -> UncorrectedFinding:
     """Return the finding of two models' difference, the second minus the first, uncorrected.
 
-    `better_on` counts the subjects on which the first and the second are better.
+    `better_on` counts the subjects on which the first and the second are better; `group` is the
+    group whose values they are.
     """
     # JSON has no NaN.
     first, second = (None if math.isnan(value) else value for value in pair.values)
@@ -348,12 +350,14 @@ def difference(  # noqa: PLR0913 - one keyword for each field
     if better_on is not None:
         parameters |= {"over": part.n, "better_a": better_on[0], "better_b": better_on[1]}
     over = f" over {place.groups}" if place.groups else ""
+    over = f" for {group}" if group else over
     qualifier = f" of {part.subject}{over}" if part.subject else over
     label = spec_for(part.metric, part.aggregate, compared_to).label
     worse = f"{label}{qualifier} is worse for {pair.worse}" if pair.worse else ""
     finding = Finding(
         **vars(place), **numbers_of(part), metric=part.metric, aggregate=part.aggregate,
         compared_to=compared_to, change_from=pair.first, subject=part.subject,
+        group=group,
         family=family, excluded=part.excluded, unit=unit, interval=interval,
         method=method, null=null, null_drawn=null_drawn,
         parameters=plain_parameters(parameters), direction=worse, reason=part.reason,

@@ -65,7 +65,7 @@ from equipoise.data import (
 from equipoise.data.resolver import NO_CLASS
 from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.report import GateRule
-from equipoise.report.gate import Of, new_spelling
+from equipoise.report.gate_rules import GateVerdict, Of, On, new_spelling
 from equipoise.stats import Bootstrap, Resampling
 
 _MAX_NAME = 200
@@ -119,8 +119,8 @@ class GateConfig(Section):
 
     Attributes
     ----------
-    metric : str
-        Name of the metric, as in the findings.
+    metric : str, optional
+        Name of the metric, as in the findings; bounds need it.
     of : str, optional
         What is compared: the metric's own `value`, the `difference` or `ratio` of groups, the
         `worst_group`, or each group `against_rest`. By default the value; of a metric that is a
@@ -130,18 +130,26 @@ class GateConfig(Section):
     min, max : float, optional
         Bounds, both allowed values themselves.
     on : str
-        What is compared: the value, or the lower or upper end of its interval.
+        What is compared: the value, or the `lower` or `upper` end of its interval; or whether the
+        `whole` interval or `any` of it is beyond a bound.
+    verdict : str, optional
+        The gravest verdict that is refused, with graver ones: of the metric's findings, or without
+        a metric of conclusions.
+    worse_than : str, optional
+        Folder of a run that no model may be worse than, by a paired test.
     model, groups, subject, version : optional
         Restrict the rule to one model, one entry of `data.groups`, one class, one version of the
         design choices; every finding of the metric otherwise.
     """
 
-    metric: str
+    metric: str = ""
     of: Of | None = None
     change_from: str | None = None
     min: float | None = None
     max: float | None = None
-    on: Literal["value", "lower", "upper"] = "value"
+    on: On = "value"
+    verdict: GateVerdict | None = None
+    worse_than: Text | None = None
     model: Label | None = None
     groups: Group | None = None
     subject: Label | None = None
@@ -149,7 +157,8 @@ class GateConfig(Section):
 
     @model_validator(mode="after")
     def _bounded(self, info: ValidationInfo) -> GateConfig:
-        check_metric(self.metric, info)
+        if self.metric:
+            check_metric(self.metric, info)
         try:
             _ = self.as_rule
         except ConfigError as error:

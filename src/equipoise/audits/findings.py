@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -90,6 +90,9 @@ class UncorrectedFinding:
     doubt : tuple of float
         How far unresolved texts may make the number less and more harmful; a verdict must hold
         at both.
+    together : hashable, optional
+        Tests with the same have p-values that hold for all of them together, and are corrected as
+        a single test.
     """
 
     finding: Finding
@@ -97,6 +100,7 @@ class UncorrectedFinding:
     fold: Fact | None = None
     parent: MetricSpec | None = None
     doubt: tuple[float, float] = (0.0, 0.0)
+    together: Hashable = None
 
     def changed(self, **fields: Any) -> UncorrectedFinding:
         """Return it with other values of some fields of the finding."""
@@ -307,12 +311,42 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
     correct = holm if testing.correction == "holm" else benjamini_hochberg
     for key, members in families.items():
         p, share = p_values[key], 1 if key[1] is Family.QUERY else max(sharing[key[0]], 1)
-        q_values = np.minimum(share * correct(p), 1.0)
+        together = [folded_drafts[member].together for member in members]
+        q_values = np.minimum(share * _correct_together(p, together, correct), 1.0)
         cutoff = _find_cutoff(p, q_values, testing) / share
         for index, q in zip(members, q_values.tolist(), strict=True):
             findings[index] = _judge_finding(folded_drafts[index], q, cutoff, testing)
     shared = _share_verdicts(findings, [_fold_key(draft) for draft in folded_drafts])
     return tuple(map(_without_signed_zeros, map(with_interval, shared)))
+
+
+def judge_by_interval(draft: UncorrectedFinding, testing: TestingConfig) -> Finding:
+    """Give a draft without a test the verdict of its interval, which holds 0 or doesn't."""
+    finding = draft.finding
+    if math.isnan(finding.value) or math.isnan(finding.ci_low):
+        return _describe(finding)
+    excludes_0 = finding.ci_low > 0.0 or finding.ci_high < 0.0
+    judged = _judge_finding(draft, 0.0 if excludes_0 else 1.0, math.nan, testing)
+    return with_interval(replace(judged, q_value=math.nan))
+
+
+def _correct_together(
+    p_values: Sequence[float],
+    together: Sequence[Hashable],
+    correct: Callable[[Sequence[float]], Floats],
+) -> Floats:
+    """Correct p-values; a set that holds together counts as its smallest p-value.
+
+    The others of a set are corrected by the same factor (Benjamini & Bogomolov 2014).
+    """
+    sets = dict[Hashable, int]()
+    keys = [(place,) if key is None else key for place, key in enumerate(together)]
+    places = [sets.setdefault(key, len(sets)) for key in keys]
+    p, smallest = np.asarray(p_values, np.float64), np.full(len(sets), np.nan)
+    np.fmin.at(smallest, places, p)
+    q = correct(smallest.tolist())
+    factor = np.where(smallest > 0.0, q / np.where(smallest > 0.0, smallest, 1.0), 1.0)
+    return np.where(p == smallest[places], q[places], p * factor[places])
 
 
 def with_interval(finding: Finding) -> Finding:

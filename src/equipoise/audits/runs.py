@@ -10,8 +10,9 @@ from equipoise.audits.kind import audit_of
 from equipoise.audits.pages import kind_page
 from equipoise.core import AuditResult, Progress, RunError
 from equipoise.report import Page, Result, read
+from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import shared_page
-from equipoise.report.words import compares
+from equipoise.report.words import compares, pair_of
 
 Paths = str | PathLike[str]
 
@@ -94,6 +95,62 @@ def compare(*runs: Paths, progress: Progress | None = None) -> Result:
         by_kind.setdefault(str(result.manifest.resolved.get("audit")), {})[name] = result
     compared = [compare_runs(kind_runs, folders, progress) for kind_runs in by_kind.values()]
     return _shown(together(compared))
+
+
+def compare_with(baseline: Paths, run: Paths, progress: Progress | None = None) -> AuditResult:
+    """Compare each model of a run with that of the same name in an earlier run.
+
+    A run of one model is compared with the one model of the other whatever their names.
+
+    Parameters
+    ----------
+    baseline, run : path
+        Runs of one kind.
+    progress : callable, optional
+        Called with the step, the number done and the total.
+
+    Returns
+    -------
+    AuditResult
+        Differences of the run's models, which are second, to those of the baseline.
+
+    Raises
+    ------
+    RunError
+        When a run can't be read, both are one, or no model has a partner.
+    DataError
+        When the runs have nothing in common.
+    """
+    results = [read(Path(path)) for path in (baseline, run)]
+    models = [
+        [*dict.fromkeys(finding.model for finding in result.findings if finding.model)]
+        for result in results
+    ]
+    partners = {(name, name) for name in models[0] if name in models[1]}
+    if not partners and len(models[0]) == len(models[1]) == 1:
+        partners = {(models[0][0], models[1][0])}
+    if not partners:
+        raise RunError(
+            f"{baseline}: none of its models ({', '.join(models[0])}) is among those of {run} "
+            f"({', '.join(models[1])}). To do: compare runs that name their models alike"
+        )
+    compared = compare(baseline, run, progress=progress)
+    first, second = _named([Path(baseline), Path(run)])
+    pairs = {
+        (earlier, later)
+        for a, b in partners
+        for earlier in (a, f"{first}: {a}")
+        for later in (b, f"{second}: {b}")
+    }
+    places = [
+        place for place, finding in enumerate(compared.findings)
+        if (pair := pair_of(finding)) and (pair.first, pair.second) in pairs
+    ]  # fmt: skip
+    return replace(
+        compared,
+        findings=tuple(compared.findings[place] for place in places),
+        conclusions=conclusions_of([compared.findings[place] for place in places]),
+    )
 
 
 def compare_runs(

@@ -110,7 +110,7 @@ class Standing:
     model : str
     value : float
     better_on : int
-        Of two models: classes, subjects or metrics on which it is the better one.
+        Of two models: groups, classes, subjects or metrics on which it is the better one.
     """
 
     model: str
@@ -137,7 +137,8 @@ class Conclusion:
         Attributes that are compared.
     group, other : str
         The group that is worse off, and the group it is compared with; "" where the metric compares
-        no groups. The other is "expected" where shares of groups are declared.
+        no groups. The other is "expected" where shares of groups are declared. Of two models, the
+        group whose change it is.
     subject : str
         Class, concept, query or target; "" for all.
     metric : str
@@ -172,9 +173,10 @@ class Conclusion:
     worse : str
         Of a comparison of models: the worst one; "" where no order was found.
     compared_on : int
-        Of two models: classes, subjects or metrics that both have, on which they are compared.
+        Of two models: groups, classes, subjects or metrics that both have, on which they are
+        compared.
     compared_over : str
-        What these are: "classes", "subjects" or "metrics".
+        What these are: "groups", "classes", "subjects" or "metrics".
     alike_in : tuple of str
         Of two models that differ: metrics whose values over all rows are alike.
     """

@@ -226,7 +226,8 @@ class Finding:
     more_of : str
         The group or groups that these images show.
     group : str
-        The group that is compared with all others; "" where all groups are compared.
+        The group that is compared with all others, or, of two models, whose change it is; "" where
+        all groups are compared.
     leads : bool
         Whether a report may start with the finding.
     beside : str

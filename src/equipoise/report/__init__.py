@@ -2,7 +2,8 @@
 
 from equipoise.report.blocks import Page
 from equipoise.report.card import card
-from equipoise.report.gate import GateCheck, GateResult, GateRule, gate, junit
+from equipoise.report.gate import gate, junit
+from equipoise.report.gate_rules import GateCheck, GateResult, GateRule
 from equipoise.report.rendering import render
 from equipoise.report.result import Result
 from equipoise.report.store import read, write

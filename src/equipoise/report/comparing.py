@@ -1,6 +1,6 @@
 """Conclusions about two models: what tells them apart, and on how much each is better."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -128,9 +128,18 @@ def _alike(
         if findings[place].groups not in named:
             by_groups[findings[place].groups].append(place)
     return [
-        tuple(sorted(members, key=lambda place: bool(findings[place].subject)))
+        tuple(sorted(members, key=lambda place: _place_in_bound(findings[place])))
         for members in by_groups.values()
     ]
+
+
+def _place_in_bound(finding: Finding) -> tuple[float, ...]:
+    """Return how well a finding bounds a difference that was not found, the best first.
+
+    Of the changes of groups it is the largest that the data leave open.
+    """
+    reach = max(abs(finding.ci_low), abs(finding.ci_high)) if finding.group else 0.0
+    return bool(finding.subject), not finding.group, -reach
 
 
 def _alike_in(
@@ -157,7 +166,9 @@ def _untested(findings: Sequence[Finding], places: Iterable[int]) -> tuple[Concl
 def _conclude(findings: Sequence[Finding], members: Sequence[int], worse: str) -> Conclusion:
     lead = members[0]
     ((finding, pair),) = pairs_of([findings[lead]])
-    return Conclusion.stated_by(finding, lead, members, standings=_standings(pair), worse=worse)
+    return Conclusion.stated_by(
+        finding, lead, members, standings=_standings(pair), worse=worse, group=finding.group
+    )
 
 
 def _standings(pair: Pair) -> tuple[Standing, ...]:
@@ -172,8 +183,10 @@ def _standings(pair: Pair) -> tuple[Standing, ...]:
 def _with_counts(
     findings: Sequence[Finding], places: Sequence[int], conclusion: Conclusion
 ) -> Conclusion:
-    """Add on how many subjects, classes or metrics each of the models is better."""
+    """Add on how many subjects, groups, classes or metrics each of the models is better."""
     finding = findings[conclusion.finding]
+    if finding.group:
+        return _with_counts_of_groups(findings, places, conclusion)
     if over_subjects(finding):
         parameters = finding.parameters
         first, second = parameters["model_a"], parameters["model_b"]
@@ -199,6 +212,22 @@ def _with_counts(
         for model, other in zip(models, reversed(models), strict=True)
     }
     return _counted(conclusion, counts, len(worse), over)
+
+
+def _with_counts_of_groups(
+    findings: Sequence[Finding], places: Iterable[int], conclusion: Conclusion
+) -> Conclusion:
+    """Add for how many groups each of the models is better in the number that is stated."""
+    lead, better, n = findings[conclusion.finding], Counter[str](), 0
+    for place in places:
+        finding, pair = findings[place], pair_of(findings[place])
+        measure = finding.groups, finding.metric, finding.subject
+        if finding.group and pair and measure == (lead.groups, lead.metric, lead.subject):
+            n += 1
+            better[pair.first if pair.worse == pair.second else pair.second] += (
+                finding.verdict in REAL
+            )
+    return _counted(conclusion, better, n, "groups")
 
 
 def _counted(conclusion: Conclusion, better: Mapping[str, int], n: int, over: str) -> Conclusion:

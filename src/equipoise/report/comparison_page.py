@@ -56,13 +56,15 @@ def differences(result: AuditResult) -> Section | None:
         return None
     charts = []
     for (pair, groups), panel in [*panels(tested, "model", "groups").items()][:MOST_CHARTS]:
-        leaves = ranked(finding for finding in panel if finding.subject)[:LEAVES]
-        shown_findings = [finding for finding in panel if not finding.subject] + leaves
+        wholes = [finding for finding in panel if not (finding.subject or finding.group)]
+        parts = (ranked(f for f in panel if f.group), ranked(f for f in panel if f.subject))
+        leaves = [finding for findings in parts for finding in findings[:LEAVES]]
+        shown_findings = [*dict.fromkeys((*wholes, *leaves))]
         charts.append(differences_chart(shown_findings, name=f"{pair}, {scope(groups, 'default')}"))
     text = (
         "Each line is a difference on the same images or subjects, with its interval. The side "
-        "says which model is better; the dashed line is no difference. Of single classes, the "
-        "twelve largest are drawn."
+        "says which model is better; the dashed line is no difference. Of single groups and of "
+        "single classes, the twelve largest are drawn."
     )
     return Section.of("differences", "Differences between models", text, charts)
 
@@ -97,8 +99,8 @@ def _largest_end(marks: Sequence[Fields]) -> float:
 def _mark(finding: Finding, pair: Pair) -> Fields:
     value, low, high = oriented(finding, pair)
     label = title(finding.metric)
-    if finding.subject:
-        label = f"{finding.subject}: {name_of(finding)}"
+    if part := ", ".join(filter(None, (finding.subject, finding.group))):
+        label = f"{part}: {name_of(finding)}"
     word = Badge(finding.verdict, comparison=True).word
     worse = enclose(", worse for ", pair.worse)
     return {
@@ -182,7 +184,11 @@ def summary(result: AuditResult) -> Summary:
 def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
     """Draw both models on each subject of the pair that leads, else the differences."""
     lead, pair = pairs_of(leads[:1])[0]
-    values = _values_of_subjects(result, lead, pair) or _values_of_classes(result, lead)
+    values = (
+        _values_of_groups(result, lead)
+        or _values_of_subjects(result, lead, pair)
+        or _values_of_classes(result, lead)
+    )
     models = [pair.first, pair.second]
     if len(values) > 1:
         share = spec_of_shown(lead).unit in ("share", "points")
@@ -197,6 +203,21 @@ def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
 
 Values = list[tuple[str, tuple[float, float]]]
 """Both models' values by subject."""
+
+
+def _values_of_groups(result: AuditResult, lead: Finding) -> Values:
+    """Return what both models have of each group, where the difference is that of a group."""
+    values = [
+        (finding.group, pair.values)
+        for finding, pair in pairs_of(result.findings)
+        if lead.group and finding.group and has(finding.value)
+        and _place_of(finding) == _place_of(lead)
+    ]  # fmt: skip
+    return sorted(values, key=_change)
+
+
+def _place_of(finding: Finding) -> tuple[object, ...]:
+    return finding.model, finding.groups, finding.subject, *measure_of(finding)
 
 
 def _values_of_subjects(result: AuditResult, lead: Finding, pair: Pair) -> Values:
@@ -259,18 +280,41 @@ def _steps(leads: Sequence[Finding]) -> Iterator[str]:
 
 def side_by_side(result: AuditResult) -> Section | None:
     """Values of both models, their difference and who is worse; of all classes together."""
-    compared = pairs_of(finding for finding in result.findings if not finding.subject)
+    compared = pairs_of(f for f in result.findings if not (f.subject or f.group))
+    caption = "Each metric of both models: the second minus the first"
+    table = _table_of_pairs(compared, caption, limit=40)
+    return Section("side", "Results by metric", (table,)) if compared else None
+
+
+def by_group(result: AuditResult) -> Section | None:
+    """Values of both models for each group, and how they differ."""
+    changed_first = ranked(f for f in result.findings if is_comparison(f) and f.group)
+    compared = pairs_of(changed_first)
     if not compared:
         return None
+    text = (
+        "Intervals of the groups of one attribute hold together, and so do their tests: a group "
+        "with a difference was not picked by chance. Differences in the worst group and in gaps "
+        "follow from these, and have no verdict."
+    )
+    caption = "Each group in both models: the second minus the first"
+    table = _table_of_pairs(compared, caption, limit=100)
+    return Section.of("bygroup", "Changes by group", text, table)
+
+
+def _table_of_pairs(compared: Sequence[tuple[Finding, Pair]], caption: str, limit: int) -> Table:
+    """Return a table of both models' values, their difference and its verdict."""
     first, second = "First", "Second"
     named = len({pair.name for _, pair in compared}) > 1
-    if not named:
+    if not named and compared:
         # The titles of a single pair name its models.
         first, second = compared[0][1].first, compared[0][1].second
     columns = [
         Column("Metric", "metric"),
         Column("Models", "models"),
         Column("Attributes", "scope"),
+        Column("Group", "group"),
+        Column("Class", "subject"),
         Column("n", "n", NUMBER),
         Column(first, "first", NUMBER),
         Column(second, "second", NUMBER),
@@ -279,18 +323,20 @@ def side_by_side(result: AuditResult) -> Section | None:
         Column("Worse", "worse"),
         Column("Verdict", "verdict"),
     ]
-    if not named:
-        del columns[1]
-    caption = "Each metric of both models: the second minus the first"
     cells = [_side_by_side(finding, pair) for finding, pair in compared]
-    table = Table.of(caption, columns, cells, source="findings", limit=40)
-    return Section("side", "Results by metric", (table,))
+    optional = {"Models": named} | {
+        name: any(row[key] for row in cells)
+        for name, key in (("Group", "group"), ("Class", "subject"))
+    }
+    columns = [column for column in columns if optional.get(column.title, True)]
+    return Table.of(caption, columns, cells, source="findings", limit=limit)
 
 
 def _side_by_side(finding: Finding, pair: Pair) -> Fields:
     first, second = pair.values
     return {
         "metric": title_of(finding), "models": pair.name, "scope": scope_of(finding),
+        "group": finding.group, "subject": finding.subject,
         "n": finding.n, "first": first, "second": second, "difference": finding.value,
         "low": finding.ci_low, "high": finding.ci_high, "worse": pair.worse or "–",
         "verdict": Badge(finding.verdict, comparison=True),
@@ -302,6 +348,6 @@ PAGE = Page(
     noun="Comparison",
     subjects="classes",
     commands=(),
-    front=(side_by_side,),
+    front=(side_by_side, by_group),
     sections=(differences, changes, ranking, disagreements),
 )

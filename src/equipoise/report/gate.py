@@ -1,192 +1,36 @@
-"""The gate: rules on findings that a build passes or fails, and their JUnit form."""
+"""The gate: checks of a run against rules, and their JUnit form."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
-from typing import Literal
 from xml.etree import ElementTree as ET
 
-from equipoise.core import Aggregate, AuditResult, ConfigError, Finding, Variant, Verdict
-from equipoise.core.estimate import name_with
-from equipoise.metrics.spec import SPECS, own_aggregate
-from equipoise.report.text import enclose, in_words, number, visible
-from equipoise.report.words import conclusion_sentence, version_of
+from equipoise.core import AuditResult, ConfigError, Finding, Variant, Verdict
+from equipoise.core.finding import TESTED
+from equipoise.report.gate_alarms import alarm_rate
+from equipoise.report.gate_rules import (
+    VERDICTS,
+    GateCheck,
+    GateResult,
+    GateRule,
+    Outcome,
+)
+from equipoise.report.ranking_models import is_ranking
+from equipoise.report.text import in_words, interval, number, percent, visible
+from equipoise.report.words import conclusion_sentence, pair_of, version_of
 
-On = Literal["value", "lower", "upper"]
-Of = Literal["value", "difference", "ratio", "worst_group", "against_rest"]
-Outcome = Literal["passed", "breached", "not estimable", "no match"]
-_COLUMN = {"value": "value", "lower": "ci_low", "upper": "ci_high"}
-_NAMES = {"value": "", "lower": "lower end of ", "upper": "upper end of "}
-
-
-@dataclass(frozen=True)
-class GateRule:
-    """A bound on a metric.
-
-    Attributes
-    ----------
-    metric : str
-        Registered name of the metric.
-    of : str or None
-        What is held against the bounds: the "value", the "difference" or "ratio" of groups, the
-        "worst_group", or each group "against_rest". None: the value; of a metric that is a
-        difference by definition, the difference.
-    min, max : float or None
-        Smallest and largest number that passes; at least one is given.
-    on : "value", "lower" or "upper"
-        Whether the value or an end of its interval is held against the bounds.
-    model, groups, subject, version : str or None
-        Which findings the rule is about; None: all models, groups and versions, save variants
-        that stand beside under another null hypothesis. Without a
-        subject the rule is about the findings for the whole and, where the metric has none of
-        these, about every subject.
-
-    change_from : str or None
-        The model or run that a change is from; None: levels, no changes.
-
-    Raises
-    ------
-    ConfigError
-        When no bound is given, the bounds cross, `on` or `of` is unknown, or the metric has an
-        ending that `of` or `change_from` replaces.
-    """
-
-    metric: str
-    min: float | None = None
-    max: float | None = None
-    on: On = "value"
-    model: str | None = None
-    groups: str | None = None
-    subject: str | None = None
-    version: str | None = None
-    of: Of | None = None
-    change_from: str | None = None
-
-    @property
-    def aggregate(self) -> Aggregate:
-        """The comparison of groups that the bounds limit."""
-        if self.of is None:
-            return own_aggregate(self.metric)
-        return Aggregate(self.of)
-
-    def __post_init__(self) -> None:
-        if (new := new_spelling(self.metric)) is not None:
-            raise ConfigError(
-                f"gate rule on {self.metric!r}: findings have no such metric. To do: write {new}",
-                key="metric", expected=new,
-            )  # fmt: skip
-        if self.of not in (None, *Aggregate):
-            raise ConfigError(
-                f"gate rule on {self.metric}: of {self.of!r}. Expected {', '.join(Aggregate)}",
-                key="of", expected=", ".join(Aggregate),
-            )  # fmt: skip
-        bounds = [bound for bound in (self.min, self.max) if bound is not None]
-        if not bounds or bounds[0] > bounds[-1] or self.on not in _COLUMN:
-            raise ConfigError(
-                f"gate rule on {self.metric}: min {self.min}, max {self.max}, on {self.on!r}. "
-                "Expected min or max, min not above max, and on: value, lower or upper",
-                key="on" if self.on not in _COLUMN else "min",
-                expected="min or max, min not above max, and on: value, lower or upper",
-            )
-
-    def __str__(self) -> str:
-        bounds = []
-        if self.min is not None:
-            bounds.append(f"≥ {self.min:g}")
-        if self.max is not None:
-            bounds.append(f"≤ {self.max:g}")
-        places = filter(None, (self.model, self.subject, self.groups, self.version))
-        scope = enclose(" (", ", ".join(map(visible, places)), ")")
-        metric = name_with(visible(self.metric), self.aggregate)
-        change = enclose(", change from ", visible(self.change_from or ""), ",")
-        return f"{_NAMES[self.on]}{metric}{change} {' and '.join(bounds)}{scope}"
+Baselines = Mapping[str, AuditResult]
+"""Comparisons of a run with other runs, the run's models second, by the name that rules give."""
 
 
-# Spellings that `of` replaces.
-_SPELLINGS: Mapping[str, str] = MappingProxyType({
-    "accuracy_gap": "metric: accuracy, of: difference",
-    "worst_group_accuracy": "metric: accuracy, of: worst_group",
-    "activation_share_gap": "metric: activation_share, of: difference",
-    "hit_rate_gap": "metric: hit_rate, of: difference",
-    "labelled_share_gap": "metric: labelled_share, of: difference",
-    "rejection_gap": "metric: rejected_share, of: difference",
-})  # fmt: skip
-_ENDINGS: Mapping[str, str] = MappingProxyType({
-    "_against_rest": "metric: {metric}, of: against_rest",
-    "_change": "metric: {metric}, change_from: before",
-})  # fmt: skip
-
-
-def new_spelling(metric: str) -> str | None:
-    """Return how to write an outdated name of a metric; None for a name of today."""
-    if metric in SPECS:
-        return None
-    for ending, text in _ENDINGS.items():
-        base = metric.removesuffix(ending)
-        if base != metric and (base in SPECS or base in _SPELLINGS):
-            of = _SPELLINGS.get(base, f"metric: {base}").removeprefix("metric: ")
-            return f"{{{text.format(metric=of)}}}"
-    spelling = _SPELLINGS.get(metric)
-    return spelling and f"{{{spelling}}}"
-
-
-@dataclass(frozen=True)
-class GateCheck:
-    """The check of one rule for one finding, or for none if nothing matched.
-
-    Attributes
-    ----------
-    rule : GateRule
-    finding : Finding or None
-    outcome : "passed", "breached", "not estimable" or "no match"
-    sentence : str
-        The outcome in words.
-    conclusion : str
-        What the run concludes from the finding; "" where it says nothing about it.
-    """
-
-    rule: GateRule
-    finding: Finding | None
-    outcome: Outcome
-    sentence: str
-    conclusion: str = ""
-
-
-@dataclass(frozen=True)
-class GateResult:
-    """Every check of every rule, in the order of the rules and findings."""
-
-    checks: tuple[GateCheck, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether every rule was checked and held; a gate without rules passes."""
-        return not self.breaches and not self.unchecked
-
-    @property
-    def breaches(self) -> tuple[GateCheck, ...]:
-        """Checks with a number out of bounds."""
-        return self._with_outcome("breached")
-
-    @property
-    def unchecked(self) -> tuple[GateCheck, ...]:
-        """Rules that matched nothing or met a number that cannot be estimated."""
-        return self._with_outcome("not estimable", "no match")
-
-    def _with_outcome(self, *outcomes: Outcome) -> tuple[GateCheck, ...]:
-        return tuple(check for check in self.checks if check.outcome in outcomes)
-
-    @property
-    def exit_code(self) -> int:
-        """1 on a breach, else 2 where something could not be checked, else 0."""
-        if self.breaches:
-            return 1
-        return 2 if self.unchecked else 0
-
-
-def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
+def gate(
+    result: AuditResult,
+    rules: Iterable[GateRule],
+    *,
+    baselines: Baselines = MappingProxyType({}),
+) -> GateResult:
     """Hold rules against every finding they match.
 
     A rule that matches no finding, or meets NaN, never passes: such a check is "no match" or
@@ -196,10 +40,18 @@ def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
     ----------
     result : AuditResult
     rules : iterable of GateRule
+    baselines : mapping of str to AuditResult, optional
+        By each `worse_than` of the rules, that run compared with this one: differences whose second
+        model is this run's.
 
     Returns
     -------
     GateResult
+
+    Raises
+    ------
+    ConfigError
+        When a rule names a run that `baselines` lacks.
 
     Examples
     --------
@@ -217,11 +69,98 @@ def gate(result: AuditResult, rules: Iterable[GateRule]) -> GateResult:
     >>> outcome.passed, outcome.exit_code
     (False, 1)
     """
-    checks = chain.from_iterable(_checks(result.findings, rule) for rule in rules)
-    conclusions = _sentences(result)
+    results = (result, *baselines.values())
+    sentences = {key: text for item in results for key, text in _sentences(item).items()}
+    checks = chain.from_iterable(_checks_of(result, rule, baselines) for rule in rules)
     return GateResult(
-        tuple(replace(check, conclusion=conclusions.get(id(check.finding), "")) for check in checks)
+        tuple(replace(check, conclusion=sentences.get(id(check.finding), "")) for check in checks)
     )
+
+
+def _checks_of(result: AuditResult, rule: GateRule, baselines: Baselines) -> list[GateCheck]:
+    if rule.worse_than is not None:
+        return _checks_of_changes(rule, baselines)
+    if rule.verdict is not None:
+        return _checks_of_verdicts(result, rule)
+    return _checks(result.findings, rule)
+
+
+def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
+    """Check what has a verdict: with a metric its findings, otherwise conclusions."""
+    verdicts = _forbidden(rule)
+    if rule.metric:
+        tested = [f for f in result.findings if f.family in TESTED and _matches(f, rule)]
+        judged = [(finding, finding.verdict) for finding in tested]
+    else:
+        judged = [
+            (finding, conclusion.verdict)
+            for conclusion in result.conclusions
+            if not is_ranking(conclusion)
+            and _matches(finding := result.findings[conclusion.finding], rule)
+        ]
+    if not judged:
+        subject = "tested finding" if rule.metric else "conclusion"
+        return [GateCheck(rule, None, "no match", f"{rule}: no {subject} matches this rule.")]
+    breaches = [
+        _judged(rule, finding, verdict) for finding, verdict in judged if verdict in verdicts
+    ]
+    return breaches or [
+        GateCheck(rule, None, "passed", f"{rule}: passed, none of {len(judged)} has this verdict.")
+    ]
+
+
+def _forbidden(rule: GateRule) -> tuple[str, ...]:
+    """Return the verdict of a rule, and graver ones."""
+    return VERDICTS[: VERDICTS.index(rule.verdict or "detected") + 1]
+
+
+def _judged(rule: GateRule, finding: Finding, verdict: Verdict) -> GateCheck:
+    text = f"{_about(rule, finding)}: breached with the verdict {verdict}"
+    ends = ""
+    if not math.isnan(finding.ci_low):
+        ends = f" {interval(finding.ci_low, finding.ci_high, 4)}"
+    return GateCheck(rule, finding, "breached", f"{text}, {number(finding.value, 4)}{ends}.")
+
+
+def _checks_of_changes(rule: GateRule, baselines: Baselines) -> list[GateCheck]:
+    """Check differences to another run, which are paired and tested."""
+    compared = baselines.get(rule.worse_than or "")
+    if compared is None:
+        raise ConfigError(
+            f"gate rule on {rule.about}: no comparison with that run. To do: pass it as a baseline",
+            key="worse_than", expected="a run among the baselines",
+        )  # fmt: skip
+    changes = [
+        (finding, pair)
+        for finding in compared.findings
+        if (pair := pair_of(finding)) and finding.tested and _matches_change(finding, rule)
+    ]
+    if not changes:
+        return [GateCheck(rule, None, "no match", f"{rule}: no tested change matches this rule.")]
+    breaches = [
+        _judged(rule, finding, finding.verdict)
+        for finding, pair in changes
+        if finding.verdict in _forbidden(rule)
+        and (pair.worse == pair.second or finding.verdict is Verdict.INCONCLUSIVE)
+    ]
+    return breaches or [
+        GateCheck(rule, None, "passed", f"{rule}: passed, none of {len(changes)} changes is worse.")
+    ]
+
+
+def _matches_change(finding: Finding, rule: GateRule) -> bool:
+    pair = pair_of(finding)
+    # A name that both runs have stands after the run's.
+    named = pair is not None and (
+        rule.model in (None, pair.second) or pair.second.endswith(f": {rule.model}")
+    )
+    aggregate = None if rule.of is None else rule.aggregate
+    wanted = (
+        (rule.metric or None, finding.metric), (aggregate, finding.aggregate),
+        (rule.groups, finding.groups), (rule.subject, finding.subject),
+        (rule.version, finding.version),
+    )  # fmt: skip
+    return named and all(name in (None, value) for name, value in wanted)
 
 
 def _sentences(result: AuditResult) -> dict[int, str]:
@@ -261,8 +200,12 @@ def _matches(finding: Finding, rule: GateRule) -> bool:
     if rule.version is None and finding.variant is Variant.POOL_ORDER:
         return False
     change = finding.change_from == (rule.change_from or "")
-    places = ("metric", "aggregate", "model", "groups", "subject", "version")
-    return change and all(getattr(rule, name) in (None, getattr(finding, name)) for name in places)
+    places = ("model", "groups", "subject", "version")
+    measure = not rule.metric or finding.metric == rule.metric
+    if rule.of is not None or rule.bounds:
+        measure &= finding.aggregate is rule.aggregate
+    named = all(getattr(rule, name) in (None, getattr(finding, name)) for name in places)
+    return change and measure and named
 
 
 def _between_groups(findings: Sequence[Finding]) -> list[Finding]:
@@ -272,22 +215,52 @@ def _between_groups(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _check(rule: GateRule, finding: Finding) -> GateCheck:
-    got: float = getattr(finding, _COLUMN[rule.on])
+    numbers = _limited_numbers(rule, finding)
     name = _about(rule, finding)
-    if math.isnan(got):
+    if any(map(math.isnan, numbers)):
         reason = visible(finding.reason) or "it has no such number"
         verdict_text = in_words(Verdict.NOT_ESTIMABLE)
         return GateCheck(rule, finding, "not estimable", f"{name}: {verdict_text}: {reason}.")
     outcome: Outcome = "passed"
-    if (rule.min is not None and got < rule.min) or (rule.max is not None and got > rule.max):
+    for_min, for_max = numbers
+    if (rule.min is not None and for_min < rule.min) or (
+        rule.max is not None and for_max > rule.max
+    ):
         outcome = "breached"
-    return GateCheck(rule, finding, outcome, f"{name}: {outcome} with {number(got, 4)}.")
+    limits = sorted(
+        {for_min} if rule.max is None else {for_max} if rule.min is None else {*numbers}
+    )
+    text = f"{name}: {outcome} with {' to '.join(number(value, 4) for value in limits)}."
+    alarms = alarm_rate(rule, finding)
+    return GateCheck(rule, finding, outcome, f"{text}{_alarm_text(finding, alarms)}", alarms=alarms)
+
+
+def _limited_numbers(rule: GateRule, finding: Finding) -> tuple[float, float]:
+    """Return the numbers of a finding that its smallest and largest limit apply to."""
+    low, high = finding.ci_low, finding.ci_high
+    return {
+        "value": (finding.value, finding.value), "lower": (low, low), "upper": (high, high),
+        "whole": (high, low), "any": (low, high),
+    }[rule.on]  # fmt: skip
+
+
+def _alarm_text(finding: Finding, alarms: float) -> str:
+    """Say how often a rule on an extreme would be breached by chance alone."""
+    if math.isnan(alarms):
+        return ""
+    n_groups = sum(not part.note for part in finding.by_group)
+    return (
+        f" If all {n_groups} groups were alike, chance would breach it in "
+        f"{percent(alarms)} of runs of this size."
+    )
 
 
 def _about(rule: GateRule, finding: Finding | None) -> str:
     if finding is None:
         return str(rule)
-    parts = (finding.model, finding.subject, finding.groups, version_of(finding))
+    parts = (
+        finding.model, finding.subject, finding.groups, finding.group, version_of(finding),
+    )  # fmt: skip
     return f"{rule}: {', '.join(map(visible, filter(None, parts)))}"
 
 
@@ -322,7 +295,7 @@ def junit(result: GateResult) -> str:
     )
     for check in result.checks:
         about = _about(check.rule, check.finding)
-        case = ET.SubElement(suite, "testcase", classname=visible(check.rule.metric), name=about)
+        case = ET.SubElement(suite, "testcase", classname=visible(check.rule.about), name=about)
         if check.outcome != "passed":
             kind = "failure" if check.outcome == "breached" else "error"
             element = ET.SubElement(case, kind, message=check.sentence, type=check.outcome)

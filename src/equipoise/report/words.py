@@ -722,11 +722,18 @@ def models_of(result: AuditResult) -> list[str]:
     return [*filter(None, names)]
 
 
+def place_text(finding: Finding) -> str:
+    """Return the rows of two models' values: " for" a group, or " over" all groups."""
+    if finding.group:
+        return f" for {quoted(finding.group)}"
+    return enclose(" over ", finding.groups)
+
+
 def pair_sentence(finding: Finding, pair: Pair) -> str:
     """Say what both models come to, how far they are apart, and who is worse."""
     spec = spec_of_shown(finding)
     subject = enclose(" of “", finding.subject, "”")
-    over = enclose(" over ", finding.groups)
+    over = place_text(finding)
     n_text = f"n = {count(finding.n)}"
     if over_subjects(finding):
         n_text = plural(finding.n, "subject")
@@ -797,7 +804,7 @@ def changed(result: AuditResult) -> list[str]:
 def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     """Say which of two models is worse, or how much worse one may still be."""
     spec, (better, worse) = spec_of_shown(finding), conclusion.standings
-    label, over = spec.label, enclose(" over ", finding.groups)
+    label, over = spec.label, place_text(finding)
     of = enclose(" of “", shortened(finding.subject), "”")
     values = f"{_value_text(spec, worse.value)} against {_value_text(spec, better.value)}"
     if conclusion.real:
@@ -810,10 +817,11 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
             metrics = listed([spec_for(metric).label for metric in conclusion.alike_in])
             return f"The models are alike in {metrics}; {text}"
         return text if text.startswith(worse.model) else _capitalised(text)
+    over = f" for any {finding.groups}" if finding.group else over
     models, place = f"{better.model} and {worse.model}", f"{label}{of}{over}"
     reach = max(abs(finding.ci_low), abs(finding.ci_high))
     scaled, unit = _scale(finding)
-    rows = plural(finding.n, finding.unit)
+    rows = f"{enclose('', quoted(finding.group), ', ')}{plural(finding.n, finding.unit)}"
     if math.isnan(finding.value) or conclusion.verdict is Verdict.NONE:
         reason = finding.reason or "it is described, not tested"
         return f"{models} have no verdict in {place}: {reason}."
@@ -886,7 +894,7 @@ def counts_sentence(conclusion: Conclusion) -> str:
     if n < 2:
         return ""
     first, second = conclusion.standings
-    word = "in" if over == "metrics" else "on"
+    word = {"metrics": "in", "groups": "for"}.get(over, "on")
     if not (first.better_on or second.better_on):
         return f"Neither {first.model} nor {second.model} is better {word} any of {n} {over}."
     other = f"worse {word} {second.better_on or 'none'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -26,7 +26,25 @@ from equipoise.audits.engines.labels import (
     with_folds,
     without_repeats,
 )
-from equipoise.audits.findings import Fact, Place, UncorrectedFinding, conclude, gap_of, manifest_of
+from equipoise.audits.findings import (
+    Fact,
+    Place,
+    UncorrectedFinding,
+    conclude,
+    fact_of,
+    gap_of,
+    judge_by_interval,
+    manifest_of,
+    without_verdict,
+)
+from equipoise.audits.predictions.changes import (
+    EXTREME_METHOD,
+    UNTESTED,
+    Changes,
+    is_extreme,
+    worse_model,
+)
+from equipoise.audits.predictions.unanswered import UNANSWERED, Unanswered
 from equipoise.core import (
     Aggregate,
     AuditResult,
@@ -47,14 +65,11 @@ from equipoise.core import (
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match
-from equipoise.metrics.building import gaps
-from equipoise.metrics.counts import Counts, Null
+from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.effect_sizes import NO_TEST, EffectSizes, Layout, SkewSize
 from equipoise.metrics.counts.paired import Joint, Pair, Seen, join
 from equipoise.metrics.counts.rates import (
-    SELECTION_RATE,
-    Cells,
     DemographicParity,
     EqualizedOdds,
     LeadingRates,
@@ -67,7 +82,7 @@ from equipoise.metrics.table_metric import TABLE_METRICS, TableMetric
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
 from equipoise.report.selecting import measure_of
-from equipoise.report.words import COMPARISON, pair_of, spec_of_shown
+from equipoise.report.words import COMPARISON, pair_of, place_text, spec_of_shown
 from equipoise.report.words import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
@@ -81,7 +96,6 @@ Numbers = dict[Fact, Floats]
 """Numbers by what they state, shape (tables,); of subject "" is the whole."""
 
 DESCRIBED = "skewsize"
-_UNANSWERED = "unanswered"
 _NOTHING = np.zeros(0)
 
 
@@ -159,13 +173,17 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         model_contrasts, ranking_rows = _compare_models(name, joint, measures, config)
         contrasts += model_contrasts
         ranking += ranking_rows if len(joint.models) == len(models) else []
-    findings = conclude(without_repeats(contrasts), config.testing)
+    drafts = [*without_repeats(contrasts)]
+    findings = conclude(map(_without_test, drafts), config.testing)
     manifest = _manifest(runs, sets, perf_counter() - started)
     sizes = (
         row for name, joint, measures in of_labels if name
         for row in group_sizes.sizes_of(joint.counts.groups)
     )  # fmt: skip
-    tables = {**_tables(findings, ranking), "group_sizes": group_sizes.table(sizes)}
+    tables = {
+        **_tables(findings, _rankable(ranking, drafts)),
+        "group_sizes": group_sizes.table(sizes),
+    }
     return Result(findings, manifest, tables, conclusions_of(findings))
 
 
@@ -196,6 +214,8 @@ def contrast(config: Config, data: PredictionData, pair: tuple[Finding, Finding]
         ]  # fmt: skip
         if name == groups and matching:
             (draft, _), *_ = _compare_models(name, joint, matching[:1], config)[0]
+            if is_extreme(fact_of(draft.finding)):
+                return judge_by_interval(draft, config.testing)
             (finding,) = conclude([draft], config.testing)
             return finding
     return None
@@ -251,7 +271,7 @@ def _align_models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
             )
             codes = np.where(missing, -1, labels.coded.codes[rows[run]])
             models[full_name] = Coded(codes.astype(np.int32), labels.coded.vocabulary)
-            states[full_name] = Coded(answered, (_UNANSWERED, "answered"))
+            states[full_name] = Coded(answered, (UNANSWERED, "answered"))
     if len(models) < 2:
         raise one_model_only(models)
     return models, states
@@ -269,7 +289,7 @@ def _count_jointly(
     unit = data.coded_unit
     truth = data.coded_target.take(rows)
     if not answers:
-        truth = Coded(np.zeros_like(rows), (_UNANSWERED,))
+        truth = Coded(np.zeros_like(rows), (UNANSWERED,))
     if not len(rows) or not (
         answers or any((coded.codes == 0).any() for coded in answered_labels.values())
     ):
@@ -282,21 +302,6 @@ def _count_jointly(
         joint = count(groups=groups.take(rows))
         measures = _measures(config, joint.counts) if answers else (Unanswered(),)
         yield MeasuredCounts(groups.name, joint, [*measures])
-
-
-@dataclass(frozen=True)
-class Unanswered(Measure):
-    """The share of rows without an answer; of several groups, the gap between them."""
-
-    null: Null | None = None
-    name = "unanswered_rate"
-
-    def __call__(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the number of each table, (r, 1)."""
-        position = counts.classes.index(_UNANSWERED)
-        shares = SELECTION_RATE.shares(Cells.of(counts, tables))[:, position]
-        gap = shares[:, 0] if len(counts.groups) == 1 else gaps(shares, counts.groups.usable)
-        return np.asarray(gap[:, None])
 
 
 def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -410,11 +415,20 @@ def _compare_models(
     boot = _measure(measures, views, blocks)
     contrasts: list[Contrast] = []
     if len(views) == 2:
-        pair = joint.pair(0, 1)
-        swaps = pair.swapped(options.replicates, options.seed) if resampled else ()
-        numbers = observed, boot, _measure(measures, pair.views, swaps)
+        pair, changes = joint.pair(0, 1), Changes(joint, options.level)
+        tested = [
+            measure for measure in measures if not is_extreme(_list_facts(measure, joint.counts)[0])
+        ]
+        swaps = pair.swapped(options.replicates, options.seed) if resampled and tested else ()
+        numbers = observed, boot, _measure(tested, pair.views, swaps)
         for measure in measures:
-            contrasts += _contrasts(name, joint, measure, pair, numbers, config)
+            contrasts += _contrasts(name, joint, measure, pair, numbers, changes, config)
+        if name and resampled:
+            counts_read = _counts_read(joint, measures[0])
+            contrasts += [
+                (draft, (key, joint.models, counts_read))
+                for draft, key in changes.findings(measures, name)
+            ]
     ranking: list[Row] = []
     for measure in measures:
         overall_fact, *_ = _list_facts(measure, views[0].counts)
@@ -442,6 +456,7 @@ def _contrasts(
     measure: Measure,
     pair: Pair,
     numbers: Sequence[list[Numbers]],
+    changes: Changes,
     config: Config,
 ) -> Iterator[Contrast]:
     """Yield the difference of two models as a whole, and per class where there are classes.
@@ -452,7 +467,9 @@ def _contrasts(
     classes = tuple(pair.counts.classes[place] for place in class_codes)
     names = joint.models[0], joint.models[1]
     determined, counts_read = joint.counts.determines_target, _counts_read(joint, measure)
-    overall_fact, *class_facts = _list_facts(measure, pair.counts)
+    overall_fact, *class_facts = facts = _list_facts(measure, pair.counts)
+    extreme = is_extreme(overall_fact) and config.resampling.method != "none"
+    ends = dict(zip(facts, changes.ends(measure), strict=True)) if extreme else {}
     for fact in [overall_fact, *(key for key in class_facts if key.subject in classes)]:
         # A model has no number of classes that it doesn't show.
         paired = []
@@ -465,10 +482,7 @@ def _contrasts(
         values = float(before[0]), float(after[0])
         if subject and np.isnan(values).all():
             continue
-        spec = spec_for(metric, fact.aggregate, fact.compared_to)
-        worse, lower = "", spec.value_harm == "lower"
-        if values[0] < values[1] or values[1] < values[0]:
-            worse = names[(values[1] < values[0]) == lower]
+        worse = worse_model(fact, values, names)
         unestimated = [
             model for model, value in zip(names, values, strict=True) if math.isnan(value)
         ]
@@ -481,12 +495,52 @@ def _contrasts(
         )
         models_pair = ModelPair(*names, values, worse)
         place = Place(COMPARISON, models_pair.name, name, "default", config.resampling.level)
-        draft = _draft(
-            part, models_pair, place, unit=joint.counts.unit, boot=boot[1] - boot[0],
-            null=null[1] - null[0], compared_to=fact.compared_to,
-        )  # fmt: skip
+        if extreme:
+            draft = _extreme_draft(part, models_pair, place, ends[fact], joint, fact.compared_to)
+        else:
+            draft = _draft(
+                part, models_pair, place, unit=joint.counts.unit, boot=boot[1] - boot[0],
+                null=null[1] - null[0], compared_to=fact.compared_to,
+            )  # fmt: skip
         (draft,) = with_folds([draft], classes=classes, determined=determined)
         yield draft, (fact, names, counts_read)
+
+
+def _extreme_draft(
+    part: Part,
+    pair: ModelPair,
+    place: Place,
+    ends: tuple[float, float],
+    joint: Joint,
+    compared_to: ComparedTo,
+) -> UncorrectedFinding:
+    """Return the finding of an extreme's change, with its interval and without a test."""
+    if not math.isnan(part.value):
+        part = replace(part, low=ends[0], high=ends[1], chance=0.0)
+    unit = joint.counts.unit
+    return difference(
+        part, pair, place, family=Family.LEAF if part.subject else Family.COMPOSITE, unit=unit,
+        method=f"{EXTREME_METHOD}; over {unit}s", null=NullHypothesis.NONE, null_drawn="",
+        compared_to=compared_to, interval=IntervalKind.SIMULTANEOUS,
+    )  # fmt: skip
+
+
+def _without_test(draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Describe the change of an extreme; other drafts keep their test."""
+    return without_verdict(draft, UNTESTED) if is_extreme(fact_of(draft.finding)) else draft
+
+
+def _rankable(ranking: Iterable[Row], drafts: Iterable[UncorrectedFinding]) -> list[Row]:
+    """Leave out metrics that repeat others, or follow from base rates."""
+    repeats = {
+        (*measure_of(draft.finding), draft.finding.groups)
+        for draft in drafts
+        if draft.finding.family is Family.DESCRIPTIVE
+        and draft.finding.metric != DESCRIBED
+        and not draft.finding.subject
+    }
+    places = ("metric", "aggregate", "compared_to", "groups")
+    return [row for row in ranking if tuple(row[name] for name in places) not in repeats]
 
 
 def _draft(
@@ -552,21 +606,8 @@ def _manifest(runs: Runs, sets: Mapping[int, Sequence[str]], seconds: float) -> 
 
 
 def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa.Table]:
-    """Return the tables `ranking` and `disagreements`.
-
-    A metric whose findings repeat others, or follow from base rates, ranks nobody and disagrees
-    with nothing.
-    """
-    repeats = {
-        (*measure_of(finding), finding.groups)
-        for finding in findings
-        if finding.family is Family.DESCRIPTIVE
-        and finding.metric != DESCRIBED
-        and not finding.subject
-    }
+    """Return the tables `ranking` and `disagreements`."""
     findings_by_pair = [(finding, pair) for finding in findings if (pair := pair_of(finding))]
-    places = ("metric", "aggregate", "compared_to", "groups")
-    ranking = [row for row in ranking if tuple(row[name] for name in places) not in repeats]
     return {
         "ranking": table_of(
             ranking,
@@ -589,8 +630,10 @@ def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa
                 "groups": TEXT,
                 "metric_a": TEXT,
                 "aggregate_a": TEXT,
+                "group_a": TEXT,
                 "metric_b": TEXT,
                 "aggregate_b": TEXT,
+                "group_b": TEXT,
                 "model_a": TEXT,
                 "model_b": TEXT,
                 "sentence": TEXT,
@@ -648,8 +691,10 @@ def _disagreements(compared: Sequence[tuple[Finding, ModelPair]]) -> Iterator[Ro
                 "groups": b.groups,
                 "metric_a": a.metric,
                 "aggregate_a": a.aggregate.value,
+                "group_a": a.group,
                 "metric_b": b.metric,
                 "aggregate_b": b.aggregate.value,
+                "group_b": b.group,
                 "model_a": first.first,
                 "model_b": first.second,
                 "sentence": f"{_describe_preference(a, first)}; {_describe_preference(b, second)}.",
@@ -657,7 +702,7 @@ def _disagreements(compared: Sequence[tuple[Finding, ModelPair]]) -> Iterator[Ro
 
 
 def _describe_preference(finding: Finding, pair: ModelPair) -> str:
-    over = f" over {finding.groups}" if finding.groups else ""
+    over = place_text(finding)
     sides = zip((pair.first, pair.second), pair.values, strict=True)
     (better, value), (_, other) = sorted(sides, key=lambda side: side[0] == pair.worse)
     return (

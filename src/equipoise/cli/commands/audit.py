@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from concurrent.futures import ThreadPoolExecutor
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -261,11 +262,13 @@ def export_command(run: Path, form: str, as_json: bool) -> None:
 def check_command(context: click.Context, run: Path, junit: Path | None, as_json: bool) -> None:
     """Enforce the gate rules of a run.
 
-    The rules are held against the findings. Exit code 0: every rule holds; 1: a rule is breached,
-    and named; 2: an error, or a rule that could not be checked.
+    The rules are held against the findings, or against a run that this one must not be worse
+    than. Exit code 0: every rule holds; 1: a rule is breached, and named; 2: an error, or a rule
+    that could not be checked.
     """
     from equipoise import report
     from equipoise.audits.config import parse_config
+    from equipoise.audits.runs import compare_with
     from equipoise.core import ConfigError
     from equipoise.data.problems import counted
 
@@ -275,7 +278,14 @@ def check_command(context: click.Context, run: Path, junit: Path | None, as_json
     config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
     if not config.gate:
         raise ConfigError(f"{run}: no gate rules. To do: list them under 'gate' in the config")
-    outcome = report.gate(result, [rule.as_rule for rule in config.gate])
+    rules = [rule.as_rule for rule in config.gate]
+    with Steps() as progress:
+        baselines = {
+            rule.worse_than: compare_with(rule.worse_than, run, progress)
+            for rule in rules
+            if rule.worse_than is not None
+        }
+    outcome = report.gate(result, rules, baselines=baselines)
     if junit is not None:
         write_output(junit, report.junit(outcome), JUNIT)
     if as_json:
@@ -285,6 +295,7 @@ def check_command(context: click.Context, run: Path, junit: Path | None, as_json
                 "outcome": check.outcome,
                 "sentence": check.sentence,
                 "conclusion": check.conclusion,
+                "false_alarms": None if isnan(check.alarms) else check.alarms,
             }
             for check in outcome.checks
         ]

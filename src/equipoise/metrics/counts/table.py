@@ -870,7 +870,7 @@ def moments(counts: Counts, _: Floats | None = None) -> Floats | None:
     if not isinstance(sampler, ItemSampler):
         return None
     classes, groups, weight = len(counts.classes), len(counts.groups), sampler.weight
-    owner, group = _owners(sampler, groups)
+    owner, group = group_owners(sampler, groups)
     total = np.bincount(owner, weight)
     truth, prediction = counts.truth[sampler.outcome], counts.prediction[sampler.outcome]
     keys = np.concatenate([owner * classes + truth, owner * classes + prediction])
@@ -898,7 +898,7 @@ def accuracy_design(counts: Counts) -> Floats:
     sampler, groups = counts.sampler, len(counts.groups)
     if not isinstance(sampler, ItemSampler):
         return np.ones(groups)
-    owner, group = _owners(sampler, groups)
+    owner, group = group_owners(sampler, groups)
     right = np.isin(sampler.outcome, counts.right)
     hits, total = np.bincount(owner, sampler.weight * right), np.bincount(owner, sampler.weight)
     sums = (
@@ -908,7 +908,7 @@ def accuracy_design(counts: Counts) -> Floats:
     return design_effects(*sums, least=least_design(counts))
 
 
-def _owners(sampler: ItemSampler, groups: int) -> tuple[Integers, Integers]:
+def group_owners(sampler: ItemSampler, groups: int) -> tuple[Integers, Integers]:
     """Return which rows of one unit in one group each entry is of, and their group."""
     pairs = sampler.unit[sampler.item] * groups + sampler.group[sampler.item]
     pairs, owner = np.unique(pairs, return_inverse=True)
@@ -930,6 +930,7 @@ def design_effects(
     squared_totals: Floats,
     *,
     least: float = 1.0,
+    squared: Floats | None = None,
 ) -> Floats:
     """Return how many rows say as much as one that is independent.
 
@@ -944,12 +945,16 @@ def design_effects(
         Sums over units of squared successes, of successes times totals, and of squared totals.
     least : float
         The least design effect.
+    squared : ndarray, optional
+        Sum over rows of squared numbers, in place of successes that are 0 or 1.
     """
     with unwarned():
         p, units = successes / totals, totals**2 / squared_totals
         deviations = squares - 2.0 * p * products + p**2 * squared_totals
         variance = np.maximum(deviations, 0.0) * units / (units - 1.0)
         simple_variance = totals * p * (1.0 - p)
+        if squared is not None:
+            simple_variance = np.maximum(squared - totals * p**2, 0.0)
         t_factor = special.stdtrit(np.maximum(units - 1.0, 1.0), _LEVEL) / special.ndtri(_LEVEL)
         defined = (
             (simple_variance > _NONE * totals)

@@ -1,0 +1,255 @@
+"""Rules of the gate, and the checks that come of them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from equipoise.core import Aggregate, ConfigError, Finding
+from equipoise.core.estimate import name_with
+from equipoise.metrics.spec import SPECS, own_aggregate
+from equipoise.report.text import enclose, visible
+
+On = Literal["value", "lower", "upper", "whole", "any"]
+Of = Literal["value", "difference", "ratio", "worst_group", "against_rest"]
+GateVerdict = Literal["disparity", "detected", "inconclusive"]
+Outcome = Literal["passed", "breached", "not estimable", "no match"]
+ON: Mapping[str, str] = MappingProxyType({
+    "value": "", "lower": "lower end of ", "upper": "upper end of ",
+    "whole": "whole interval of ", "any": "any of the interval of ",
+})  # fmt: skip
+"""What may be held against bounds, in words."""
+VERDICTS: tuple[GateVerdict, ...] = ("disparity", "detected", "inconclusive")
+"""Verdicts that a rule can forbid, the gravest first."""
+EXTREMES = (Aggregate.DIFFERENCE, Aggregate.RATIO, Aggregate.WORST_GROUP)
+"""Comparisons whose changes have no verdict, as they are largest or smallest numbers."""
+
+
+@dataclass(frozen=True)
+class GateRule:
+    """A requirement on a run: bounds of a metric, a verdict, or a comparison with another run.
+
+    Attributes
+    ----------
+    metric : str
+        Registered name of the metric; "" of a rule about all conclusions, or all changes.
+    of : str or None
+        What is held against the bounds: the "value", the "difference" or "ratio" of groups, the
+        "worst_group", or each group "against_rest". None: the value; of a metric that is a
+        difference by definition, the difference. A rule on verdicts is then about all of them.
+    min, max : float or None
+        Smallest and largest number that passes.
+    on : "value", "lower", "upper", "whole" or "any"
+        Whether the value or an end of its interval is held against the bounds; or whether the rule
+        is breached where the whole interval is beyond a bound, or where any of it is.
+    verdict : str or None
+        The rule is breached by this verdict and by graver ones, in the order "disparity",
+        "detected", "inconclusive". Without a metric it is about conclusions.
+    worse_than : str or None
+        A run whose models must not be better. Breached where a paired test finds a model of the
+        same name worse: for a group, a class, or over all rows.
+    model, groups, subject, version : str or None
+        Which findings the rule is about; None: all models, groups and versions, save variants
+        that stand beside under another null hypothesis. Without a
+        subject a rule with bounds is about the findings for the whole and, where the metric has
+        none of these, about every subject.
+    change_from : str or None
+        The model or run that a change is from; None: levels, no changes.
+
+    Raises
+    ------
+    ConfigError
+        When no requirement is given or two that exclude each other, the bounds cross, a word is
+        unknown, or the metric has an ending that `of` or `change_from` replaces.
+    """
+
+    metric: str = ""
+    min: float | None = None
+    max: float | None = None
+    on: On = "value"
+    model: str | None = None
+    groups: str | None = None
+    subject: str | None = None
+    version: str | None = None
+    of: Of | None = None
+    change_from: str | None = None
+    verdict: GateVerdict | None = None
+    worse_than: str | None = None
+
+    @property
+    def aggregate(self) -> Aggregate:
+        """The comparison of groups that the bounds limit."""
+        if self.of is None:
+            return own_aggregate(self.metric)
+        return Aggregate(self.of)
+
+    @property
+    def bounds(self) -> list[float]:
+        """The bounds, the smaller one first."""
+        return [bound for bound in (self.min, self.max) if bound is not None]
+
+    @property
+    def about(self) -> str:
+        """The rule's metric, or the subject of a rule without one."""
+        if self.worse_than is not None:
+            return self.metric or f"worse than {self.worse_than}"
+        return self.metric or ("verdict" if self.verdict is not None else "no metric")
+
+    def __post_init__(self) -> None:
+        if self.metric and (new := new_spelling(self.metric)) is not None:
+            self._refuse("metric", "findings have no such metric", f"write {new}", new)
+        if self.of not in (None, *Aggregate):
+            self._refuse("of", f"of {self.of!r}", f"write one of {', '.join(Aggregate)}")
+        if self.on not in ON:
+            self._refuse("on", f"on {self.on!r}", f"write one of {', '.join(ON)}")
+        if self.verdict not in (None, *VERDICTS):
+            self._refuse(
+                "verdict", f"verdict {self.verdict!r}", f"write one of {', '.join(VERDICTS)}"
+            )
+        if self.verdict is None and self.worse_than is None:
+            self._check_bounds()
+        else:
+            self._check_without_bounds()
+
+    def _check_bounds(self) -> None:
+        """Refuse bounds that say nothing."""
+        if not self.bounds:
+            self._refuse("min", "no requirement", "add min or max, verdict, or worse_than")
+        if not self.metric:
+            self._refuse("metric", "bounds without a metric", "name the metric that they limit")
+        if self.bounds[0] > self.bounds[-1]:
+            self._refuse(
+                "min", f"min {self.min}, max {self.max}", "write a min that is not above max"
+            )
+
+    def _check_without_bounds(self) -> None:
+        """Refuse keys that a rule on a verdict or a comparison doesn't read."""
+        name = "verdict" if self.worse_than is None else "worse_than"
+        present_keys = {
+            "min": self.min is not None, "max": self.max is not None, "on": self.on != "value",
+            "change_from": self.worse_than is not None and self.change_from is not None,
+        }  # fmt: skip
+        for key, present in present_keys.items():
+            if present:
+                self._refuse(key, f"{key} beside {name}", f"make two rules, or leave {key} out")
+        if self.verdict is not None and self.of is not None and not self.metric:
+            self._refuse("of", "of without a metric", "name the metric")
+        if self.worse_than is not None and self.of is not None and Aggregate(self.of) in EXTREMES:
+            self._refuse(
+                "of",
+                f"of {self.of} beside worse_than: a change of an extreme has no verdict",
+                "leave of out, so that the rule is about the change of each group",
+            )
+
+    def _refuse(self, key: str, problem: str, fix: str, expected: str | None = None) -> None:
+        raise ConfigError(
+            f"gate rule on {self.about}: {problem}. To do: {fix}", key=key, expected=expected or fix
+        )
+
+    def __str__(self) -> str:
+        places = filter(None, (self.model, self.subject, self.groups, self.version))
+        scope = enclose(" (", ", ".join(map(visible, places)), ")")
+        change = enclose(", change from ", visible(self.change_from or ""), ",")
+        metric = visible(self.metric)
+        if metric and (self.of is not None or not (self.verdict or self.worse_than)):
+            metric = name_with(metric, self.aggregate)
+        if self.worse_than is not None:
+            least = enclose(" (", self.verdict or "", ")")
+            return (
+                f"{enclose('', metric, ' ')}not worse than {visible(self.worse_than)}{least}{scope}"
+            )
+        if self.verdict is not None:
+            return f"{enclose('', metric, ' ')}no verdict {self.verdict}{change}{scope}"
+        texts = []
+        if self.min is not None:
+            texts.append(f"≥ {self.min:g}")
+        if self.max is not None:
+            texts.append(f"≤ {self.max:g}")
+        return f"{ON[self.on]}{metric}{change} {' and '.join(texts)}{scope}"
+
+
+# Spellings that `of` replaces.
+_SPELLINGS: Mapping[str, str] = MappingProxyType({
+    "accuracy_gap": "metric: accuracy, of: difference",
+    "worst_group_accuracy": "metric: accuracy, of: worst_group",
+    "activation_share_gap": "metric: activation_share, of: difference",
+    "hit_rate_gap": "metric: hit_rate, of: difference",
+    "labelled_share_gap": "metric: labelled_share, of: difference",
+    "rejection_gap": "metric: rejected_share, of: difference",
+})  # fmt: skip
+_ENDINGS: Mapping[str, str] = MappingProxyType({
+    "_against_rest": "metric: {metric}, of: against_rest",
+    "_change": "metric: {metric}, change_from: before",
+})  # fmt: skip
+
+
+def new_spelling(metric: str) -> str | None:
+    """Return how to write an outdated name of a metric; None for a name of today."""
+    if metric in SPECS:
+        return None
+    for ending, text in _ENDINGS.items():
+        base = metric.removesuffix(ending)
+        if base != metric and (base in SPECS or base in _SPELLINGS):
+            of = _SPELLINGS.get(base, f"metric: {base}").removeprefix("metric: ")
+            return f"{{{text.format(metric=of)}}}"
+    spelling = _SPELLINGS.get(metric)
+    return spelling and f"{{{spelling}}}"
+
+
+@dataclass(frozen=True)
+class GateCheck:
+    """The check of one rule for one finding, or for none if nothing matched.
+
+    Attributes
+    ----------
+    rule : GateRule
+    finding : Finding or None
+    outcome : "passed", "breached", "not estimable" or "no match"
+    sentence : str
+        The outcome in words.
+    conclusion : str
+        What the run concludes from the finding; "" where it says nothing about it.
+    alarms : float
+        How often the rule would be breached if all groups were alike; NaN where that is unknown,
+        and of rules that are about no extreme of groups.
+    """
+
+    rule: GateRule
+    finding: Finding | None
+    outcome: Outcome
+    sentence: str
+    conclusion: str = ""
+    alarms: float = math.nan
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """Every check of every rule, in the order of the rules and findings."""
+
+    checks: tuple[GateCheck, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every rule was checked and held; a gate without rules passes."""
+        return not self.breaches and not self.unchecked
+
+    @property
+    def breaches(self) -> tuple[GateCheck, ...]:
+        """Checks with a number out of bounds."""
+        return self._with_outcome("breached")
+
+    @property
+    def unchecked(self) -> tuple[GateCheck, ...]:
+        """Rules that matched nothing or met a number that cannot be estimated."""
+        return self._with_outcome("not estimable", "no match")
+
+    def _with_outcome(self, *outcomes: Outcome) -> tuple[GateCheck, ...]:
+        return tuple(check for check in self.checks if check.outcome in outcomes)
+
+    @property
+    def exit_code(self) -> int:
+        """1 on a breach, else 2 where something could not be checked, else 0."""
+        if self.breaches:
+            return 1
+        return 2 if self.unchecked else 0

@@ -1,0 +1,233 @@
+"""Rules on verdicts, on another run and on either end of an interval; and their false alarms."""
+
+import math
+from dataclasses import replace
+from functools import cache
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+
+from equipoise.core import (
+    Aggregate,
+    AuditResult,
+    ConfigError,
+    Family,
+    GroupValue,
+    Verdict,
+)
+from equipoise.report import GateRule, gate, junit
+from equipoise.report.concluding import conclusions_of
+from report.synthetic import NAN, comparison, finding, manifest
+
+INTERVAL = finding(
+    metric="accuracy", aggregate=Aggregate.VALUE, value=0.80, ci_low=0.75, ci_high=0.85
+)
+LESS = finding(metric="accuracy", value=0.3, model="other", verdict=Verdict.DETECTED)
+NOTHING = finding(metric="demographic_parity", value=0.01, verdict=Verdict.BELOW_THRESHOLD)
+
+
+def result(*findings):
+    return AuditResult(findings, manifest(), conclusions=conclusions_of(findings))
+
+
+def outcomes(rule, *findings):
+    return [check.outcome for check in gate(result(*findings), [rule]).checks]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "whole", "part"),
+    [
+        ({"min": 0.86}, "breached", "breached"),
+        ({"min": 0.82}, "passed", "breached"),
+        ({"min": 0.75}, "passed", "passed"),
+        ({"max": 0.74}, "breached", "breached"),
+        ({"max": 0.80}, "passed", "breached"),
+        ({"max": 0.85}, "passed", "passed"),
+        ({"min": 0.70, "max": 0.90}, "passed", "passed"),
+        ({"min": 0.70, "max": 0.80}, "passed", "breached"),
+        ({"min": 0.86, "max": 0.90}, "breached", "breached"),
+    ],
+)
+def test_the_whole_interval_or_any_of_it(bounds, whole, part):
+    for on, expected in (("whole", whole), ("any", part)):
+        assert outcomes(GateRule("accuracy", on=on, **bounds), INTERVAL) == [expected]
+
+
+@pytest.mark.parametrize("on", ["whole", "any"])
+def test_without_an_interval_nothing_passes(on):
+    bare = replace(INTERVAL, ci_low=NAN, ci_high=NAN)
+    assert outcomes(GateRule("accuracy", on=on, min=0.1), bare) == ["not estimable"]
+
+
+def test_a_verdict_breaches_with_the_graver_ones():
+    findings = (finding(metric="accuracy"), LESS, NOTHING)
+    disparity = gate(result(*findings), [GateRule(verdict="disparity")])
+    assert [check.finding for check in disparity.breaches] == [findings[0]]
+    detected = gate(result(*findings), [GateRule(verdict="detected")])
+    assert [check.finding for check in detected.breaches] == [*findings[:2]]
+    assert detected.exit_code == 1
+    assert all(check.conclusion for check in detected.breaches)
+
+
+def test_a_verdict_is_of_conclusions_unless_a_metric_is_named():
+    restated = finding(metric="true_positive_rate", subject="a", family=Family.LEAF)
+    findings = (finding(metric="accuracy"), restated)
+    stated = {c.finding for c in result(*findings).conclusions}
+    assert len(gate(result(*findings), [GateRule(verdict="disparity")]).checks) == len(stated)
+    rule = GateRule("true_positive_rate", verdict="disparity")
+    assert [check.finding for check in gate(result(*findings), [rule]).breaches] == [restated]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"metric": "demographic_parity"}, ["passed"]),
+        ({"model": "other"}, ["passed"]),
+        ({"groups": "race"}, ["no match"]),
+        ({"metric": "skewsize"}, ["no match"]),
+        ({"metric": "accuracy", "of": "difference"}, ["breached"]),
+        ({"metric": "accuracy", "of": "worst_group"}, ["no match"]),
+    ],
+)
+def test_a_verdict_is_filtered_and_never_passes_without_a_match(filters, expected):
+    rule = GateRule(verdict="disparity", **filters)
+    assert outcomes(rule, finding(metric="accuracy"), LESS, NOTHING) == expected
+
+
+@cache
+def changes():
+    """Differences of facellm, the run that is checked, to deepface."""
+    return comparison()
+
+
+def against(**keys):
+    rule = GateRule(worse_than="runs/base", **keys)
+    return gate(result(INTERVAL), [rule], baselines={"runs/base": changes()})
+
+
+def test_a_run_must_not_be_worse_than_another():
+    second = {f.parameters["model_b"] for f in changes().findings}
+    assert len(second) == 1
+    worse = [
+        f for f in changes().findings
+        if f.tested and f.verdict in ("disparity", "detected") and f.parameters["worse"] in second
+    ]  # fmt: skip
+    better = [f for f in changes().findings if f.tested and f.parameters["worse"] not in second]
+    assert worse
+    assert better
+    outcome = against()
+    assert {id(check.finding) for check in outcome.breaches} == {*map(id, worse)}
+    assert outcome.exit_code == 1
+
+
+def test_a_comparison_is_filtered_and_never_passes_without_a_match():
+    metrics = {check.finding.metric for check in against().breaches}
+    for metric in metrics:
+        assert {check.finding.metric for check in against(metric=metric).breaches} == {metric}
+    assert [check.outcome for check in against(groups="none").checks] == ["no match"]
+    assert [check.outcome for check in against(model="nobody").checks] == ["no match"]
+    (model,) = {f.parameters["model_b"] for f in changes().findings}
+    named = [check.finding for check in against(model=model).breaches]
+    assert named == [check.finding for check in against().breaches]
+
+
+def test_a_run_that_was_not_compared_is_an_error():
+    with pytest.raises(ConfigError) as refused:
+        gate(result(INTERVAL), [GateRule(worse_than="elsewhere")])
+    assert refused.value.key == "worse_than"
+
+
+@pytest.mark.parametrize(
+    ("rule", "key"),
+    [
+        ({}, "min"),
+        ({"metric": "accuracy"}, "min"),
+        ({"min": 0.5}, "metric"),
+        ({"metric": "accuracy", "min": 2, "max": 1}, "min"),
+        ({"metric": "accuracy", "min": 0.5, "on": "middle"}, "on"),
+        ({"metric": "accuracy", "min": 0.5, "of": "mean"}, "of"),
+        ({"verdict": "difference"}, "verdict"),
+        ({"verdict": "disparity", "min": 0.1}, "min"),
+        ({"verdict": "disparity", "max": 0.1}, "max"),
+        ({"verdict": "disparity", "on": "whole"}, "on"),
+        ({"verdict": "disparity", "of": "difference"}, "of"),
+        ({"worse_than": "runs/a", "min": 0.1}, "min"),
+        ({"worse_than": "runs/a", "on": "any"}, "on"),
+        ({"worse_than": "runs/a", "change_from": "before"}, "change_from"),
+        ({"worse_than": "runs/a", "metric": "accuracy", "of": "worst_group"}, "of"),
+        ({"worse_than": "runs/a", "metric": "accuracy", "of": "difference"}, "of"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_names_its_key_and_what_to_do(rule, key):
+    with pytest.raises(ConfigError) as refused:
+        GateRule(**rule)
+    assert refused.value.key == key
+    assert refused.value.expected
+
+
+def group_of(name, n, value):
+    return GroupValue(name, (name,), n, value, value - 0.05, value + 0.05)
+
+
+def groups(n, shares):
+    return tuple(group_of(f"g{place}", n, value) for place, value in enumerate(shares))
+
+
+def alarms(rule, **fields):
+    (check,) = gate(result(finding(metric="accuracy", **fields)), [rule]).checks
+    return check.alarms
+
+
+def test_alarms_of_the_worst_of_groups_that_are_alike():
+    """Held against a simulation of 20 groups of 100 rows that are all right for 85 %."""
+    fields = {"aggregate": Aggregate.WORST_GROUP, "by_group": groups(100, [0.85] * 20)}
+    rate = alarms(GateRule("accuracy", of="worst_group", min=0.8), value=0.78, **fields)
+    worst = np.random.default_rng(0).binomial(100, 0.85, size=(20_000, 20)).min(axis=1) / 100
+    assert rate == pytest.approx((worst < 0.8).mean(), abs=0.012)
+    few = groups(100, [0.85] * 2)
+    fields |= {"by_group": few}
+    assert alarms(GateRule("accuracy", of="worst_group", min=0.8), **fields) < 0.2 < rate
+
+
+def test_alarms_of_gaps():
+    fields = {"aggregate": Aggregate.DIFFERENCE, "by_group": groups(200, [0.6] * 6)}
+    drawn = np.random.default_rng(0).binomial(200, 0.6, size=(20_000, 6)) / 200
+    rate = alarms(GateRule("accuracy", of="difference", max=0.1), **fields)
+    assert rate == pytest.approx((np.ptp(drawn, axis=1) > 0.1 + 1e-9).mean(), abs=0.012)
+    rate = alarms(GateRule("accuracy", of="difference", max=0.05), compared_to="overall", **fields)
+    short = drawn.mean(axis=1) - drawn.min(axis=1)
+    assert rate == pytest.approx((short > 0.05 + 1e-9).mean(), abs=0.08)
+
+
+@pytest.mark.parametrize(
+    ("rule", "aggregate", "shares"),
+    [
+        ({"min": 0.8}, Aggregate.VALUE, [0.85, 0.85]),
+        ({"min": 0.8, "of": "worst_group"}, Aggregate.WORST_GROUP, [0.7, 0.7]),
+        ({"min": 0.8, "of": "worst_group", "on": "whole"}, Aggregate.WORST_GROUP, [0.9, 0.9]),
+        ({"min": 0.8, "of": "worst_group"}, Aggregate.WORST_GROUP, []),
+    ],
+)
+def test_no_alarms_where_there_is_no_extreme_or_no_rate(rule, aggregate, shares):
+    fields = {"aggregate": aggregate, "by_group": groups(100, shares)}
+    assert math.isnan(alarms(GateRule("accuracy", **rule), **fields))
+
+
+def test_junit_has_every_rule_with_its_outcome():
+    rules = [
+        GateRule(verdict="disparity"),
+        GateRule("accuracy", verdict="inconclusive", groups="nowhere"),
+        GateRule("accuracy", of="difference", max=0.1, on="whole"),
+        GateRule(worse_than="runs/base"),
+    ]
+    outcome = gate(result(finding(metric="accuracy")), rules, baselines={"runs/base": changes()})
+    suite = ET.fromstring(junit(outcome))
+    assert int(suite.get("tests")) == len(outcome.checks) == len(list(suite))
+    assert int(suite.get("failures")) == len(outcome.breaches)
+    assert int(suite.get("errors")) == 1
+    names = {case.get("classname") for case in suite}
+    assert {"verdict", "accuracy", "worse than runs/base"} <= names
+    assert all(
+        case.find("failure").get("message") for case in suite if case.find("failure") is not None
+    )

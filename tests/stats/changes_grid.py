@@ -1,0 +1,142 @@
+"""How often intervals of two models' changes by group hold the truth, and how wide they are."""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from equipoise.metrics.counts.changes import PairedRate, extreme_change
+
+LEVEL, SEED = 0.95, 33
+EXTREMES = {"worst group": "worst", "largest gap": "gap", "overall - worst": "shortfall"}
+# Changed answers in each group from which on a normal width is one to compare with.
+LEAST_CHANGED = 10.0
+
+
+@dataclass(frozen=True)
+class ChangeCase:
+    """Intervals of one situation.
+
+    Attributes
+    ----------
+    kind, case, size : str
+    coverage : float
+        Of all groups' changes together; of an extreme, of its change.
+    width : float
+        Mean width over that of a normal interval with the true spread of the estimate.
+    changed : float
+        Fewest answers in a group that are expected to differ between the models.
+    """
+
+    kind: str
+    case: str
+    size: str
+    coverage: float
+    width: float
+    changed: float
+
+
+def worlds(groups):
+    """Both models' shares of right answers by group."""
+    equal, steps = np.full(groups, 0.8), np.linspace(0.6, 0.9, groups)
+    first, last = np.arange(groups) == 0, np.arange(groups) == groups - 1
+    yield "equal groups", equal, equal
+    yield "one group worse by 15 points", equal, equal - 0.15 * first
+    yield "another group worst by 15 points", equal - 0.15 * first, equal - 0.15 * last
+    yield "uneven groups that move both ways", steps, steps + 0.1 * (np.arange(groups) % 2 - 0.5)
+    yield "97 % right, one group worse", np.full(groups, 0.97), 0.97 - 0.07 * first
+
+
+def grid(samples, of_extremes, numbers=(2, 5, 14)):
+    """Simulate coverage of changes of groups, and with fewer samples of extremes' changes."""
+    for groups, n, correlation in product(numbers, (50, 200, 1000), (0.0, 0.5, 0.9)):
+        for case, first, second in worlds(groups):
+            yield from _simulate(
+                first, second, n, correlation, case, samples=samples, of_extremes=of_extremes
+            )
+
+
+def draw(first, second, n, correlation, samples, rng):
+    """Draw the answers of two models: with a probability, both depend on one random number."""
+    both = correlation * np.minimum(first, second) + (1 - correlation) * first * second
+    cells = np.stack([both, first - both, second - both, 1 - first - second + both], axis=-1)
+    right, losses, gains, _ = np.moveaxis(
+        rng.multinomial(n, cells, size=(samples, len(first))).astype(float), -1, 0
+    )
+    rows, ones = np.full_like(right, n), np.ones_like(right)
+    compared = np.ones_like(right, dtype=bool)
+    designs = ones, ones, ones
+    return PairedRate(rows, right + losses, right + gains, gains, losses, designs, compared)
+
+
+def _simulate(first, second, n, correlation, case, *, samples, of_extremes):
+    rng = np.random.default_rng([SEED, len(first), n, round(10 * correlation), len(case)])
+    rate = draw(first, second, n, correlation, samples, rng)
+    truth, size = second - first, f"{len(first)} groups of {n}, correlation {correlation:g}"
+    changed = float((rate.gains + rate.losses).mean(axis=0).min())
+    interval = rate.simultaneous(LEVEL)
+    held = ((interval.low <= truth) & (truth <= interval.high)).all(axis=1)
+    width = (interval.high - interval.low).mean() / _normal_width(interval.value).mean()
+    yield ChangeCase("changes of groups", case, size, held.mean(), width, changed)
+    few = rate.of_classes(np.arange(of_extremes))
+    for name, extreme in EXTREMES.items():
+        numbers = [_extreme(values, extreme) for values in rate.values]
+        target = _extreme(second[None], extreme)[0] - _extreme(first[None], extreme)[0]
+        _, *ends = extreme_change([few], extreme, LEVEL)
+        low, high = np.transpose(ends)
+        covered = (low <= target + 1e-9) & (target - 1e-9 <= high)
+        needed = _normal_width(numbers[1] - numbers[0])
+        yield ChangeCase(
+            f"change of {name}", case, size, covered.mean(), (high - low).mean() / needed, changed
+        )
+
+
+def _normal_width(estimates):
+    return 2 * 1.96 * estimates.std(axis=0)
+
+
+def _extreme(values, extreme):
+    """Return an extreme of shares, (samples, groups)."""
+    if extreme == "worst":
+        return values.min(axis=1)
+    return (values.max(axis=1) if extreme == "gap" else values.mean(axis=1)) - values.min(axis=1)
+
+
+def section(samples):
+    """Return the section of docs/coverage.md."""
+    few = max(samples // 5, 1)
+    cases = [*grid(samples, few)]
+    by_kind = {}
+    for case in cases:
+        by_kind.setdefault(case.kind, []).append(case)
+    lines = [
+        "## Changes between two models by group",
+        "",
+        "2, 5 and 14 groups of 50, 200 and 1000 rows; answers of the models that share a random",
+        "number in 0, 50 or 90 % of the rows; equal groups, one group that gets worse by 15",
+        "points, another group that is worst, groups that move both ways, and rare errors.",
+        f"{samples} samples per case, {few} of extremes. Coverage of groups is that of all",
+        "groups of a sample together. Width: over that of a normal interval of one number with",
+        f"the true spread; “sparse”: fewer than {LEAST_CHANGED:g} answers of a group are expected",
+        "to differ.",
+        "",
+        "| interval | cases | mean | least | below 93 % | width | widest | where the least is |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for kind, members in by_kind.items():
+        for name, chosen in (
+            (kind, [case for case in members if case.changed >= LEAST_CHANGED]),
+            (f"{kind}, sparse", [case for case in members if case.changed < LEAST_CHANGED]),
+        ):
+            lines.append(_summary(name, chosen))
+    return [*lines, ""]
+
+
+def _summary(name, cases):
+    coverages, widths = np.array([(case.coverage, case.width) for case in cases]).T
+    least = min(cases, key=lambda case: case.coverage)
+    return (
+        f"| {name} | {len(cases)} | {coverages.mean():.1%} | {coverages.min():.1%} "
+        f"| {(coverages < 0.93).mean():.1%} | {widths.mean():.2f} | {widths.max():.2f} "
+        f"| {least.case}; {least.size} |"
+    )
