@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-
+from equipoise.audits.candidates import Candidate, candidates_of, likeliest
 from equipoise.audits.cells import Cell
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.kind import AnyAudit, Data, Design
-from equipoise.core import Booleans, EquipoiseError, Finding, Floats, Harm
+from equipoise.core import EquipoiseError, Finding, Harm
 from equipoise.core.conclusion import Cause
 from equipoise.core.finding import REAL
 from equipoise.stats.verdict import LEAST_RATIO, harmful_excess
@@ -67,9 +65,9 @@ def _explain_model(
     harms: Sequence[Harm],
 ) -> Iterator[Cause]:
     level = config.testing.alpha
-    while strong and (cells := [*_cells(audit, designs, level)]):
-        candidate = _likeliest(cells)
-        if candidate.score < NormalDist().inv_cdf(1 - level / len(cells)):
+    while strong and (candidates := [*_candidates(audit, designs, level)]):
+        candidate = likeliest(candidates)
+        if candidate.score < _cutoff(level, len(candidates)):
             return
         cell = candidate.cell
         data = audit.level(data, designs[0], cell)
@@ -102,76 +100,11 @@ def _cutoff(alpha: float, tests: int) -> float:
     return NormalDist().inv_cdf(1 - alpha / (2 * tests))
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A cell, how many hits it lacks against the other groups, and the z-score of that."""
-
-    cell: Cell
-    lacking: float
-    score: float
-
-    def holds(self, part: _Candidate) -> bool:
-        """Whether the rows beside a part of an intersection lack at least half as many."""
-        cell, inner = self.cell, part.cell
-        levels = {*zip(cell.groups.attributes, cell.levels, strict=True)}
-        inner_levels = {*zip(inner.groups.attributes, inner.levels, strict=True)}
-        if cell.subject != inner.subject or not levels < inner_levels or cell.n <= inner.n:
-            return False
-        other_share = (self.lacking - part.lacking) / (cell.n - inner.n)
-        return 2 * other_share >= part.lacking / inner.n
-
-
-def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
-    """Return the highest score; of an intersection, the attribute that lacks hits throughout."""
-    best = max(candidates, key=lambda candidate: candidate.score)
-    wider = [candidate for candidate in candidates if candidate.holds(best)]
-    return max(wider, key=lambda candidate: candidate.score, default=best)
-
-
-def _cells(audit: AnyAudit, designs: Sequence[Design], level: float) -> Iterator[_Candidate]:
-    """Yield cells with how much less often they are right than the other groups."""
+def _candidates(audit: AnyAudit, designs: Sequence[Design], level: float) -> Iterator[Candidate]:
+    """Yield the cells of all designs that may explain disparities."""
     for design in designs:
-        outcomes = audit.outcomes(design)
-        if outcomes is None:
-            continue
-        usable = outcomes.groups.usable[:, None]
-        right, rows = np.where(usable, outcomes.right, 0.0), np.where(usable, outcomes.rows, 0.0)
-        all_right, all_rows = right.sum(axis=0), rows.sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = all_right / all_rows
-            lacking = rows * share - right
-            # Of a hypergeometric count.
-            variance = rows * share * (1 - share) * (all_rows - rows) / np.maximum(all_rows - 1, 1)
-        variance = np.nan_to_num(variance)
-        lacking = np.nan_to_num(lacking)
-        scores = _scores(lacking, variance)
-        for group, subject in np.argwhere(variance > 0).tolist():
-            cell = Cell(
-                outcomes.groups, group, outcomes.classes[subject], int(rows[group, subject])
-            )
-            yield _Candidate(cell, float(lacking[group, subject]), float(scores[group, subject]))
-        alone = scores >= NormalDist().inv_cdf(1 - level / scores.size)
-        together = _scores(lacking.sum(axis=1), variance.sum(axis=1))
-        for group in np.flatnonzero(variance.any(axis=1)).tolist():
-            if _lacks_as_a_whole(lacking[group], rows[group], alone[group]):
-                cell = Cell(outcomes.groups, group, "", int(rows[group].sum()))
-                yield _Candidate(cell, float(lacking[group].sum()), float(together[group]))
-
-
-def _scores(lacking: Floats, variance: Floats) -> Floats:
-    scores: Floats = lacking / np.sqrt(np.where(variance > 0, variance, np.inf))
-    return scores
-
-
-def _lacks_as_a_whole(lacking: Floats, rows: Floats, alone: Booleans) -> bool:
-    """Whether a group lacks hits in all its classes, rather than in those that do so alone.
-
-    The other classes lack at least half as many of their rows.
-    """
-    if alone.all() or not alone.any() or not rows[~alone].any():
-        return True
-    share, other_share = (lacking[side].sum() / rows[side].sum() for side in (alone, ~alone))
-    return bool(2 * other_share >= share)
+        if (outcomes := audit.outcomes(design)) is not None:
+            yield from candidates_of(outcomes, level)
 
 
 Key = tuple[object, ...]

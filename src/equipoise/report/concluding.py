@@ -192,7 +192,7 @@ def _is_single_query(finding: Finding) -> bool:
 
 def _states(finding: Finding, cause: Cause) -> bool:
     """Whether a finding may lead and compares the rows of a cause with other groups."""
-    groups = contrast(finding)
+    groups = compared_groups(finding)
     if not finding.leads or finding.version != "default":
         return False
     if finding.groups != cause.groups or groups is None:
@@ -201,8 +201,8 @@ def _states(finding: Finding, cause: Cause) -> bool:
 
 
 def _names(finding: Finding, cause: Cause) -> bool:
-    """Whether a finding is about the class of a cause, and its group is worst off."""
-    groups = contrast(finding)
+    """Whether a finding is about the class of a cause, and names its group first."""
+    groups = compared_groups(finding)
     if not finding.tested or not finding.leads or groups is None:
         return False
     place = finding.groups, finding.subject, groups[0].group
