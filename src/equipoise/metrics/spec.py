@@ -92,6 +92,9 @@ class MetricSpec:
         Whether it finds models that hardly tell images apart, so that no other number means much.
     of_exclusion : bool
         Whether it counts people who are left out before anything else is measured of them.
+    of_state : bool
+        Whether it is the share of rows in a state: right, wrong, or without an answer. These sum
+        to 1, so more rows without an answer are fewer right ones.
     harm : "higher", "lower", "either" or None
         Which side of the chance level is worse; of a rate, which side of the rate. None: neither.
     groups_harm : "lower" or "higher"
@@ -187,6 +190,7 @@ class MetricSpec:
     of_base_rates: bool = False
     of_one_answer: bool = False
     of_exclusion: bool = False
+    of_state: bool = False
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""

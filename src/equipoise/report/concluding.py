@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from equipoise.report.adjusted import (
     turns,
 )
 from equipoise.report.comparing import conclusions_of_pair
+from equipoise.report.composition import explained_by_share
 from equipoise.report.expecting import EXPECTED, departure
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of, place_in
@@ -153,8 +154,10 @@ def _clusters(
             for place in members:
                 del rest[place]
     decided = [findings[place] for place in strong if _may_lead(findings[place])]
-    for members in _by_structure(findings, [*rest]):
-        eligible = _eligible(findings, members, decided)
+    restating = explained_by_share(findings, rest)
+    for members in _by_structure(findings, [*rest], restating):
+        stating = [place for place in members if place not in restating]
+        eligible = _eligible(findings, stating, decided)
         if eligible:
             lead = min(eligible, key=lambda place: _place_of(findings[place], leads))
             clusters.append(Cluster(lead, tuple(members)))
@@ -250,25 +253,36 @@ def _worst(finding: Finding) -> GroupValue | None:
     return None if groups is None else groups[0]
 
 
-def _key(finding: Finding) -> tuple[object, ...]:
-    """Return what findings share that restate one fact by their structure."""
-    subject = finding.subject
+def _key(finding: Finding, excluding: Collection[str]) -> tuple[object, ...]:
+    """Return what findings share that restate one fact by their structure.
+
+    Rows without an answer are neither right nor wrong, so where groups differ in how often they
+    are excluded, the shares of all states are one fact.
+    """
+    of_state, subject = spec_of_finding(finding).of_state, finding.subject
     if finding.part_of or (finding.part_of == "" and finding.family is Family.COMPOSITE):
         subject = finding.part_of
-    if finding.group and subject == finding.group:
+    if of_state:
         subject = ""
-    return finding.groups, subject, finding.change_from, finding.within
+    excluded = of_state and finding.groups in excluding
+    return finding.groups, subject, finding.change_from, finding.within, excluded
 
 
-def _by_structure(findings: Sequence[Finding], places: Iterable[int]) -> list[list[int]]:
+def _by_structure(
+    findings: Sequence[Finding], places: Sequence[int], restating: Mapping[int, int]
+) -> list[list[int]]:
     """Return places by the fact that their findings restate.
 
     Findings about the same subject and groups are one fact, and numbers over all subjects join
-    the weightiest subject of the same groups.
+    the weightiest subject of the same groups. So do places that restate another.
     """
     by_key: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    excluding = {
+        findings[place].groups for place in places if spec_of_finding(findings[place]).of_exclusion
+    }
     for place in places:
-        by_key[_key(findings[place])].append(place)
+        stated = findings[restating.get(place, place)]
+        by_key[_key(stated, excluding)].append(place)
     merged: dict[tuple[object, ...], list[int]] = {}
     for key, members in by_key.items():
         groups, subject, *others = key
