@@ -902,6 +902,8 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
     best, worst = conclusion.standings[0], conclusion.standings[-1]
     place = f"{spec.label}{enclose(' by ', finding.groups)}"
     first, last = (_value_text(spec, standing.value) for standing in (best, worst))
+    if conclusion.opposite:
+        return _opposite_sentence(spec, conclusion, place)
     if not conclusion.worse:
         small = conclusion.verdict is Verdict.BELOW_THRESHOLD
         text = f"No difference {'that matters ' if small else ''}between the models in {place}"
@@ -910,11 +912,22 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
     return f"{best.model} has the {least} {place}, {first}; {worst.model} the {most}, {last}."
 
 
+def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> str:
+    """Say for which groups two models are worse."""
+    first, second = conclusion.opposite
+    values = " and ".join(_value_text(spec, standing.value) for standing in (first, second))
+    worse = f"{first.model} is worse for {quoted(first.group)}, {second.model} for"
+    return f"{worse} {quoted(second.group)}: {place} {values}."
+
+
 def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:
     """Say how sure the difference of the best model and the worst is."""
     scaled, unit = _scale(finding)
     size = f"{scaled(conclusion.size)}{unit.replace(' %', ' points')}"
     ends = f"{scaled(conclusion.low)} to {scaled(conclusion.high)}"
+    if conclusion.opposite:
+        n_text = f"n = {count(conclusion.n)}"
+        return f"With their signs the two models are {size} apart ({ends}, {n_text})."
     chosen = ", the widest of all pairs" if len(conclusion.standings) > 2 else ""
     n_text = f"n = {count(conclusion.n)}"
     return f"Difference {size}{chosen} (paired interval {ends}, {n_text})."
