@@ -18,6 +18,7 @@ from equipoise.audits.kind import AnyAudit, Data, Design
 from equipoise.core import EquipoiseError, Finding, Harm
 from equipoise.core.conclusion import Cause
 from equipoise.core.finding import REAL
+from equipoise.report.expecting import added_to_labels
 from equipoise.stats.verdict import LEAST_RATIO, harmful_excess
 
 _SHARE_LEFT = 0.7
@@ -141,17 +142,34 @@ def _is_of_cell(finding: Finding, cell: Cell) -> bool:
 def _is_explained(
     finding: Finding, levelled: Finding | None, cell: Cell, harm: Harm, cutoff: float
 ) -> bool:
-    """Whether a finding is no disparity in levelled data, and clearly smaller."""
-    if levelled is None or math.isnan(value := levelled.value):
+    """Whether a finding is no disparity in levelled data, and clearly smaller.
+
+    Of a difference that labels have as well, the part that the model adds is compared.
+    """
+    if levelled is None or math.isnan(levelled.value):
         return _is_of_cell(finding, cell)
-    chance = 0.0 if math.isnan(finding.chance) else finding.chance
-    before = harmful_excess(finding.value, chance, harm)
-    after = harmful_excess(value, chance, harm)
-    spread = (finding.ci_high - finding.ci_low) / (2 * NormalDist().inv_cdf(0.975))
-    if not math.isnan(finding.chance_high):
-        spread = (finding.chance_high - finding.chance_low) / (2 * NormalDist().inv_cdf(0.975))
+    before, after = _excess(finding, finding, harm), _excess(levelled, finding, harm)
+    spread = _spread(finding)
     insignificant = not math.isnan(spread) and after < cutoff * spread
     small = not math.isnan(finding.threshold) and after < finding.threshold
     if finding.by_ratio:
         small = levelled.ratio is None or levelled.ratio.low < LEAST_RATIO
     return after < _SHARE_LEFT * before and (small or insignificant)
+
+
+def _excess(counted: Finding, finding: Finding, harm: Harm) -> float:
+    """Return how much worse a counted value is than chance, or than the labels."""
+    if (added := added_to_labels(counted)) is not None:
+        return added.value
+    chance = 0.0 if math.isnan(finding.chance) else finding.chance
+    return harmful_excess(counted.value, chance, harm)
+
+
+def _spread(finding: Finding) -> float:
+    """Return the standard error of a finding: that of chance where it was drawn."""
+    low, high = finding.ci_low, finding.ci_high
+    if (added := added_to_labels(finding)) is not None:
+        low, high = added.low, added.high
+    elif not math.isnan(finding.chance_high):
+        low, high = finding.chance_low, finding.chance_high
+    return (high - low) / (2 * NormalDist().inv_cdf(0.975))

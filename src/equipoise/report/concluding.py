@@ -20,7 +20,7 @@ from equipoise.report.adjusted import (
 )
 from equipoise.report.comparing import conclusions_of_pair
 from equipoise.report.composition import explained_by_share
-from equipoise.report.expecting import EXPECTED, departure
+from equipoise.report.expecting import EXPECTED, added_to_labels, departure
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.sizing import SelectedSize, size_after_selection
@@ -219,7 +219,7 @@ def _place_in_cause(
     # Errors of a class are made in the rows of the other, where there are two.
     of_cell = finding.subject == cause.subject or finding.ratio is not None
     return (
-        -_STRENGTH[finding.verdict], not of_cell, not finding.tested, not names_groups(finding),
+        -_STRENGTH[finding.verdict], not names_groups(finding), not of_cell, not finding.tested,
         *_place_of(finding, leads),
     )  # fmt: skip
 
@@ -371,10 +371,15 @@ def _rank(finding: Finding, conclusion: Conclusion, cause: Cause | None) -> tupl
 
 
 def _size(finding: Finding, conclusion: Conclusion) -> float:
-    """Return the corrected size in units of the threshold; without one, the certain excess."""
-    if math.isnan(conclusion.corrected):
-        return weight(finding)
-    return abs(conclusion.corrected) / (finding.threshold if finding.threshold > 0 else 1.0)
+    """Return the corrected size in units of the threshold; without one, the certain excess.
+
+    Of a difference that labels have as well, it is no more than the model adds.
+    """
+    threshold, added = finding.threshold if finding.threshold > 0 else 1.0, added_to_labels(finding)
+    size = weight(finding)
+    if not math.isnan(conclusion.corrected):
+        size = abs(conclusion.corrected) / threshold
+    return size if added is None else min(size, added.value / threshold)
 
 
 def _undisturbed(

@@ -107,8 +107,8 @@ def _conclude(
         low, high = -high, -low
     conclusion = Conclusion(
         model="", verdict=verdict, groups=worst.groups, metric=worst.metric,
-        aggregate=worst.aggregate, compared_to=worst.compared_to, size=abs(difference.value), low=low, high=high,
-        n=difference.n, finding=places[-1], restated_by=(*places[:-1],),
+        aggregate=worst.aggregate, compared_to=worst.compared_to, size=abs(difference.value),
+        low=low, high=high, n=difference.n, finding=places[-1], restated_by=(*places[:-1],),
         standings=tuple(
             Standing(model=findings[place].model, value=findings[place].value)
             for place in places

@@ -23,7 +23,7 @@ from equipoise.core.finding import REAL
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
-from equipoise.report.expecting import departure
+from equipoise.report.expecting import added_to_labels, departure
 from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
 from equipoise.report.text import (
     VERDICT_TITLES,
@@ -361,7 +361,7 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
         return sentence_at_equal_mix(finding, conclusion)
     clause = _clause_at_equal_shares(finding, conclusion)
     if conclusion.real:
-        return headline(finding, clause)
+        return headline(finding, f"{_clause_of_labels(finding)}{clause}")
     return f"{_bound_sentence(finding, conclusion).removesuffix('.')}{clause}."
 
 
@@ -451,6 +451,19 @@ def _clause_at_equal_shares(finding: Finding, conclusion: Conclusion) -> str:
     side = "worse" if better_off(finding) else "better"
     size = f"{number(100 * abs(most.size), 1)} points {side} for {quoted(conclusion.group)}"
     return f"{clauses}; the sign turns at equal {most.by}: {size}"
+
+
+def _clause_of_labels(finding: Finding) -> str:
+    """Say what the model adds to a difference that the labels have as well."""
+    added = added_to_labels(finding)
+    if added is None:
+        return ""
+    value = number(100 * added.value, 1)
+    if len(worst_first(finding)) > 2:
+        return f"; the model adds up to {value} points to the labels"
+    labels = f"{number(100 * abs(added.labels), 1)} points"
+    side = " the other way" if added.labels * added.predictions < 0 else ""
+    return f"; the labels differ by {labels}{side}, the model adds {value}"
 
 
 def _shares(adjustment: Adjustment) -> str:
