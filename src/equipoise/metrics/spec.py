@@ -123,7 +123,8 @@ class MetricSpec:
     pair_clause : str
         Template of how one model is worse than another, with the fields {worse}, {better} (the
         models), {label}, {of} (" of “…”", the subject), {over} (" over " and the groups) and
-        {groups}; the values follow.
+        {groups}; the values follow. "": which model has the lower or higher value, or differs more
+        by groups.
     direction : str
         `harm` in words.
     neutral : float or None
@@ -201,7 +202,7 @@ class MetricSpec:
     error_clause: str = ""
     expectation: str = ""
     part: str = "{share} of {group}"
-    pair_clause: str = "{worse} is worse in {label}{of}{over}:"
+    pair_clause: str = ""
     threshold: float | None = None
     threshold_reason: str = ""
     gravest: Literal["disparity", "detected"] = "disparity"

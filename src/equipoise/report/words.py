@@ -814,7 +814,7 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     of = enclose(" of “", shortened(finding.subject), "”")
     values = f"{_value_text(spec, worse.value)} against {_value_text(spec, better.value)}"
     if conclusion.real:
-        text = spec.pair_clause.format(
+        text = _pair_clause(spec, finding).format(
             worse=worse.model, better=better.model, label=label, of=of, over=over,
             groups=finding.groups,
         )  # fmt: skip
@@ -838,6 +838,16 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     if math.isnan(reach):
         return f"{text} ({rows})."
     return f"{text}; up to {scaled(reach)}{unit} can't be excluded ({rows})."
+
+
+def _pair_clause(spec: MetricSpec, finding: Finding) -> str:
+    """Return the template of how one model is worse than another, before the values of both."""
+    if spec.pair_clause:
+        return spec.pair_clause
+    if finding.groups and not spec.rate and spec.harm != "lower":
+        return "{worse} differs more by {groups}: {label}{of}"
+    side = "lower" if spec.harm == "lower" else "higher"
+    return f"{{worse}} has the {side} {{label}}{{of}}{{over}}:"
 
 
 def _value_text(spec: MetricSpec, value: float) -> str:
@@ -907,6 +917,9 @@ def counts_sentence(conclusion: Conclusion) -> str:
 
 
 _EXTREMES = {"lower": ("highest", "lowest"), "higher": ("smallest", "largest")}
+_OF_TWO = MappingProxyType({
+    "highest": "higher", "lowest": "lower", "smallest": "smaller", "largest": "larger",
+})  # fmt: skip
 
 
 def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
@@ -918,11 +931,16 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
     if conclusion.opposite:
         return _opposite_sentence(spec, conclusion, place)
     if not conclusion.worse:
-        small = conclusion.verdict is Verdict.BELOW_THRESHOLD
-        text = f"No difference {'that matters ' if small else ''}between the models in {place}"
-        return f"{text} was found: {first} for {best.model}, {last} for {worst.model}."
-    least, most = _EXTREMES.get(spec.value_harm, _EXTREMES["higher"])
-    return f"{best.model} has the {least} {place}, {first}; {worst.model} the {most}, {last}."
+        values = f"{first} for {best.model}, {last} for {worst.model}"
+        if conclusion.verdict is Verdict.BELOW_THRESHOLD:
+            return f"The models differ too little in {place} to matter: {values}."
+        return f"These data can't rank the models by {place}: {values}."
+    words = _EXTREMES.get(spec.value_harm, _EXTREMES["higher"])
+    if len(conclusion.standings) == 2:
+        words = _OF_TWO[words[0]], _OF_TWO[words[1]]
+    return (
+        f"{best.model} has the {words[0]} {place}, {first}; {worst.model} the {words[1]}, {last}."
+    )
 
 
 def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> str:
