@@ -1,0 +1,128 @@
+"""How many conclusions a run has, and which leads: small tables whose truth is known."""
+
+import numpy as np
+import pytest
+
+from conclusions import worlds
+from conclusions.planted_causes import disparities
+from equipoise import audits
+from equipoise.report.ranking_models import is_ranking
+from equipoise.report.result import first_screen
+from equipoise.stats.additivity import departures
+
+
+def result_of(config):
+    return audits.run(audits.parse_config(config))
+
+
+def stated(config):
+    """Return the groups that disparities name, with their subjects."""
+    return {(found.groups, found.group, found.subject) for found in disparities(config)}
+
+
+def test_attributes_that_add_up_are_causes_of_their_own():
+    result = result_of(worlds.additive())
+    real = [conclusion for conclusion in result.conclusions if conclusion.real]
+    assert {(conclusion.groups, conclusion.group) for conclusion in real} == {
+        ("gender", "woman"), ("skin", "dark"),
+    }  # fmt: skip
+
+
+def test_an_intersection_beyond_its_attributes_is_one_cause():
+    rows = worlds.Rows(41, worlds.crossed(1000, **worlds.GENDER, skin=("dark", "light")))
+    cell = {"gender": "woman", "skin": "dark"}
+    config = rows.config(
+        rows.predicted(0.95, [(cell, 0.7)]), ["gender", "skin", ["gender", "skin"]]
+    )
+    assert stated(config) == {("gender × skin", "woman, dark", "")}
+
+
+@pytest.mark.parametrize(("odd", "level"), [(0.95, 0.75), (0.75, 0.95)])
+def test_a_group_against_equal_ones_is_one_conclusion(odd, level):
+    assert stated(worlds.one_group_of_three(odd, level)) == {("origin", "west", "")}
+
+
+def test_groups_at_three_levels_have_a_group_that_is_worse_off_first():
+    rows = worlds.Rows(42, {"origin": worlds.balanced(east=1000, north=1000, west=1000)})
+    planted = [({"origin": "north"}, 0.8), ({"origin": "west"}, 0.7)]
+    first, *_ = disparities(rows.config(rows.predicted(0.9, planted)))
+    assert first.group == "west"
+
+
+def test_rows_without_an_answer_are_not_wrong_once_more():
+    assert stated(worlds.refused_alone()) == {("gender", "woman", "unanswered")}
+
+
+def test_wrong_answers_beside_refusals_are_a_conclusion_of_their_own():
+    unanswered, wrong = sorted(stated(worlds.refusal()), key=lambda names: names[1] == "man")
+    assert unanswered == ("gender", "woman", "unanswered")
+    assert wrong[:2] == ("gender", "man")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "named"),
+    [
+        ({"asian": 600, "black": 100, "white": 300}, {"asian", "black"}),
+        ({"asian": 600, "black": 200, "white": 200}, {"asian"}),
+        ({"asian": 700, "black": 300}, {"black"}),
+    ],
+)
+def test_shares_that_another_share_leaves_are_one_conclusion(sizes, named):
+    found = disparities(worlds.shares_of_three(**sizes))
+    assert {conclusion.group for conclusion in found} == named
+    for conclusion in found:
+        assert conclusion.subject == conclusion.group
+        assert conclusion.size == pytest.approx(
+            np.log(conclusion.group_value / conclusion.other_value)
+        )
+
+
+def test_models_with_opposite_differences_are_told_apart():
+    first, *_ = result_of(worlds.opposite_models()).conclusions
+    assert is_ranking(first)
+    assert first.real
+    assert {standing.model: standing.group for standing in first.opposite} == {
+        "harsh on man": "man", "harsh on woman": "woman",
+    }  # fmt: skip
+    assert first.size == pytest.approx(sum(standing.value for standing in first.standings))
+    assert first.low <= first.size <= first.high
+
+
+def test_models_that_are_worse_for_the_same_group_are_not_opposite():
+    rows = worlds.Rows(43, {"gender": worlds.balanced(man=1000, woman=1000)})
+    planted = [({"gender": "woman"}, 0.77)]
+    config = rows.config(None, a=rows.predicted(0.92, planted), b=rows.predicted(0.92, planted))
+    first, *_ = result_of(config).conclusions
+    assert is_ranking(first)
+    assert first.opposite == ()
+
+
+def test_the_chart_is_of_the_metric_that_ranks_the_models():
+    result = result_of(worlds.opposite_models())
+    ranking = next(filter(is_ranking, result.conclusions))
+    chart = first_screen(result, result.shown_page).chart
+    shown = {(row["model"], round(row["value"], 6)) for row in chart.rows}
+    finding = result.findings[ranking.finding]
+    assert {(finding.model, round(part.value, 6)) for part in finding.by_group} <= shown
+
+
+def test_what_the_labels_have_is_explained_by_no_error_and_leads_nowhere():
+    found = stated(worlds.labels_in_part())
+    assert found == {("gender", "woman", "yes"), ("gender", "man", "yes")}
+
+
+def test_a_departure_is_measured_against_the_other_groups():
+    levels = [(row, column) for row in "abc" for column in "xyz"]
+    rng = np.random.default_rng(0)
+    rows = rng.integers(200, 400, 9).astype(float)
+    effects = {"a": 0.5, "b": 0.6, "c": 0.75, "x": 0.0, "y": 0.1, "z": 0.2}
+    values = np.array([effects[row] + effects[column] for row, column in levels])
+    variances = 0.2 / rows
+    assert departures(levels, values, variances, rows) == pytest.approx(np.zeros(9), abs=1e-9)
+    values[4] -= 0.2
+    scores = departures(levels, values, variances, rows)
+    assert np.argmin(scores) == 4
+    # Of a group without counterpart, the others say nothing.
+    assert departures([("a", "x"), ("b", "y")], values[:2], variances[:2], rows[:2]).tolist() == [
+        0.0, 0.0,
+    ]  # fmt: skip
