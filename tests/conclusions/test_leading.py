@@ -37,6 +37,29 @@ def test_an_intersection_beyond_its_attributes_is_one_cause():
     assert stated(config) == {("gender × skin", "woman, dark", "")}
 
 
+def answers_by(share):
+    """Answers without a truth; the share of "violent" is a function of being a woman and dark."""
+    rng = np.random.default_rng(44)
+    people = worlds.crossed(1000, **worlds.GENDER, skin=("dark", "light"))
+    shares = share(people["gender"] == "woman", people["skin"] == "dark")
+    said = np.where(rng.random(len(shares)) < shares, "violent", "calm")
+    config = worlds.answers(said, **people)
+    config["data"]["groups"] = ["gender", "skin", ["gender", "skin"]]
+    return config
+
+
+def test_without_a_truth_attributes_that_add_up_are_two_conclusions():
+    config = answers_by(lambda woman, dark: 0.1 + 0.15 * woman + 0.15 * dark)
+    assert sorted({names[0] for names in stated(config)}) == ["gender", "skin"]
+    assert len(disparities(config)) == 2
+
+
+def test_without_a_truth_an_intersection_explains_its_attributes():
+    config = answers_by(lambda woman, dark: 0.1 + 0.25 * woman * dark)
+    ((groups, group, _),) = stated(config)
+    assert (groups, group) == ("gender × skin", "woman, dark")
+
+
 @pytest.mark.parametrize(("odd", "level"), [(0.95, 0.75), (0.75, 0.95)])
 def test_a_group_against_equal_ones_is_one_conclusion(odd, level):
     assert stated(worlds.one_group_of_three(odd, level)) == {("origin", "west", "")}

@@ -21,6 +21,12 @@ from equipoise.report.adjusted import (
 from equipoise.report.comparing import conclusions_of_pair
 from equipoise.report.composition import explained_by_share
 from equipoise.report.expecting import EXPECTED, added_to_labels, departure
+from equipoise.report.intersections import (
+    Grids,
+    beyond_attributes,
+    explains_attribute,
+    grids_of,
+)
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.sizing import SelectedSize, size_after_selection
@@ -289,6 +295,10 @@ def _by_structure(
         subjects = [
             other for other in by_key if other[1] and (other[0], *other[2:]) == (groups, *others)
         ]
+        # Twins of two classes restate each other, and one of them is not tested again.
+        subjects = [
+            other for other in subjects if any(findings[place].tested for place in by_key[other])
+        ] or subjects
         if subject or not subjects:
             merged.setdefault(key, []).extend(members)
             continue
@@ -300,16 +310,24 @@ def _by_structure(
 
 
 def _without_echoes(findings: Sequence[Finding], clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Merge clusters of intersections that add nothing to one of their attributes."""
-    kept = list[Cluster]()
+    """Merge clusters of intersections that add nothing to one of their attributes.
+
+    An intersection that goes beyond its attributes takes in those that it explains.
+    """
+    kept, grids = list[Cluster](), grids_of(findings)
     ordered = sorted(clusters, key=lambda cluster: findings[cluster.lead].groups.count("×"))
     for cluster in ordered:
         finding = findings[cluster.lead]
+        beyond = "×" in finding.groups and beyond_attributes(finding, grids)
+        if cluster.cause is None and beyond:
+            kept = _with_explained(findings, cluster, kept, grids)
+            continue
         base = next(
             (
                 index
                 for index, other in enumerate(kept)
-                if cluster.cause is None and _echoes(finding, findings[other.lead])
+                if cluster.cause is None
+                and _echoes(finding, findings[other.lead], adds_up=beyond is False)
             ),
             None,
         )
@@ -321,20 +339,50 @@ def _without_echoes(findings: Sequence[Finding], clusters: Sequence[Cluster]) ->
     return kept
 
 
+def _with_explained(
+    findings: Sequence[Finding], cluster: Cluster, others: Sequence[Cluster], grids: Grids
+) -> list[Cluster]:
+    """Return clusters with an intersection that takes in the attributes that it explains.
+
+    The group that departs most from all others states it.
+    """
+    measure, subject = findings[cluster.lead].metric, findings[cluster.lead].subject
+    stating = [
+        place
+        for place in cluster.members
+        if _may_lead(findings[place]) and findings[place].group
+        and (findings[place].metric, findings[place].subject) == (measure, subject)
+    ]  # fmt: skip
+    lead = max(stating, key=lambda place: weight(findings[place]), default=cluster.lead)
+    finding = findings[lead]
+    attributes = {*_attributes(finding)}
+    explained = [
+        other
+        for other in others
+        if other.cause is None and findings[other.lead].groups in attributes
+        and explains_attribute(finding, findings[other.lead], grids)
+    ]  # fmt: skip
+    members = [place for other in explained for place in other.members]
+    rest = [other for other in others if other not in explained]
+    return [*rest, Cluster(lead, (*cluster.members, *members))]
+
+
 def _attributes(finding: Finding) -> tuple[str, ...]:
     return tuple(finding.groups.split(" × "))
 
 
-def _echoes(finding: Finding, main: Finding) -> bool:
+def _echoes(finding: Finding, main: Finding, *, adds_up: bool) -> bool:
     """Whether a finding of an intersection is what one of its attributes makes of it.
 
-    Its worst group has the level of the attribute that is worst off, and departs from that level
-    by no more than chance.
+    Its attributes add up to its value. Where that is unknown, its worst group has the level of the
+    attribute that is worst off, and departs from that level by no more than chance.
     """
     worst, main_worst = _worst(finding), _worst(main)
     attributes, main_attributes = _attributes(finding), _attributes(main)
     if worst is None or main_worst is None or not {*main_attributes} < {*attributes}:
         return False
+    if adds_up:
+        return True
     levels = dict(zip(attributes, worst.levels, strict=False))
     if any(
         levels.get(name) != level
