@@ -46,7 +46,7 @@ class Candidate:
         if cell.subject != inner.subject or not levels < inner_levels or cell.n <= inner.n:
             return False
         other_share = (self.lacking - part.lacking) / (cell.n - inner.n)
-        return 2 * other_share * np.sign(part.lacking) >= abs(part.lacking) / inner.n
+        return bool(2 * other_share * np.sign(part.lacking) >= abs(part.lacking) / inner.n)
 
 
 def likeliest(candidates: Sequence[Candidate]) -> Candidate:
