@@ -59,14 +59,13 @@ class Added(NamedTuple):
 
     Attributes
     ----------
-    labels, predictions : float
-        Both differences, signed.
+    labels : float
+        The difference of the labels, signed.
     value, low, high : float
-        What is added in the direction of the predictions, and its interval.
+        What is added in the direction of the model's difference, and its interval.
     """
 
     labels: float
-    predictions: float
     value: float
     low: float
     high: float
@@ -77,7 +76,7 @@ def added_to_labels(finding: Finding) -> Added | None:
     parameters = finding.parameters
     if "added" not in parameters or parameters.get("required"):
         return None
-    names = "labels", "predictions", "added", "added_low", "added_high"
+    names = "labels", "added", "added_low", "added_high"
     return Added(*(float(parameters[name]) for name in names))
 
 

@@ -462,7 +462,8 @@ def _clause_of_labels(finding: Finding) -> str:
     if len(worst_first(finding)) > 2:
         return f"; the model adds up to {value} points to the labels"
     labels = f"{number(100 * abs(added.labels), 1)} points"
-    side = " the other way" if added.labels * added.predictions < 0 else ""
+    # What is added exceeds the whole where the labels differ in the other direction.
+    side = " the other way" if added.value > abs(finding.value) else ""
     return f"; the labels differ by {labels}{side}, the model adds {value}"
 
 
