@@ -17,7 +17,10 @@ def result_of(config):
 
 def stated(config):
     """Return the groups that disparities name, with their subjects."""
-    return {(found.groups, found.group, found.subject) for found in disparities(config)}
+    return {
+        (conclusion.groups, conclusion.group, conclusion.subject)
+        for conclusion in disparities(config)
+    }
 
 
 def test_attributes_that_add_up_are_causes_of_their_own():
@@ -91,9 +94,9 @@ def test_wrong_answers_beside_refusals_are_a_conclusion_of_their_own():
     ],
 )
 def test_shares_that_another_share_leaves_are_one_conclusion(sizes, named):
-    found = disparities(worlds.shares_of_three(**sizes))
-    assert {conclusion.group for conclusion in found} == named
-    for conclusion in found:
+    conclusions = disparities(worlds.shares_of_three(**sizes))
+    assert {conclusion.group for conclusion in conclusions} == named
+    for conclusion in conclusions:
         assert conclusion.subject == conclusion.group
         assert conclusion.size == pytest.approx(
             np.log(conclusion.group_value / conclusion.other_value)
@@ -130,8 +133,8 @@ def test_the_chart_is_of_the_metric_that_ranks_the_models():
 
 
 def test_what_the_labels_have_is_explained_by_no_error_and_leads_nowhere():
-    found = stated(worlds.labels_in_part())
-    assert found == {("gender", "woman", "yes"), ("gender", "man", "yes")}
+    names = stated(worlds.labels_in_part())
+    assert names == {("gender", "woman", "yes"), ("gender", "man", "yes")}
 
 
 def test_a_departure_is_measured_against_the_other_groups():

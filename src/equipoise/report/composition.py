@@ -34,8 +34,8 @@ def explained_by_share(findings: Sequence[Finding], places: Iterable[int]) -> di
     for place in places:
         finding = findings[place]
         if _is_share_of_whole(finding):
-            whole = finding.groups, finding.version, finding.change_from, finding.within
-            by_whole[whole].append(place)
+            composition = finding.groups, finding.version, finding.change_from, finding.within
+            by_whole[composition].append(place)
     return {
         place: lead
         for members in by_whole.values()
@@ -54,18 +54,18 @@ def _is_share_of_whole(finding: Finding) -> bool:
 
 def _facts(findings: Sequence[Finding], places: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
     """Yield the place of each group that departs by itself, with those that it explains."""
-    left, leading_share, leading_expected = [*places], 0.0, 0.0
-    while left:
-        lead = max(left, key=lambda place: _likelihood(findings[place]))
-        left.remove(lead)
+    departures, leading_share, leading_expected = [*places], 0.0, 0.0
+    while departures:
+        lead = max(departures, key=lambda place: _likelihood(findings[place]))
+        departures.remove(lead)
         share, expected = _shares(findings[lead])
         leading_share, leading_expected = leading_share + share, leading_expected + expected
         factor = 1.0
         if max(leading_share, leading_expected) < 1.0 - _ROUNDING:
             factor = (1.0 - leading_expected) / (1.0 - leading_share)
-        explained = [place for place in left if _is_explained(findings[place], factor)]
+        explained = [place for place in departures if _is_explained(findings[place], factor)]
         yield lead, explained
-        left = [place for place in left if place not in explained]
+        departures = [place for place in departures if place not in explained]
 
 
 def _shares(finding: Finding) -> tuple[float, float]:

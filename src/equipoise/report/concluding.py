@@ -340,7 +340,7 @@ def _without_echoes(findings: Sequence[Finding], clusters: Sequence[Cluster]) ->
 
 
 def _with_explained(
-    findings: Sequence[Finding], cluster: Cluster, others: Sequence[Cluster], grids: Grids
+    findings: Sequence[Finding], cluster: Cluster, clusters: Sequence[Cluster], grids: Grids
 ) -> list[Cluster]:
     """Return clusters with an intersection that takes in the attributes that it explains.
 
@@ -358,13 +358,13 @@ def _with_explained(
     attributes = {*_attributes(finding)}
     explained = [
         other
-        for other in others
+        for other in clusters
         if other.cause is None and findings[other.lead].groups in attributes
         and explains_attribute(finding, findings[other.lead], grids)
     ]  # fmt: skip
     members = [place for other in explained for place in other.members]
-    rest = [other for other in others if other not in explained]
-    return [*rest, Cluster(lead, (*cluster.members, *members))]
+    unexplained = [other for other in clusters if other not in explained]
+    return [*unexplained, Cluster(lead, (*cluster.members, *members))]
 
 
 def _attributes(finding: Finding) -> tuple[str, ...]:

@@ -38,18 +38,23 @@ def outcomes_of(design: LabelDesign) -> Outcomes | None:
 
 def level_data(data: DataT, design: LabelDesign, cell: Cell) -> DataT:
     """Return data in which a model's rows of a cell have the outcomes of the other groups."""
-    own = cell.groups.attributes
-    groups = Groups.of({name: data.coded_attributes[name] for name in own})
+    attributes = cell.groups.attributes
+    groups = Groups.of({name: data.coded_attributes[name] for name in attributes})
     # Rows without an answer are neither right nor wrong: they stay as they are.
     answered = design.labels.coded_state.equals("answered")
     inside = answered & (groups.codes == groups.levels.index(cell.levels))
     outside = answered & ~inside & (groups.codes >= 0)
-    others = [codes.codes for name, codes in data.coded_attributes.items() if name not in own]
+    other_columns = [
+        column.codes for name, column in data.coded_attributes.items() if name not in attributes
+    ]
     target = data.coded_target
     of_class = target.equals(cell.subject) if cell.subject else target.codes >= 0
     key = design.key or design.model
     rows = _exchanged(
-        (target.codes, *others), inside & of_class, outside & of_class, design.predictions.codes
+        (target.codes, *other_columns),
+        inside & of_class,
+        outside & of_class,
+        design.predictions.codes,
     )
     return replace(data, models={**data.models, key: _taken(data.models[key], rows)})
 
