@@ -131,12 +131,13 @@ def _recount(
 
 
 def _is_of_cell(finding: Finding, cell: Cell) -> bool:
-    """Whether a finding compares the groups of a cell, in its class or over all classes.
+    """Whether a finding compares groups by attributes of a cell, in its class or over all classes.
 
     Where the rest can't be measured, such as mistakes of a class without any, this decides.
     """
-    subjects = ("", cell.subject)
-    return finding.groups == cell.groups.name and (not cell.subject or finding.subject in subjects)
+    attributes, cell_attributes = {*finding.groups.split(" × ")}, {*cell.groups.attributes}
+    nested = attributes <= cell_attributes or cell_attributes <= attributes
+    return nested and (not cell.subject or finding.subject in ("", cell.subject))
 
 
 def _is_explained(
@@ -158,10 +159,15 @@ def _is_explained(
 
 
 def _excess(counted: Finding, finding: Finding, harm: Harm) -> float:
-    """Return how much worse a counted value is than chance, or than the labels."""
+    """Return how much worse a counted value is than chance, or than the labels.
+
+    Where both sides are harmful, it is the excess on the side of the finding.
+    """
     if (added := added_to_labels(counted)) is not None:
         return added.value
     chance = 0.0 if math.isnan(finding.chance) else finding.chance
+    if harm == "either":
+        return math.copysign(1.0, finding.value - chance) * (counted.value - chance)
     return harmful_excess(counted.value, chance, harm)
 
 
