@@ -6,9 +6,13 @@ import pytest
 from conclusions import worlds
 from conclusions.planted_causes import disparities
 from equipoise import audits
+from equipoise.core import Verdict
+from equipoise.report.concluding import conclusions_of
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.result import first_screen
+from equipoise.report.words import conclusion_sentence
 from equipoise.stats.additivity import departures
+from report.synthetic import finding, group_values
 
 
 def result_of(config):
@@ -152,3 +156,41 @@ def test_a_departure_is_measured_against_the_other_groups():
     assert departures([("a", "x"), ("b", "y")], values[:2], variances[:2], rows[:2]).tolist() == [
         0.0, 0.0,
     ]  # fmt: skip
+
+
+def parity(labels, added, **fields):
+    """Return a finding of parity of 40 points, with what the model adds to the labels."""
+    parts = {
+        "labels": labels,
+        "added": added,
+        "added_low": added - 0.02,
+        "added_high": added + 0.02,
+    }
+    shares = group_values({("man",): (32, 100), ("woman",): (72, 100)})
+    return finding(
+        metric="selection_rate", aggregate="difference", groups="gender", subject="yes", value=0.4,
+        ci_low=0.3, ci_high=0.5, chance=0.0, threshold=0.05, by_group=shares, parameters=parts,
+        verdict=Verdict.DISPARITY, **fields,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("added", "leading"), [(0.06, "age"), (0.3, "gender")])
+def test_parity_ranks_by_what_the_model_adds(added, leading):
+    other = finding(
+        metric="true_positive_rate", aggregate="difference", groups="age", subject="yes",
+        value=0.15, ci_low=0.12, ci_high=0.18, chance=0.0, threshold=0.05,
+        by_group=group_values({("old",): (70, 100), ("young",): (85, 100)}),
+        verdict=Verdict.DISPARITY,
+    )  # fmt: skip
+    first, second = conclusions_of([parity(0.4 - added, added), other])
+    assert (first.groups, second.groups) == (leading, {"age": "gender", "gender": "age"}[leading])
+
+
+@pytest.mark.parametrize(("labels", "added"), [(0.2, 0.2), (-0.04, 0.44)])
+def test_the_sentence_of_parity_has_the_labels_and_what_the_model_adds(labels, added):
+    stated = parity(labels, added)
+    (conclusion,) = conclusions_of([stated])
+    sentence = conclusion_sentence(stated, conclusion)
+    for share in (0.32, 0.72, abs(labels), added):
+        assert f"{100 * share:.1f}" in sentence
+    assert ("other way" in sentence) == (labels < 0)
