@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from functools import cache
+from functools import cache, partial
 from html import unescape
 from typing import Any, NamedTuple
 
@@ -89,6 +89,40 @@ CASES = {
         (Lead(DISPARITY, "gender", "woman", "man", metric="accuracy", size=0.08, within=0.0001,
               values=(0.78, 0.86)),),
         ({"compared_to": "overall"},),
+    ),
+    "attributes that add up": Case(
+        worlds.additive,
+        (Lead(DISPARITY, "skin", "dark", "light", metric="accuracy", values=(0.80, 0.90)),),
+        ({"groups": "gender × skin"},),
+    ),
+    "a group that is better off": Case(
+        partial(worlds.one_group_of_three, 0.95, 0.75),
+        (Lead(DISPARITY, "origin", "west", "all other groups", metric="accuracy",
+              values=(0.95, 0.75)),),
+        ({"group": "east"}, {"group": "north"}),
+    ),
+    "a group that is worse off": Case(
+        partial(worlds.one_group_of_three, 0.75, 0.95),
+        (Lead(DISPARITY, "origin", "west", metric="accuracy", values=(0.75, 0.95)),),
+    ),
+    "no answer, and no other cause": Case(
+        worlds.refused_alone,
+        (Lead(DISPARITY, "gender", "woman", "man", "unanswered", size=0.3, within=0.001),),
+        ({"metric": "right_rate"},),
+    ),
+    "models with opposite differences": Case(
+        worlds.opposite_models,
+        (Lead(DISPARITY, "gender", metric="accuracy", model=""),
+         Lead(DISPARITY, "gender", "man", "woman", metric="accuracy", values=(0.77, 0.92),
+              model="harsh on man"),
+         Lead(DISPARITY, "gender", "woman", "man", metric="accuracy", values=(0.77, 0.92),
+              model="harsh on woman")),
+    ),
+    "parity that labels have in part": Case(
+        worlds.labels_in_part,
+        (Lead(DISPARITY, "gender", "woman", "man", "yes", "false_positive_rate", 0.3, 0.001,
+              values=(0.3, 0.0)),),
+        PARITY,
     ),
     "preferences that cancel": Case(
         worlds.opposite_preferences,
@@ -195,6 +229,16 @@ CASES = {
     "maps of a group": Case(
         worlds.activations,
         (Lead(DISPARITY, "gender", "woman", "man", "face", "activation_share", 0.21),),
+    ),
+    "too many of one group": Case(
+        partial(worlds.shares_of_three, asian=600, black=200, white=200),
+        (Lead(DISPARITY, "race", "asian", "expected", "asian", size=math.log(1.8), within=1e-6,
+              values=(0.6, 1 / 3), model="the data set"),),
+    ),
+    "too many of one group and too few of another": Case(
+        partial(worlds.shares_of_three, asian=600, black=100, white=300),
+        (Lead(DISPARITY, "race", "black", "expected", "black", size=math.log(10 / 3), within=1e-6,
+              values=(0.1, 1 / 3), model="the data set"),),
     ),
     "a reference population": Case(
         worlds.dataset,

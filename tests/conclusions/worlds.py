@@ -105,6 +105,50 @@ def main_effect():
     return rows.config(predicted, ["hair", "gender", ["gender", "hair"]])
 
 
+def additive():
+    """Women cost ten points and dark skin costs ten points, and both together twenty."""
+    rows = Rows(31, crossed(1000, **GENDER, skin=("dark", "light")))
+    planted = [
+        ({"gender": "man", "skin": "dark"}, 0.85), ({"gender": "woman", "skin": "light"}, 0.85),
+        ({"gender": "woman", "skin": "dark"}, 0.75),
+    ]  # fmt: skip
+    return rows.config(rows.predicted(0.95, planted), ["gender", "skin", ["gender", "skin"]])
+
+
+def one_group_of_three(odd, level):
+    """Two groups alike, and a third that is right more or less often."""
+    rows = Rows(32, {"origin": balanced(east=1000, north=1000, west=1000)})
+    return rows.config(rows.predicted(level, [({"origin": "west"}, odd)]))
+
+
+def refused_alone():
+    """No answer for 120 of 400 women; answers are right as often for both genders."""
+    rows = Rows(33, {"gender": balanced(man=400, woman=400)})
+    said = rows.predicted(0.9).astype(object)
+    said[400:520] = "I can't help with that."
+    config = rows.config(said)
+    config["models"]["m"]["refused"] = ["I can't help with that."]
+    return config
+
+
+def opposite_models():
+    """One model is right less often for women, the other for men."""
+    rows = Rows(34, {"gender": balanced(man=1000, woman=1000)})
+    harsh = {
+        f"harsh on {group}": rows.predicted(0.92, [({"gender": group}, 0.77)])
+        for group in GENDER["gender"]
+    }
+    return rows.config(None, **harsh)
+
+
+def labels_in_part():
+    """Labels have half of the 40 points between the shares of men and women that get a yes."""
+    gender = balanced(man=500, woman=500)
+    truth = np.r_[["yes"] * 200, ["no"] * 300, ["yes"] * 300, ["no"] * 200]
+    predicted = np.r_[["yes"] * 160, ["no"] * 340, ["yes"] * 360, ["no"] * 140]
+    return Rows(35, {"gender": gender}, ("no", "yes"), truth).config(predicted, positive="yes")
+
+
 def mixed_classes():
     """A model whose rates are those of both genders, and genders of other base rates."""
     gender = balanced(man=6000, woman=6000)
@@ -480,4 +524,15 @@ def dataset(women=100):
         "audit": "dataset",
         "data": {"images": {"table": table, "id": "id"}, "groups": ["gender", "age"]},
         "reference": {"shares": shares}, **DRAWS,
+    }  # fmt: skip
+
+
+def shares_of_three(**sizes):
+    """Three groups that are as frequent in the population."""
+    race = balanced(**sizes)
+    table = pl.DataFrame({"id": [f"i{k}" for k in range(len(race))], "race": race})
+    return {
+        "audit": "dataset",
+        "data": {"images": {"table": table, "id": "id"}, "groups": ["race"]},
+        "reference": {"shares": {"race": dict.fromkeys(sizes, 1)}}, **DRAWS,
     }  # fmt: skip

@@ -128,7 +128,7 @@ def test_page_names_the_compared_models():
     text = visible_words(page())
     assert "<b>Comparison of deepface and facellm</b>" in page()
     lead = text[: text.index("Next steps")]
-    order = ["deepface is worse in accuracy", "deepface is worse in worst-group accuracy"]
+    order = ["deepface has the lower accuracy", "deepface has the lower worst-group accuracy"]
     places = [lead.index(start) for start in order]
     assert places == sorted(places)
 

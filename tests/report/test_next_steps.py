@@ -68,6 +68,25 @@ def test_other_attributes_of_the_run_are_tested_as_causes():
 
 
 @pytest.mark.parametrize(
+    ("hits", "verdict", "expected"),
+    [
+        ((0, 100), Verdict.DISPARITY, False), ((1, 100), Verdict.DISPARITY, True),
+        ((40, 60), Verdict.NONE, False),
+    ],
+)  # fmt: skip
+def test_an_attribute_that_is_a_prediction_or_the_label_is_no_cause(hits, verdict, expected):
+    result = run_of("m")
+    shares = finding(
+        model="m", groups="race", metric="selection_rate", subject="cup", verdict=verdict,
+        aggregate="difference",
+        by_group=group_values({(name,): (n, 100) for name, n in zip("ab", hits, strict=True)}),
+    )  # fmt: skip
+    result = replace(result, findings=(*result.findings, shares))
+    steps = next_steps.next_steps(result, PREDICTIONS, WITHOUT_IMAGES, result.findings[0])
+    assert any("--cause race" in step.command for step in steps) == expected
+
+
+@pytest.mark.parametrize(
     ("page", "expected"), [(PREDICTIONS, True), (CONCEPTS, True), (RETRIEVAL, False)]
 )
 def test_causes_are_for_kinds_whose_images_have_outcomes(page, expected):

@@ -144,6 +144,22 @@ def test_wrong_options_are_refused(called, wrong, folder, tmp_path, monkeypatch)
     called("causes", tmp_path / "run", *wrong, code=2)
 
 
+def test_the_label_and_the_prediction_are_no_causes(called, folder, tmp_path):
+    disparity = disparities.find_disparity(folder / "run")
+    renamed = {"cup": "c", "bowl": "b"}
+    predicted = disparity.images.table["prediction"]
+    table = pl.DataFrame({
+        "image_id": disparity.ids.tolist(), "said": predicted.replace(renamed),
+        "label": pl.Series(disparity.labels.tolist(), dtype=pl.String).replace(renamed),
+        "shop": ["old", "new"] * (len(predicted) // 2),
+    })  # fmt: skip
+    table.write_csv(tmp_path / "copies.csv")
+    options = [folder / "run", "--table", tmp_path / "copies.csv", "--cause"]
+    for name in ("said", "label"):
+        called("causes", *options, name, code=2)
+    called("causes", *options, "shop")
+
+
 def test_a_damaged_ranking_is_an_error(tmp_path):
     (tmp_path / "labels").mkdir()
     (tmp_path / "labels" / causes.FILE).write_text("no table")

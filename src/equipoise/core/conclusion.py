@@ -111,11 +111,14 @@ class Standing:
     value : float
     better_on : int
         Of two models: groups, classes, subjects or metrics on which it is the better one.
+    group : str
+        The group that is worse off in the model, where models differ in it; else "".
     """
 
     model: str
     value: float
     better_on: int = 0
+    group: str = ""
 
     @classmethod
     def from_json(cls, item: Facts) -> Standing:
@@ -273,6 +276,11 @@ class Conclusion:
     def at_equal_mix(self) -> Adjustment | None:
         """The difference at equal classes where it leads."""
         return next((adjustment for adjustment in self.adjustments if adjustment.leads), None)
+
+    @property
+    def opposite(self) -> tuple[Standing, ...]:
+        """Of a comparison of models: two in which different groups are worse off; else ()."""
+        return tuple(standing for standing in self.standings if standing.group)
 
     @property
     def real(self) -> bool:

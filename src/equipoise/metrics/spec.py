@@ -92,6 +92,9 @@ class MetricSpec:
         Whether it finds models that hardly tell images apart, so that no other number means much.
     of_exclusion : bool
         Whether it counts people who are left out before anything else is measured of them.
+    of_state : bool
+        Whether it is the share of rows in a state: right, wrong, or without an answer. These sum
+        to 1, so more rows without an answer are fewer right ones.
     harm : "higher", "lower", "either" or None
         Which side of the chance level is worse; of a rate, which side of the rate. None: neither.
     groups_harm : "lower" or "higher"
@@ -120,7 +123,8 @@ class MetricSpec:
     pair_clause : str
         Template of how one model is worse than another, with the fields {worse}, {better} (the
         models), {label}, {of} (" of “…”", the subject), {over} (" over " and the groups) and
-        {groups}; the values follow.
+        {groups}; the values follow. "": which model has the lower or higher value, or differs more
+        by groups.
     direction : str
         `harm` in words.
     neutral : float or None
@@ -187,6 +191,7 @@ class MetricSpec:
     of_base_rates: bool = False
     of_one_answer: bool = False
     of_exclusion: bool = False
+    of_state: bool = False
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""
@@ -197,7 +202,7 @@ class MetricSpec:
     error_clause: str = ""
     expectation: str = ""
     part: str = "{share} of {group}"
-    pair_clause: str = "{worse} is worse in {label}{of}{over}:"
+    pair_clause: str = ""
     threshold: float | None = None
     threshold_reason: str = ""
     gravest: Literal["disparity", "detected"] = "disparity"

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from types import MappingProxyType
@@ -19,7 +19,14 @@ from equipoise.report.adjusted import (
     turns,
 )
 from equipoise.report.comparing import conclusions_of_pair
-from equipoise.report.expecting import EXPECTED, departure
+from equipoise.report.composition import explained_by_share
+from equipoise.report.expecting import EXPECTED, added_to_labels, departure
+from equipoise.report.intersections import (
+    Grids,
+    beyond_attributes,
+    explains_attribute,
+    grids_of,
+)
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.sizing import SelectedSize, size_after_selection
@@ -153,8 +160,10 @@ def _clusters(
             for place in members:
                 del rest[place]
     decided = [findings[place] for place in strong if _may_lead(findings[place])]
-    for members in _by_structure(findings, [*rest]):
-        eligible = _eligible(findings, members, decided)
+    restating = explained_by_share(findings, rest)
+    for members in _by_structure(findings, [*rest], restating):
+        stating = [place for place in members if place not in restating]
+        eligible = _eligible(findings, stating, decided)
         if eligible:
             lead = min(eligible, key=lambda place: _place_of(findings[place], leads))
             clusters.append(Cluster(lead, tuple(members)))
@@ -192,7 +201,7 @@ def _is_single_query(finding: Finding) -> bool:
 
 def _states(finding: Finding, cause: Cause) -> bool:
     """Whether a finding may lead and compares the rows of a cause with other groups."""
-    groups = contrast(finding)
+    groups = compared_groups(finding)
     if not finding.leads or finding.version != "default":
         return False
     if finding.groups != cause.groups or groups is None:
@@ -201,8 +210,8 @@ def _states(finding: Finding, cause: Cause) -> bool:
 
 
 def _names(finding: Finding, cause: Cause) -> bool:
-    """Whether a finding is about the class of a cause, and its group is worst off."""
-    groups = contrast(finding)
+    """Whether a finding is about the class of a cause, and names its group first."""
+    groups = compared_groups(finding)
     if not finding.tested or not finding.leads or groups is None:
         return False
     place = finding.groups, finding.subject, groups[0].group
@@ -216,7 +225,7 @@ def _place_in_cause(
     # Errors of a class are made in the rows of the other, where there are two.
     of_cell = finding.subject == cause.subject or finding.ratio is not None
     return (
-        -_STRENGTH[finding.verdict], not of_cell, not finding.tested, not names_groups(finding),
+        -_STRENGTH[finding.verdict], not names_groups(finding), not of_cell, not finding.tested,
         *_place_of(finding, leads),
     )  # fmt: skip
 
@@ -250,31 +259,46 @@ def _worst(finding: Finding) -> GroupValue | None:
     return None if groups is None else groups[0]
 
 
-def _key(finding: Finding) -> tuple[object, ...]:
-    """Return what findings share that restate one fact by their structure."""
-    subject = finding.subject
+def _key(finding: Finding, excluding: Collection[str]) -> tuple[object, ...]:
+    """Return what findings share that restate one fact by their structure.
+
+    Rows without an answer are neither right nor wrong, so where groups differ in how often they
+    are excluded, the shares of all states are one fact.
+    """
+    of_state, subject = spec_of_finding(finding).of_state, finding.subject
     if finding.part_of or (finding.part_of == "" and finding.family is Family.COMPOSITE):
         subject = finding.part_of
-    if finding.group and subject == finding.group:
+    if of_state:
         subject = ""
-    return finding.groups, subject, finding.change_from, finding.within
+    excluded = of_state and finding.groups in excluding
+    return finding.groups, subject, finding.change_from, finding.within, excluded
 
 
-def _by_structure(findings: Sequence[Finding], places: Iterable[int]) -> list[list[int]]:
+def _by_structure(
+    findings: Sequence[Finding], places: Sequence[int], restating: Mapping[int, int]
+) -> list[list[int]]:
     """Return places by the fact that their findings restate.
 
     Findings about the same subject and groups are one fact, and numbers over all subjects join
-    the weightiest subject of the same groups.
+    the weightiest subject of the same groups. So do places that restate another.
     """
     by_key: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    excluding = {
+        findings[place].groups for place in places if spec_of_finding(findings[place]).of_exclusion
+    }
     for place in places:
-        by_key[_key(findings[place])].append(place)
+        stated = findings[restating.get(place, place)]
+        by_key[_key(stated, excluding)].append(place)
     merged: dict[tuple[object, ...], list[int]] = {}
     for key, members in by_key.items():
         groups, subject, *others = key
         subjects = [
             other for other in by_key if other[1] and (other[0], *other[2:]) == (groups, *others)
         ]
+        # Twins of two classes restate each other, and one of them is not tested again.
+        subjects = [
+            other for other in subjects if any(findings[place].tested for place in by_key[other])
+        ] or subjects
         if subject or not subjects:
             merged.setdefault(key, []).extend(members)
             continue
@@ -286,16 +310,24 @@ def _by_structure(findings: Sequence[Finding], places: Iterable[int]) -> list[li
 
 
 def _without_echoes(findings: Sequence[Finding], clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Merge clusters of intersections that add nothing to one of their attributes."""
-    kept = list[Cluster]()
+    """Merge clusters of intersections that add nothing to one of their attributes.
+
+    An intersection that goes beyond its attributes takes in those that it explains.
+    """
+    kept, grids = list[Cluster](), grids_of(findings)
     ordered = sorted(clusters, key=lambda cluster: findings[cluster.lead].groups.count("×"))
     for cluster in ordered:
         finding = findings[cluster.lead]
+        beyond = "×" in finding.groups and beyond_attributes(finding, grids)
+        if cluster.cause is None and beyond:
+            kept = _with_explained(findings, cluster, kept, grids)
+            continue
         base = next(
             (
                 index
                 for index, other in enumerate(kept)
-                if cluster.cause is None and _echoes(finding, findings[other.lead])
+                if cluster.cause is None
+                and _echoes(finding, findings[other.lead], adds_up=beyond is False)
             ),
             None,
         )
@@ -307,20 +339,50 @@ def _without_echoes(findings: Sequence[Finding], clusters: Sequence[Cluster]) ->
     return kept
 
 
+def _with_explained(
+    findings: Sequence[Finding], cluster: Cluster, clusters: Sequence[Cluster], grids: Grids
+) -> list[Cluster]:
+    """Return clusters with an intersection that takes in the attributes that it explains.
+
+    The group that departs most from all others states it.
+    """
+    measure, subject = findings[cluster.lead].metric, findings[cluster.lead].subject
+    stating = [
+        place
+        for place in cluster.members
+        if _may_lead(findings[place]) and findings[place].group
+        and (findings[place].metric, findings[place].subject) == (measure, subject)
+    ]  # fmt: skip
+    lead = max(stating, key=lambda place: weight(findings[place]), default=cluster.lead)
+    finding = findings[lead]
+    attributes = {*_attributes(finding)}
+    explained = [
+        other
+        for other in clusters
+        if other.cause is None and findings[other.lead].groups in attributes
+        and explains_attribute(finding, findings[other.lead], grids)
+    ]  # fmt: skip
+    members = [place for other in explained for place in other.members]
+    unexplained = [other for other in clusters if other not in explained]
+    return [*unexplained, Cluster(lead, (*cluster.members, *members))]
+
+
 def _attributes(finding: Finding) -> tuple[str, ...]:
     return tuple(finding.groups.split(" × "))
 
 
-def _echoes(finding: Finding, main: Finding) -> bool:
+def _echoes(finding: Finding, main: Finding, *, adds_up: bool) -> bool:
     """Whether a finding of an intersection is what one of its attributes makes of it.
 
-    Its worst group has the level of the attribute that is worst off, and departs from that level
-    by no more than chance.
+    Its attributes add up to its value. Where that is unknown, its worst group has the level of the
+    attribute that is worst off, and departs from that level by no more than chance.
     """
     worst, main_worst = _worst(finding), _worst(main)
     attributes, main_attributes = _attributes(finding), _attributes(main)
     if worst is None or main_worst is None or not {*main_attributes} < {*attributes}:
         return False
+    if adds_up:
+        return True
     levels = dict(zip(attributes, worst.levels, strict=False))
     if any(
         levels.get(name) != level
@@ -357,10 +419,15 @@ def _rank(finding: Finding, conclusion: Conclusion, cause: Cause | None) -> tupl
 
 
 def _size(finding: Finding, conclusion: Conclusion) -> float:
-    """Return the corrected size in units of the threshold; without one, the certain excess."""
-    if math.isnan(conclusion.corrected):
-        return weight(finding)
-    return abs(conclusion.corrected) / (finding.threshold if finding.threshold > 0 else 1.0)
+    """Return the corrected size in units of the threshold; without one, the certain excess.
+
+    Of a difference that labels have as well, it is no more than the model adds.
+    """
+    threshold, added = finding.threshold if finding.threshold > 0 else 1.0, added_to_labels(finding)
+    size = weight(finding)
+    if not math.isnan(conclusion.corrected):
+        size = abs(conclusion.corrected) / threshold
+    return size if added is None else min(size, added.value / threshold)
 
 
 def _undisturbed(

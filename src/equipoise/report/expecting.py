@@ -54,6 +54,32 @@ def expected_shares(finding: Finding) -> Mapping[str, float]:
     return {}
 
 
+class Added(NamedTuple):
+    """The part of a difference that a model adds to the difference of the labels.
+
+    Attributes
+    ----------
+    labels : float
+        The difference of the labels, signed.
+    value, low, high : float
+        What is added in the direction of the model's difference, and its interval.
+    """
+
+    labels: float
+    value: float
+    low: float
+    high: float
+
+
+def added_to_labels(finding: Finding) -> Added | None:
+    """Return what a model adds to the labels' difference; None where that isn't what counts."""
+    parameters = finding.parameters
+    if "added" not in parameters or parameters.get("required"):
+        return None
+    names = "labels", "added", "added_low", "added_high"
+    return Added(*(float(parameters[name]) for name in names))
+
+
 def _size(item: Departure) -> tuple[float, bool]:
     difference = item.part.value - item.expected
     return round(abs(difference), _DIGITS), difference < 0

@@ -1,11 +1,14 @@
 """What to do next, computed from a run: commands that can be pasted, and advice beside them."""
 
-from collections.abc import Iterator
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from shlex import join
 
-from equipoise.core import AuditResult, Finding
+from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Page, Step
 from equipoise.report.text import listed, quoted
 from equipoise.report.words import compares, contrast, models_of
@@ -72,7 +75,11 @@ def _causes(result: AuditResult, page: Page, place: Place, finding: Finding) -> 
     if "causes" not in page.commands or not finding.groups:
         return
     compared = finding.groups.split(" × ")
-    for attribute in [name for name in _attributes(result) if name not in compared][:MOST_CAUSES]:
+    attributes = [
+        name for name in _attributes(result)
+        if name not in compared and not _tells_labels(result.findings, name)
+    ]  # fmt: skip
+    for attribute in attributes[:MOST_CAUSES]:
         command = ("equipoise", "causes", place.run, "--cause", attribute)
         yield Step(f"Test {attribute} as a cause:", join(command))
 
@@ -84,6 +91,25 @@ def _attributes(result: AuditResult) -> list[str]:
         return []
     names = (name for row in sizes.column("attributes").to_pylist() for name in row or ())
     return [*dict.fromkeys(names)]
+
+
+def _tells_labels(findings: Sequence[Finding], attribute: str) -> bool:
+    """Whether an attribute is the label or a model's prediction, which is no cause of anything.
+
+    Where it is the label, shares of labels have no verdict; where it is the prediction, each group
+    gets each label always or never.
+    """
+    by_model: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        spec, values = spec_of_finding(finding), [part.value for part in finding.by_group]
+        of_label = spec.of_class and spec.of_base_rates and finding.subject
+        if finding.groups == attribute and of_label and values and all(map(math.isfinite, values)):
+            by_model[finding.model].append(finding)
+    return any(
+        all(finding.verdict is Verdict.NONE for finding in shares)
+        or all({part.value for part in finding.by_group} == {0.0, 1.0} for finding in shares)
+        for shares in by_model.values()
+    )
 
 
 def _compare(result: AuditResult, page: Page, place: Place) -> Iterator[Step]:

@@ -4,13 +4,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from equipoise.core import Finding, Verdict
 from equipoise.core.conclusion import Conclusion, Standing
 from equipoise.core.finding import REAL
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.selecting import Selector, measure_of, place_in
-from equipoise.report.words import pair_of, weight
+from equipoise.report.words import compared_groups, pair_of, weight
 
 Contrast = Callable[[Finding, Finding], Finding | None]
 """Compares the values of two models, paired; None where these can't be paired."""
@@ -34,14 +35,17 @@ def rank_models(
     -------
     Conclusion or None
         Its model is ""; `worse` names the worst model only where the paired interval excludes 0.
-        None for one model, and where no measure of all models can be paired.
+        Where no model is worse, two models may be worse for different groups: then the size is
+        the distance of their differences, which have opposite signs. None for one model, and
+        where no measure of all models can be paired.
     """
     for places in _shared_measures(findings, leads):
         ordered = sorted(places, key=lambda place: _badness(findings[place]))
         best, worst = findings[ordered[0]], findings[ordered[-1]]
         difference = contrast(best, worst)
         if difference is not None and not math.isnan(difference.ci_low):
-            return _conclude(findings, ordered, difference)
+            ranking = _conclude(findings, ordered, difference)
+            return ranking if ranking.worse else _with_opposites(findings, ordered, ranking)
     return None
 
 
@@ -103,12 +107,48 @@ def _conclude(
         low, high = -high, -low
     conclusion = Conclusion(
         model="", verdict=verdict, groups=worst.groups, metric=worst.metric,
-        aggregate=worst.aggregate, compared_to=worst.compared_to,
-        size=abs(difference.value), low=low, high=high,
-        n=difference.n, finding=places[-1], restated_by=(*places[:-1],),
+        aggregate=worst.aggregate, compared_to=worst.compared_to, size=abs(difference.value),
+        low=low, high=high, n=difference.n, finding=places[-1], restated_by=(*places[:-1],),
         standings=tuple(
             Standing(model=findings[place].model, value=findings[place].value)
             for place in places
         ),
     )  # fmt: skip
     return replace(conclusion, worse=worst.model) if named else conclusion
+
+
+def _with_opposites(
+    findings: Sequence[Finding], places: Sequence[int], ranking: Conclusion
+) -> Conclusion:
+    """Return a ranking that names the two models whose differences have opposite signs, if any.
+
+    Two differences of opposite signs are as far apart as both sizes together.
+    """
+    real = [findings[place] for place in places if findings[place].verdict in REAL]
+    opposites = [
+        (first, second) for first, second in combinations(real, 2)
+        if _sides(first) and _sides(first) == _sides(second)[::-1]
+    ]  # fmt: skip
+    if not opposites:
+        return ranking
+    pair = max(opposites, key=lambda item: sum(abs(finding.value) for finding in item))
+    worse_groups = {finding.model: _sides(finding)[0] for finding in pair}
+    standings = tuple(
+        replace(standing, group=worse_groups.get(standing.model, ""))
+        for standing in ranking.standings
+    )
+    both = all(finding.verdict is Verdict.DISPARITY for finding in pair)
+    return replace(
+        ranking,
+        verdict=Verdict.DISPARITY if both else Verdict.DETECTED,
+        size=sum(abs(finding.value) for finding in pair),
+        low=sum(finding.ci_low for finding in pair),
+        high=sum(finding.ci_high for finding in pair),
+        standings=standings,
+    )
+
+
+def _sides(finding: Finding) -> tuple[str, ...]:
+    """Return the groups that a difference is between, the worse one first; () without these."""
+    groups = compared_groups(finding)
+    return () if groups is None else (groups[0].group, groups[1].group)

@@ -70,7 +70,8 @@ def summarize(
     if not any(statement.is_disparity for statement in shown_statements):
         caveat = ""
     summary = Summary(shown_statements, caveat=caveat)
-    chart = _chart(shown_statements, result.findings)
+    chart = _chart_of_ranking(first, result.findings)
+    chart = chart or _chart(shown_statements, result.findings)
     next_steps = _steps(shown_statements, steps)
     return replace(_with_title(summary), chart=chart, steps=next_steps)
 
@@ -221,6 +222,14 @@ def _chart(statements: Sequence[Statement], findings: Sequence[Finding]) -> Char
         if statement.finding is not None and statement.conclusion is not None:
             record = chart_of(statement.finding, statement.conclusion, findings)
             return None if record is None else draw(record)
+    return None
+
+
+def _chart_of_ranking(rankings: Sequence[Conclusion], findings: Sequence[Finding]) -> Chart | None:
+    """Draw the metric that ranks the models, where a ranking comes first."""
+    for ranking in rankings[:1]:
+        record = chart_of(findings[ranking.finding], ranking, findings)
+        return None if record is None else draw(record)
     return None
 
 

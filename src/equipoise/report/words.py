@@ -23,7 +23,7 @@ from equipoise.core.finding import REAL
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
-from equipoise.report.expecting import departure
+from equipoise.report.expecting import added_to_labels, departure
 from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
 from equipoise.report.text import (
     VERDICT_TITLES,
@@ -361,7 +361,7 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
         return sentence_at_equal_mix(finding, conclusion)
     clause = _clause_at_equal_shares(finding, conclusion)
     if conclusion.real:
-        return headline(finding, clause)
+        return headline(finding, f"{_clause_of_labels(finding)}{clause}")
     return f"{_bound_sentence(finding, conclusion).removesuffix('.')}{clause}."
 
 
@@ -451,6 +451,20 @@ def _clause_at_equal_shares(finding: Finding, conclusion: Conclusion) -> str:
     side = "worse" if better_off(finding) else "better"
     size = f"{number(100 * abs(most.size), 1)} points {side} for {quoted(conclusion.group)}"
     return f"{clauses}; the sign turns at equal {most.by}: {size}"
+
+
+def _clause_of_labels(finding: Finding) -> str:
+    """Say what the model adds to a difference that the labels have as well."""
+    added = added_to_labels(finding)
+    if added is None:
+        return ""
+    value = number(100 * added.value, 1)
+    if len(worst_first(finding)) > 2:
+        return f"; the model adds up to {value} points to the labels"
+    labels = f"{number(100 * abs(added.labels), 1)} points"
+    # What is added exceeds the whole where the labels differ in the other direction.
+    side = " the other way" if added.value > abs(finding.value) else ""
+    return f"; the labels differ by {labels}{side}, the model adds {value}"
 
 
 def _shares(adjustment: Adjustment) -> str:
@@ -808,7 +822,7 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     of = enclose(" of “", shortened(finding.subject), "”")
     values = f"{_value_text(spec, worse.value)} against {_value_text(spec, better.value)}"
     if conclusion.real:
-        text = spec.pair_clause.format(
+        text = _pair_clause(spec, finding).format(
             worse=worse.model, better=better.model, label=label, of=of, over=over,
             groups=finding.groups,
         )  # fmt: skip
@@ -833,6 +847,16 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     if math.isnan(reach):
         return f"{text} ({rows})."
     return f"{text}; up to {scaled(reach)}{unit} can't be excluded ({rows})."
+
+
+def _pair_clause(spec: MetricSpec, finding: Finding) -> str:
+    """Return the template of how one model is worse than another, before the values of both."""
+    if spec.pair_clause:
+        return spec.pair_clause
+    if finding.groups and not spec.rate and spec.harm != "lower":
+        return "{worse} differs more by {groups}: {label}{of}"
+    side = "lower" if spec.harm == "lower" else "higher"
+    return f"{{worse}} has the {side} {{label}}{{of}}{{over}}:"
 
 
 def _value_text(spec: MetricSpec, value: float) -> str:
@@ -902,6 +926,9 @@ def counts_sentence(conclusion: Conclusion) -> str:
 
 
 _EXTREMES = {"lower": ("highest", "lowest"), "higher": ("smallest", "largest")}
+_OF_TWO = MappingProxyType({
+    "highest": "higher", "lowest": "lower", "smallest": "smaller", "largest": "larger",
+})  # fmt: skip
 
 
 def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
@@ -910,12 +937,27 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
     best, worst = conclusion.standings[0], conclusion.standings[-1]
     place = f"{spec.label}{enclose(' by ', finding.groups)}"
     first, last = (_value_text(spec, standing.value) for standing in (best, worst))
+    if conclusion.opposite:
+        return _opposite_sentence(spec, conclusion, place)
     if not conclusion.worse:
-        small = conclusion.verdict is Verdict.BELOW_THRESHOLD
-        text = f"No difference {'that matters ' if small else ''}between the models in {place}"
-        return f"{text} was found: {first} for {best.model}, {last} for {worst.model}."
-    least, most = _EXTREMES.get(spec.value_harm, _EXTREMES["higher"])
-    return f"{best.model} has the {least} {place}, {first}; {worst.model} the {most}, {last}."
+        values = f"{first} for {best.model}, {last} for {worst.model}"
+        if conclusion.verdict is Verdict.BELOW_THRESHOLD:
+            return f"The models differ too little in {place} to matter: {values}."
+        return f"These data can't rank the models by {place}: {values}."
+    words = _EXTREMES.get(spec.value_harm, _EXTREMES["higher"])
+    if len(conclusion.standings) == 2:
+        words = _OF_TWO[words[0]], _OF_TWO[words[1]]
+    return (
+        f"{best.model} has the {words[0]} {place}, {first}; {worst.model} the {words[1]}, {last}."
+    )
+
+
+def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> str:
+    """Say for which groups two models are worse."""
+    first, second = conclusion.opposite
+    values = " and ".join(_value_text(spec, standing.value) for standing in (first, second))
+    worse = f"{first.model} is worse for {quoted(first.group)}, {second.model} for"
+    return f"{worse} {quoted(second.group)}: {place} {values}."
 
 
 def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:
@@ -923,6 +965,9 @@ def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:
     scaled, unit = _scale(finding)
     size = f"{scaled(conclusion.size)}{unit.replace(' %', ' points')}"
     ends = f"{scaled(conclusion.low)} to {scaled(conclusion.high)}"
+    if conclusion.opposite:
+        n_text = f"n = {count(conclusion.n)}"
+        return f"With their signs the two models are {size} apart ({ends}, {n_text})."
     chosen = ", the widest of all pairs" if len(conclusion.standings) > 2 else ""
     n_text = f"n = {count(conclusion.n)}"
     return f"Difference {size}{chosen} (paired interval {ends}, {n_text})."

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
@@ -192,6 +192,7 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
         losses = measure_losses(disparity, hidden, Bootstrap(), sources.seed)
         candidates.details[HIDDEN] = [*losses]
     _remove_empty(values, disparity, sources.names)
+    _remove_copies(values, disparity, sources.names)
     if not values:
         raise ConfigError(
             f"no cause to try. To do: add --cause with one of {', '.join(choices)}, or "
@@ -214,6 +215,34 @@ def _remove_empty(
                 "table, or name another cause"
             )
         del values[name]
+
+
+def _remove_copies(
+    values: dict[str, pl.Series], disparity: Disparity, named_causes: tuple[str, ...]
+) -> None:
+    """Remove causes that are the label or the prediction; raise where the user named the cause.
+
+    What the finding is made of explains all of it, and says nothing of why.
+    """
+    labels = pl.Series(disparity.labels.tolist(), dtype=pl.String)
+    originals = {"the label": labels}
+    if "prediction" in disparity.images.table.columns:
+        originals["the prediction"] = disparity.images.table["prediction"]
+    for (name, cells), (original, texts) in product([*values.items()], originals.items()):
+        if not _is_copy(cells, texts):
+            continue
+        if name in named_causes:
+            raise ConfigError(
+                f"--cause {name}: its values are those of {original}, so it explains all of the "
+                "finding and says nothing of why. To do: name another cause"
+            )
+        values.pop(name, None)
+
+
+def _is_copy(values: pl.Series, texts: pl.Series) -> bool:
+    """Whether each value goes with one text, and each of several texts with one value."""
+    pairs = pl.DataFrame({"value": values, "text": texts}).drop_nulls().unique()
+    return len(pairs) > 1 and pairs["value"].is_unique().all() and pairs["text"].is_unique().all()
 
 
 def subjects_of(run: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,12 +12,14 @@ import numpy as np
 from equipoise.audits.cells import Cell, Outcomes
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.core import Booleans, Floats, Groups, Integers, Integers32
-from equipoise.data import Coded, PredictionData
+from equipoise.data import PredictionData
 from equipoise.data.predictions import ModelPredictions, Predictions
 
 DataT = TypeVar("DataT", bound=PredictionData)
 # Fractions of its multiples are as even as can be, wherever they start.
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+# Rows whose outcomes tell the level of the values of other attributes.
+_LEAST_ROWS = 10
 
 
 def outcomes_of(design: LabelDesign) -> Outcomes | None:
@@ -35,35 +38,55 @@ def outcomes_of(design: LabelDesign) -> Outcomes | None:
 
 def level_data(data: DataT, design: LabelDesign, cell: Cell) -> DataT:
     """Return data in which a model's rows of a cell have the outcomes of the other groups."""
-    attributes = {name: data.coded_attributes[name] for name in cell.groups.attributes}
-    groups = Groups.of(attributes)
+    attributes = cell.groups.attributes
+    groups = Groups.of({name: data.coded_attributes[name] for name in attributes})
     # Rows without an answer are neither right nor wrong: they stay as they are.
     answered = design.labels.coded_state.equals("answered")
     inside = answered & (groups.codes == groups.levels.index(cell.levels))
     outside = answered & ~inside & (groups.codes >= 0)
-    rows = _exchanged(data.coded_target, inside, outside, design.predictions.codes, cell.subject)
+    other_columns = [
+        column.codes for name, column in data.coded_attributes.items() if name not in attributes
+    ]
+    target = data.coded_target
+    of_class = target.equals(cell.subject) if cell.subject else target.codes >= 0
     key = design.key or design.model
+    rows = _exchanged(
+        (target.codes, *other_columns),
+        inside & of_class,
+        outside & of_class,
+        design.predictions.codes,
+    )
     return replace(data, models={**data.models, key: _taken(data.models[key], rows)})
 
 
 def _exchanged(
-    target: Coded, inside: Booleans, outside: Booleans, labels: Integers32, subject: str
+    strata: Sequence[Integers32], inside: Booleans, outside: Booleans, labels: Integers32
 ) -> Integers:
     """Return for each row the row whose outcome it gets.
 
-    Within each true class the rows inside get outcomes of those outside, evenly spaced over their
-    labels. Any stretch of the rows does: tables are often sorted by other attributes.
+    Within each true class, and there within the values of the other attributes where these have
+    enough rows, the rows inside get outcomes of those outside, evenly spaced over their labels. So
+    the cell keeps what the other attributes make of it. Any stretch of the rows is spaced, as
+    tables are often sorted by further columns.
     """
     rows = np.arange(len(inside))
-    for code, name in enumerate(target.vocabulary):
-        if subject in ("", name):
-            of_class = target.codes == code
-            receiving, giving = (np.flatnonzero(of_class & side) for side in (inside, outside))
-            if len(receiving) and len(giving):
+    for columns, least in ((strata[:1], 1), (strata, _LEAST_ROWS)):
+        for members in _strata(columns, inside | outside):
+            receiving, giving = members[inside[members]], members[outside[members]]
+            if len(receiving) and len(giving) >= least:
                 ordered = giving[np.argsort(labels[giving], kind="stable")]
                 place = _spread(len(receiving)) * len(ordered)
                 rows[receiving] = ordered[place.astype(np.int64)]
     return rows
+
+
+def _strata(columns: Sequence[Integers32], rows: Booleans) -> list[Integers]:
+    """Return rows by their values in all columns."""
+    places = np.flatnonzero(rows)
+    values = np.stack([column[places] for column in columns])
+    order = np.lexsort(values)
+    starts = np.flatnonzero((np.diff(values[:, order], axis=1) != 0).any(axis=0)) + 1
+    return np.split(places[order], starts)
 
 
 def _spread(n: int) -> Floats:

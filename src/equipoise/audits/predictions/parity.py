@@ -147,7 +147,13 @@ def beside_labels(
         label = counts.classes[cells[0]][place[0]]
         group = counts.groups.names[cells[1]][place[1]]
         yield draft.changed(
-            parameters=plain_parameters({**finding.parameters, **label_parameters}),
+            parameters=plain_parameters(
+                {
+                    **finding.parameters,
+                    **label_parameters,
+                    **({"required": True} if required else {}),
+                }
+            ),
             leads=required or bool(leads[cells].any()),
             beside=(
                 f"“{shortened(label)}” for {group} against all other groups: {_signed(labels)} "

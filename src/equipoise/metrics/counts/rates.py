@@ -998,6 +998,7 @@ _unanswered = partial(
 register(
     _unanswered(
         name="unanswered_rate",
+        of_state=True,
         of_exclusion=True,
         rest_metric="unanswered_rate",
         kinds=("predictions", "answers"),
@@ -1010,6 +1011,7 @@ register(
     ),
     _unanswered(
         name="right_rate",
+        of_state=True,
         rest_metric="right_rate",
         kinds=("predictions", "answers"),
         harm="lower",
@@ -1021,6 +1023,7 @@ register(
     ),
     _unanswered(
         name="wrong_rate",
+        of_state=True,
         rest_metric="wrong_rate",
         kinds=("predictions", "answers"),
         group_label="share of wrong predictions",
@@ -1033,6 +1036,7 @@ register(
     ),
     _unanswered(
         name="unknown_rate",
+        of_state=True,
         rest_metric="unknown_rate",
         group_label="unknown rate",
         clause="{model} says that it does not know for {groups}",
@@ -1040,6 +1044,7 @@ register(
     ),
     _unanswered(
         name="refused_rate",
+        of_state=True,
         rest_metric="refused_rate",
         group_label="refused rate",
         clause="{model} refuses to answer for {groups}",
@@ -1047,6 +1052,7 @@ register(
     ),
     _unanswered(
         name="empty_rate",
+        of_state=True,
         rest_metric="empty_rate",
         group_label="empty rate",
         clause="{model} gives an empty answer for {groups}",
