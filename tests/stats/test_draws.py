@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import chisquare, hypergeom, poisson
 
 from equipoise.stats import draws
-from equipoise.stats.draws import Exchange, ItemSampler, TableSampler
+from equipoise.stats.draws import ItemSampler, TableSampler
+from equipoise.stats.exchange import Exchange
 from equipoise.stats.streams import (
     add_exchanged,
     draw_subsets,
@@ -195,10 +196,11 @@ def test_units_alike_in_their_strata_exchange_among_themselves():
 @pytest.mark.parametrize(
     ("group", "unit", "stratum", "reached"),
     [
-        # Units of one group move as a whole, those of several exchange within.
+        # The rows of a unit in one group move as a whole, whatever others the unit has.
         ([0, 0, 1, 1, 1], [0, 0, 1, 1, 1], [0] * 5, {(0, 0, 1, 1, 1), (1, 1, 0, 0, 0)}),
         ([0, 0, 1, 0, 1], [0, 0, 1, 2, 2], [0] * 5,
-         {(0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (1, 1, 0, 0, 1), (1, 1, 0, 1, 0)}),
+         {(0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (1, 1, 0, 0, 1), (1, 1, 0, 1, 0), (0, 0, 0, 1, 1),
+          (1, 1, 1, 0, 0)}),
         # Strata do not mix.
         ([0, 1, 2, 3], [0, 1, 2, 3], [0, 0, 1, 1],
          {(0, 1, 2, 3), (1, 0, 2, 3), (0, 1, 3, 2), (1, 0, 3, 2)}),

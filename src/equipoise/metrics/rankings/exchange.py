@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise.core import Floats, Integers, Integers32, Words32, integers, record
 from equipoise.stats.compiled import compiled
-from equipoise.stats.draws import Exchange, varies
+from equipoise.stats.exchange import Exchange, varies
 from equipoise.stats.streams import Seed, stream
 from equipoise.stats.threads import each
 

@@ -47,7 +47,7 @@ from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import permutations
 from equipoise.stats import Bootstrap, Resampling
-from equipoise.stats.draws import Exchange
+from equipoise.stats.exchange import Exchange
 from equipoise.stats.mean_norms import BOUNDS, MeanNorm
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 

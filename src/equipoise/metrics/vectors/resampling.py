@@ -45,7 +45,7 @@ from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.sets import Members, Similarity, dropped_of, embed, shared_members
 from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
 from equipoise.stats.compiled import compiled
-from equipoise.stats.draws import Exchange
+from equipoise.stats.exchange import Exchange
 from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.moments import Moments, lower_root
 from equipoise.stats.resampling import Resampling, level_of, null_draws
