@@ -1,4 +1,4 @@
-"""Which rows may exchange their groups: those of a unit in one group together."""
+"""Which rows may exchange their groups: the rows of a unit in one group together."""
 
 from __future__ import annotations
 
@@ -31,39 +31,42 @@ class Exchange:
 
     @classmethod
     def of(cls, group: Integers, unit: Integers, stratum: Integers) -> Exchange:
-        """Find carriers and pools from each row's group, unit and stratum.
+        """Exchange the cells of all units: a cell has the rows of a unit in one group.
 
-        The rows of a unit in one group move as a whole, so that what they have in common stays
-        together, across strata too; they exchange with others alike in the strata they span
-        (`_profiles`).
+        What a cell has in common stays together, across strata too. It exchanges with cells alike
+        in the strata they span (`_profiles`), of whatever unit: only a statistic in standard errors
+        over units may be held against that.
         """
-        carrier = _by_appearance(unit * (int(group.max()) + 1) + group)
+        carrier = _cells(group, unit)
         pool = numbered(_profiles(carrier, numbered(stratum)))
         _, first = np.unique(carrier, return_index=True)
         return cls(carrier, pool[first], group[first])
 
     @classmethod
-    def within(cls, group: Integers, block: Integers, stratum: Integers) -> Exchange:
-        """Find carriers and pools of an experiment, whose rows got their groups within blocks.
+    def within(
+        cls, group: Integers, unit: Integers, stratum: Integers, *, by_row: bool = False
+    ) -> Exchange:
+        """Exchange units of one group as wholes, and others' groups within each of them.
 
-        A block of one group moves as a whole, and exchanges with blocks alike in the strata they
-        span (`_profiles`). A block of several groups moves in parts: its rows in a stratum, where
-        they have one group, exchange with other blocks' in that stratum, otherwise among
-        themselves.
+        A unit of one group moves as a whole, so that what its rows have in common across strata
+        stays together; it exchanges with units alike in the strata they span (`_profiles`). A
+        unit of several groups moves in parts: its rows in a stratum, where they have one group,
+        exchange with other units' in that stratum. Otherwise its cells there exchange among
+        themselves, or its rows where they are independent (`by_row`).
         """
         strata = numbered(stratum)
         n_strata = int(strata.max()) + 1
-        cell = block * n_strata + strata
-        of_cells = numbered(cell)
-        rows = np.arange(len(group))
-        block_moves, part_moves = ~varies(block, group)[block], ~varies(of_cells, group)[of_cells]
+        part = unit * n_strata + strata
+        of_parts = numbered(part)
+        smallest = np.arange(len(group)) if by_row else _cells(group, part)
+        unit_moves, part_moves = ~varies(unit, group)[unit], ~varies(of_parts, group)[of_parts]
         carrier = _distinct(
-            np.select([block_moves, part_moves], [np.zeros_like(rows), np.ones_like(rows)], 2),
-            np.select([block_moves, part_moves], [block, cell], rows),
+            np.select([unit_moves, part_moves], [np.zeros_like(unit), np.ones_like(unit)], 2),
+            np.select([unit_moves, part_moves], [unit, part], smallest),
         )
         pool = _distinct(
-            np.where(block_moves | part_moves, 0, 1),
-            np.select([block_moves, part_moves], [_profiles(block, strata), strata], cell),
+            np.where(unit_moves | part_moves, 0, 1),
+            np.select([unit_moves, part_moves], [_profiles(unit, strata), strata], part),
         )
         _, first = np.unique(carrier, return_index=True)
         return cls(carrier, pool[first], group[first])
@@ -131,7 +134,11 @@ def _distinct(kind: Integers, name: Integers) -> Integers:
     return numbered(kind * (int(name.max()) + 1) + name)
 
 
-def _by_appearance(values: Integers) -> Integers:
-    """Number values from 0 in the order in which they first appear: their names say nothing."""
-    _, first, place = np.unique(values, return_index=True, return_inverse=True)
+def _cells(group: Integers, unit: Integers) -> Integers:
+    """Number the rows of a unit in one group, in the order in which they first appear.
+
+    Names say nothing of it.
+    """
+    cell = unit * (int(group.max()) + 1) + group
+    _, first, place = np.unique(cell, return_index=True, return_inverse=True)
     return integers(np.argsort(np.argsort(first))[place])

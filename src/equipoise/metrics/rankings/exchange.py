@@ -194,7 +194,7 @@ def exchange_labels(
     """
     codes, stratum, units = rows
     if units is None:
-        return LabelExchange.of(codes, stratum, items).evaluate(function, draws, seed, name)
+        return LabelExchange.within(codes, stratum, items).evaluate(function, draws, seed, name)
     # Looked at first, in their order, so that permuted rows give the same draws.
     first = in_order(items[items >= 0])
     remaining = np.setdiff1d(np.flatnonzero((codes >= 0) & (stratum >= 0)), first)

@@ -131,7 +131,7 @@ class Rejections:
         if self.resampling is None:
             return None
         stratum, group = np.divmod(self.cell, len(self.groups))
-        exchange = Exchange.within(group, self.unit, stratum)
+        exchange = Exchange.within(group, self.unit, stratum, by_row=True)
         n_carriers = len(exchange.pool)
         values, cells = (
             _sums(exchange.carrier, self.values, n_carriers),

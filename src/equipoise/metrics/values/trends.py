@@ -183,7 +183,7 @@ class Images:
         if resampling is None:
             return None
         codes, unit_weights = integers(self.groups.codes), np.ones(len(self.number))
-        exchange, n_moved = Exchange.of(codes, self.unit, self.region), len(unit_weights) * 20
+        exchange, n_moved = Exchange.within(codes, self.unit, self.region), len(unit_weights) * 20
         rngs = (
             stream(seed, "permutation", step) for step in range(permutations(n_moved, resampling))
         )

@@ -525,7 +525,7 @@ def _exchange_units(
     # Rows in another order must give the same draws.
     order = np.lexsort((*fixed_point.T, group, unit))
     fixed_point, group, unit = fixed_point[order], group[order], unit[order]
-    blocks = Exchange.of(group, unit, np.zeros_like(unit))
+    blocks = Exchange.within(group, unit, np.zeros_like(unit))
     counted = np.column_stack([np.ones_like(group), fixed_point])
     carried = np.zeros((len(blocks.pool), counted.shape[1]), dtype=np.int64)
     np.add.at(carried, blocks.carrier, counted)
