@@ -194,7 +194,7 @@ def exchange_labels(
     """
     codes, stratum, units = rows
     if units is None:
-        return LabelExchange.within(codes, stratum, items).evaluate(function, draws, seed, name)
+        return LabelExchange.of(codes, stratum, items).evaluate(function, draws, seed, name)
     # Looked at first, in their order, so that permuted rows give the same draws.
     first = in_order(items[items >= 0])
     remaining = np.setdiff1d(np.flatnonzero((codes >= 0) & (stratum >= 0)), first)
@@ -203,7 +203,7 @@ def exchange_labels(
     place[participating] = np.arange(len(participating))
     source = np.where(items >= 0, place[items], 0)
     labels = integers(codes[participating])
-    exchange = Exchange.of(labels, units[participating], stratum[participating])
+    exchange = Exchange.within(labels, units[participating], stratum[participating])
     if not varies(exchange.pool, exchange.group).any():
         return []
     size = max(1, _BLOCK_LABELS // len(labels))
