@@ -211,10 +211,10 @@ def test_rows_are_independent_where_the_unit_is_empty():
 def test_a_person_at_the_terminal_is_asked_for_the_unit(
     command, tmp_path, monkeypatch, answer, unit
 ):
-    asked = []
+    questions = []
 
     def confirm(text, **options):
-        asked.append(text)
+        questions.append(text)
         return answer
 
     monkeypatch.chdir(tmp_path)
@@ -222,16 +222,16 @@ def test_a_person_at_the_terminal_is_asked_for_the_unit(
     table(image=IMAGES).write_csv("t.csv")
     arguments = "quick", "t.csv", "--target", "label", "--groups", "sex", "--overwrite"
     command(*arguments)
-    assert asked == []
+    assert questions == []
     monkeypatch.setattr(audit, "on_terminal", lambda: True)
     command(*arguments)
-    assert len(asked) == 1
+    assert len(questions) == 1
     config = yaml.safe_load((tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8"))
     assert config["data"].get("unit") == unit
     # Where the unit is named, or nobody reads, nothing is asked.
     command(*arguments, "--unit", "image")
     command(*arguments, "--json")
-    assert len(asked) == 1
+    assert len(questions) == 1
 
 
 def test_a_column_of_models_makes_models():

@@ -98,8 +98,8 @@ def guess_rows(
     image = image or id_column or ROW_NUMBER
     repeating = unit
     if unit is None:
-        others = [name for name in names if name not in (image, model)]
-        repeating = next(_repeating(columns, others), None)
+        candidates = [name for name in names if name not in (image, model)]
+        repeating = next(_repeating(columns, candidates), None)
     return RowRoles(image, repeating or None, unit is None, model, models)
 
 

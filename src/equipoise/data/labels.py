@@ -489,8 +489,11 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
     left_out = source.table.left_out if isinstance(source.table, NamedFrame) else ()
     if row_mask is not None:
         # Of a table with rows of several models an id is in other rows, too.
-        others = all_ids.filter(~row_mask)
-        left_out = (*left_out, *others.filter(~others.is_in(texts[source.id].implode())))
+        filtered_ids = all_ids.filter(~row_mask)
+        left_out = (
+            *left_out,
+            *filtered_ids.filter(~filtered_ids.is_in(texts[source.id].implode())),
+        )
     coded = {n: without(Coded.of(texts[n]), source.missing) for n in source.columns}
     sentinels = Sentinels(source.levels, source.missing)
     declared = (source.target, *source.derived) if isinstance(source, LabelSource) else ()

@@ -376,11 +376,11 @@ class ItemSampler:
     @property
     def effort(self) -> int:
         """Every row, or every cell of a unit, is moved and counted again: longer than a draw."""
-        moved = len(self.group)
+        n_items = len(self.group)
         if self.repeats:
             cells = (self.unit * self.shape[1] + self.group)[self.item]
-            moved = len(np.unique(cells * self.shape[0] + self.outcome))
-        return self.shape[0] * self.shape[1] + _ROW_EFFORT * moved
+            n_items = len(np.unique(cells * self.shape[0] + self.outcome))
+        return self.shape[0] * self.shape[1] + _ROW_EFFORT * n_items
 
     @cached_property
     def repeats(self) -> bool:

@@ -208,11 +208,11 @@ class UnitTables:
     def _with_unit(self) -> Floats:
         """Products of each part with all of its unit in the stratum."""
         first, second = self._pair
-        others = (
+        crossed = (
             np.bincount(places, self._crossed, minlength=len(self._cell))
             for places in (first, second)
         )
-        return floats(self._squares + sum(others))
+        return floats(self._squares + sum(crossed))
 
     @cached_property
     def _least(self) -> Floats:
