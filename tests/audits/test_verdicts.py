@@ -13,6 +13,7 @@ from equipoise.audits.findings import (
     direction,
     gap_of,
     images_wanted,
+    untested,
 )
 from equipoise.core import Family, GroupValue, NullHypothesis, Verdict
 from equipoise.stats.intervals import wilson
@@ -46,6 +47,17 @@ def test_a_fold_has_the_verdict_of_its_fact_and_is_not_counted():
     # Two tests, not three.
     assert precision.q_value == pytest.approx(0.04)
     assert tpr.q_value == pytest.approx(0.02)
+
+
+def test_groups_of_too_few_units_are_not_tested():
+    few = untested(draft(subject="chef"), "women has 3")
+    tpr, precision = conclude([few, draft("precision", p=0.04, subject="chef")], TESTING)
+    assert tpr.verdict is Verdict.INCONCLUSIVE
+    assert tpr.reason == "women has 3"
+    assert math.isnan(tpr.q_value)
+    assert math.isnan(tpr.more)
+    # It is no test, and no other is corrected for it.
+    assert precision.q_value == pytest.approx(0.04)
 
 
 def test_folds_follow_each_other_to_the_finding_that_is_tested():

@@ -7,6 +7,7 @@ import yaml
 
 import equipoise
 from audits.live_models import worlds
+from equipoise.cli.commands import audit
 
 ROWS = 600
 
@@ -171,3 +172,83 @@ def test_python_gives_what_the_command_gives(command, tmp_path, monkeypatch):
     assert command("quick", "t.csv", *options)[0] == 0
     result = equipoise.audit(data.to_pandas(), target="label", pred="pred", groups="sex")
     assert repr(result.findings) == repr(equipoise.load("runs/t").findings)
+
+
+IMAGES = pl.format("{}.jpg", pl.int_range(pl.len()) // 3)
+
+
+def test_an_image_that_repeats_is_the_unit(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table(image=IMAGES).write_csv("t.csv")
+    code, _, err = command("quick", "t.csv", "--target", "label", "--groups", "sex")
+    assert code == 0
+    assert "unit: image, which repeats" in err
+    config = yaml.safe_load((tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8"))
+    assert (config["data"]["unit"], config["data"]["id"]) == ("image", "row number")
+    assert {finding.unit for finding in equipoise.load("runs/t").findings} == {"unit"}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        # Few values, or many rows of each, are classes or places.
+        {"class_id": pl.int_range(pl.len()) % 5},
+        {"camera_id": pl.int_range(pl.len()) % 20},
+    ],
+    ids=["classes", "cameras"],
+)
+def test_an_id_of_few_values_is_no_unit(column):
+    result = equipoise.audit(table(**column), target="label", groups="sex")
+    assert {finding.unit for finding in result.findings} == {"row"}
+
+
+def test_rows_are_independent_where_the_unit_is_empty():
+    result = equipoise.audit(table(image=IMAGES), target="label", groups="sex", unit="")
+    assert {finding.unit for finding in result.findings} == {"row"}
+
+
+@pytest.mark.parametrize(("answer", "unit"), [(True, "image"), (False, None)])
+def test_a_person_at_the_terminal_is_asked_for_the_unit(
+    command, tmp_path, monkeypatch, answer, unit
+):
+    questions = []
+
+    def confirm(text, **options):
+        questions.append(text)
+        return answer
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(audit.click, "confirm", confirm)
+    table(image=IMAGES).write_csv("t.csv")
+    arguments = "quick", "t.csv", "--target", "label", "--groups", "sex", "--overwrite"
+    command(*arguments)
+    assert questions == []
+    monkeypatch.setattr(audit, "on_terminal", lambda: True)
+    command(*arguments)
+    assert len(questions) == 1
+    config = yaml.safe_load((tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8"))
+    assert config["data"].get("unit") == unit
+    # Where the unit is named, or nobody reads, nothing is asked.
+    command(*arguments, "--unit", "image")
+    command(*arguments, "--json")
+    assert len(questions) == 1
+
+
+def test_a_column_of_models_makes_models():
+    rows = table(image=IDS)
+    other = rows.with_columns(pred=pl.col("label"))
+    both = pl.concat([rows.with_columns(model=pl.lit("a")), other.with_columns(model=pl.lit("b"))])
+    result = equipoise.audit(both, target="label", groups="sex")
+    alone = equipoise.audit(rows, target="label", groups="sex", pred="pred", id="image")
+    of_model = {
+        name: {(f.metric, f.aggregate, f.subject): (f.value, f.n, f.unit)
+               for f in each.findings if f.model == model and f.value == f.value}
+        for name, each, model in (("a", result, "a"), ("alone", alone, "pred"))
+    }  # fmt: skip
+    assert of_model["a"] == of_model["alone"]
+    assert {finding.n for finding in result.findings if finding.model == "b"} <= {
+        finding.n for finding in alone.findings
+    }
+    shuffled = equipoise.audit(both.sample(fraction=1.0, shuffle=True, seed=1),
+                               target="label", groups="sex")  # fmt: skip
+    assert repr(shuffled.findings) == repr(result.findings)

@@ -158,3 +158,40 @@ def test_a_group_is_found_by_its_labels_and_its_display_name():
 def test_refused_groups(groups, where):
     with pytest.raises(InputError, match=f"^{where}"):
         Groups.of(groups)
+
+
+def grouped(sizes, units_of):
+    """Groups of so many rows, whose rows are spread evenly over so many units."""
+    units = np.concatenate([
+        np.arange(size) % units_of[name] + 1000 * place
+        for place, (name, size) in enumerate(sizes.items())
+    ])  # fmt: skip
+    return Groups(("group",), tuple((name,) for name in sizes),
+                  np.repeat(np.arange(len(sizes)), [*sizes.values()]), 30, True, units)  # fmt: skip
+
+
+def test_a_group_of_few_units_is_left_out_where_two_others_remain():
+    sizes = {"a": 100, "b": 100, "c": 100, "d": 20}
+    groups = grouped(sizes, {"a": 10, "b": 50, "c": 9, "d": 20})
+    assert groups.n_units.tolist() == [10, 50, 9, 20]
+    assert groups.usable.tolist() == [True, True, False, False]
+    assert not groups.few_units
+
+
+def test_groups_of_few_units_are_compared_where_no_two_others_remain():
+    groups = grouped({"a": 100, "b": 100, "c": 100}, {"a": 50, "b": 9, "c": 3})
+    assert groups.usable.tolist() == [True, True, True]
+    assert groups.few_units
+
+
+def test_rows_without_a_unit_are_units_of_their_own():
+    groups = Groups(("group",), (("a",), ("b",)), np.repeat([0, 1, -1], [12, 12, 5]), 1, True,
+                    np.tile(-1, 29))  # fmt: skip
+    assert groups.n_units.tolist() == [12, 12]
+    assert groups.take(np.arange(3)).n_units.tolist() == [3, 0]
+
+
+def test_groups_of_independent_rows_have_no_units():
+    groups = Groups.of(np.repeat(["a", "b"], 40))
+    assert groups.n_units.tolist() == [40, 40]
+    assert not groups.few_units

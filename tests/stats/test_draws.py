@@ -1,14 +1,15 @@
 """Draws: tables, units, subsets and streams, against whole distributions and published numbers."""
 
 from collections import Counter
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare, hypergeom, poisson
 
 from equipoise.stats import draws
-from equipoise.stats.draws import Exchange, ItemSampler, TableSampler
+from equipoise.stats.draws import ItemSampler, TableSampler
+from equipoise.stats.exchange import Exchange
 from equipoise.stats.streams import (
     add_exchanged,
     draw_subsets,
@@ -179,12 +180,13 @@ def test_split_weights_belong_to_the_stratum_of_the_largest():
 # Exchange: which rows may exchange groups.
 
 
-def test_units_alike_in_their_strata_exchange_among_themselves():
+@pytest.mark.parametrize("exchange_of", [Exchange.of, Exchange.within])
+def test_units_alike_in_their_strata_exchange_among_themselves(exchange_of):
     # 20 units span both strata, 20 have rows in stratum 0 only: the two kinds do not mix.
     unit = np.concatenate([np.repeat(np.arange(20), 2), np.arange(20, 40)])
     stratum = np.concatenate([np.tile([0, 1], 20), np.zeros(20, int)])
     group = np.concatenate([np.repeat(np.arange(20) % 2, 2), 2 + np.arange(20) % 2])
-    exchange = Exchange.of(group, unit, stratum)
+    exchange = exchange_of(group, unit, stratum)
     exchanged = exchange.shuffle(group, np.random.default_rng(1))
     assert set(exchanged[:40].tolist()) == {0, 1}
     assert set(exchanged[40:].tolist()) == {2, 3}
@@ -192,13 +194,21 @@ def test_units_alike_in_their_strata_exchange_among_themselves():
     assert (exchanged != group).any()
 
 
+def reached(exchange, group):
+    """The groups of rows after 300 exchanges."""
+    rng = np.random.default_rng(0)
+    return {tuple(exchange.shuffle(group, rng).tolist()) for _ in range(300)}
+
+
 @pytest.mark.parametrize(
-    ("group", "unit", "stratum", "reached"),
+    ("group", "unit", "stratum", "expected"),
     [
         # Units of one group move as a whole, those of several exchange within.
         ([0, 0, 1, 1, 1], [0, 0, 1, 1, 1], [0] * 5, {(0, 0, 1, 1, 1), (1, 1, 0, 0, 0)}),
         ([0, 0, 1, 0, 1], [0, 0, 1, 2, 2], [0] * 5,
          {(0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (1, 1, 0, 0, 1), (1, 1, 0, 1, 0)}),
+        # Within a unit, what is of one group stays together.
+        ([0, 1, 1, 0], [0] * 4, [0] * 4, {(0, 1, 1, 0), (1, 0, 0, 1)}),
         # Strata do not mix.
         ([0, 1, 2, 3], [0, 1, 2, 3], [0, 0, 1, 1],
          {(0, 1, 2, 3), (1, 0, 2, 3), (0, 1, 3, 2), (1, 0, 3, 2)}),
@@ -209,11 +219,102 @@ def test_units_alike_in_their_strata_exchange_among_themselves():
          {(0, 1, 1, 0), (1, 1, 0, 0), (0, 0, 1, 1), (1, 0, 0, 1)}),
     ],
 )  # fmt: skip
-def test_units_exchange_groups(group, unit, stratum, reached):
+def test_units_exchange_groups_within_those_of_several(group, unit, stratum, expected):
     groups = np.array(group)
-    exchange = Exchange.of(groups, np.array(unit), np.array(stratum))
-    rng = np.random.default_rng(0)
-    assert {tuple(exchange.shuffle(groups, rng).tolist()) for _ in range(300)} == reached
+    exchange = Exchange.within(groups, np.array(unit), np.array(stratum))
+    assert reached(exchange, groups) == expected
+
+
+def test_independent_rows_exchange_within_their_block():
+    groups = np.array([0, 1, 1])
+    exchange = Exchange.within(groups, np.zeros(3, int), np.zeros(3, int), by_row=True)
+    assert reached(exchange, groups) == {(0, 1, 1), (1, 0, 1), (1, 1, 0)}
+
+
+def test_cells_of_all_units_exchange_groups():
+    # Unit 0 has rows of both groups: two cells, and units 1 and 2 one each.
+    groups = np.array([0, 0, 1, 0, 1, 1])
+    exchange = Exchange.of(groups, np.array([0, 0, 0, 1, 2, 2]), np.zeros(6, int))
+    cells = [[0, 1], [2], [3], [4, 5]]
+    expected = set()
+    for chosen in combinations(range(4), 2):
+        exchanged = np.ones(6, int)
+        exchanged[[row for cell in chosen for row in cells[cell]]] = 0
+        expected.add(tuple(exchanged.tolist()))
+    assert reached(exchange, groups) == expected
+
+
+# Tables of units: what is drawn where rows repeat.
+
+
+def clustered(rng, *, units=14, groups=3, outcomes=4):
+    """Rows of units with several groups: group, unit, outcome and the sampler of them."""
+    n = units * 6
+    unit = np.repeat(np.arange(units), 6)
+    group = (unit + np.repeat(rng.integers(0, 2, units * 2), 3)) % groups
+    outcome = np.repeat(rng.integers(0, outcomes, n // 2), 2)
+    order = np.lexsort((outcome, group, unit))
+    return unit[order], group[order], outcome[order]
+
+
+def sampler_of(unit, group, outcome, shape):
+    keys = unit_keys([str(index) for index in range(unit.max() + 1)])
+    rows = np.arange(len(unit))
+    return ItemSampler(outcome, rows, np.ones(len(unit)), group, unit, keys, shape)
+
+
+def standard_errors(unit, group, outcome, strata, shape):
+    """Squared standard errors of deviations over units, in plain loops."""
+    n_strata = strata.max() + 1
+    variance = np.zeros((n_strata, shape[1]))
+    for stratum, target in product(range(n_strata), range(shape[1])):
+        here = strata[outcome] == stratum
+        shares = np.bincount(outcome[here], minlength=shape[0]) / max(here.sum(), 1)
+        share_of_group = (here & (group == target)).sum() / max(here.sum(), 1)
+        for name in range(unit.max() + 1):
+            parts = []
+            for rows in (here & (unit == name) & (group == target), here & (unit == name)):
+                counted = np.bincount(outcome[rows], minlength=shape[0])
+                parts.append((counted - rows.sum() * shares)[strata == stratum])
+            variance[stratum, target] += ((parts[0] - share_of_group * parts[1]) ** 2).sum()
+    return variance
+
+
+@pytest.mark.parametrize("strata", [[0, 0, 0, 0], [0, 0, 1, 1]])
+def test_exchanged_cells_are_in_the_observed_standard_errors(strata):
+    strata, shape = np.array(strata), (4, 3)
+    unit, group, outcome = clustered(np.random.default_rng(4))
+    sampler = sampler_of(unit, group, outcome, shape)
+    tables = whole(sampler.permute(strata, 20, 3))
+    sizes = np.array([sampler.table[strata == stratum].sum(axis=0) for stratum in strata])
+    exchange = Exchange.of(group, unit, strata[outcome])
+    totals = np.bincount(outcome, minlength=4)
+    in_stratum = np.array([totals[strata == stratum].sum() for stratum in strata])
+    shares = (totals / in_stratum)[:, None]
+    observed = standard_errors(unit, group, outcome, strata, shape)
+    for replicate, table in enumerate(tables):
+        exchanged = exchange.shuffle(group, stream(3, "permutation", replicate))
+        counted = np.zeros(shape)
+        np.add.at(counted, (outcome, exchanged), 1.0)
+        exchanged_sizes = np.array([counted[strata == stratum].sum(axis=0) for stratum in strata])
+        variance = standard_errors(unit, exchanged, outcome, strata, shape)
+        factor = np.sqrt(np.divide(observed, variance, out=np.ones_like(observed),
+                                   where=variance > 1e-9))  # fmt: skip
+        expected = sizes * shares + factor[strata] * (counted - shares * exchanged_sizes)
+        expected = np.maximum(expected, 0.0)
+        sums = np.array([expected[strata == stratum].sum(axis=0) for stratum in strata])
+        assert table == pytest.approx(expected * sizes / sums)
+
+
+def test_groups_of_units_keep_their_sizes():
+    unit, group, outcome = clustered(np.random.default_rng(5))
+    sampler = sampler_of(unit, group, outcome, (4, 3))
+    tables = whole(sampler.permute(np.array([0, 0, 1, 1]), 50, 3))
+    assert (tables >= 0.0).all()
+    for stratum in ([0, 1], [2, 3]):
+        sizes = sampler.table[stratum].sum(axis=0)
+        assert tables[:, stratum].sum(axis=1) == pytest.approx(np.tile(sizes, (50, 1)))
+    assert len(np.unique(tables.round(9), axis=0)) > 40
 
 
 UNITS = unit_keys([f"unit {index}" for index in range(5000)])

@@ -208,11 +208,11 @@ NAN = math.nan
 
 
 def verdict_of(value=0.3, ends=(0.2, 0.4), chance=0.05, q=0.001, threshold=0.1, harm="higher",
-               neutral=0.0, excess=None):  # fmt: skip
+               neutral=0.0, excess=None, **fields):  # fmt: skip
     excess = harmful_excess(value, chance, harm) if excess is None else excess
     reach = harmful_reach(*ends, harm, neutral)
     return judge(
-        value=value, excess=excess, reach=reach, q=q, threshold=threshold, alpha=0.05
+        value=value, excess=excess, reach=reach, q=q, threshold=threshold, alpha=0.05, **fields
     )[0]  # fmt: skip
 
 
@@ -242,6 +242,11 @@ EITHER = {"harm": "either", "chance": 0.0}
         ({"ends": (NAN, NAN)}, Verdict.DISPARITY),
         ({"ends": (NAN, NAN), "value": 0.1}, Verdict.DETECTED),
         ({"ends": (NAN, NAN), "q": 0.0501}, Verdict.INCONCLUSIVE),
+        # Few units leave open what they show, however far the interval seems to be.
+        ({"too_few": "3 units"}, Verdict.INCONCLUSIVE),
+        ({"too_few": "3 units", "ends": (0.01, 0.02), "q": NAN}, Verdict.INCONCLUSIVE),
+        ({"too_few": "3 units", "value": NAN}, Verdict.NOT_ESTIMABLE),
+        ({"too_few": "3 units", "threshold": NAN}, Verdict.NONE),
         # A threshold of 0 leaves the decision to q.
         ({"threshold": 0.0, "value": 0.06, "ends": (0.0, 0.4)}, Verdict.DISPARITY),
         # A corrected value takes the place of the excess.

@@ -45,6 +45,7 @@ from equipoise.audits.config_fields import (
     given_keys,
     located,
     one_state_each,
+    where_of,
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
@@ -518,6 +519,8 @@ class LabelModelConfig(RunConfig, CsvConfig):
     table : path or data frame
     id : str, optional
         Column that names the image; `data.id` unless given.
+    where : mapping
+        Column to the rows of the table that are the model's; all unless given.
     question : str, optional
         What a model to run is asked about each image.
     unknown, refused : list of str
@@ -528,6 +531,7 @@ class LabelModelConfig(RunConfig, CsvConfig):
 
     table: Table | None = None
     id: Name | None = None
+    where: Filters = Field(default_factory=dict)
     question: Name | None = None
     unknown: Labels = ()
     refused: Labels = ()
@@ -538,6 +542,7 @@ class LabelModelConfig(RunConfig, CsvConfig):
         return PredictionSource(
             table=located(self.table, base),
             id=self.id,
+            where=where_of(self.where),
             encoding=self.encoding,
             delimiter=self.delimiter,
             **columns,

@@ -93,6 +93,8 @@ class UncorrectedFinding:
     together : hashable, optional
         Tests with the same have p-values that hold for all of them together, and are corrected as
         a single test.
+    too_few : str
+        Why there is no test: what groups have too few of; "" where they have enough.
     """
 
     finding: Finding
@@ -101,6 +103,7 @@ class UncorrectedFinding:
     parent: MetricSpec | None = None
     doubt: tuple[float, float] = (0.0, 0.0)
     together: Hashable = None
+    too_few: str = ""
 
     def changed(self, **fields: Any) -> UncorrectedFinding:
         """Return it with other values of some fields of the finding."""
@@ -230,6 +233,11 @@ class _Valued(Protocol):
 
 
 _Estimated = TypeVar("_Estimated", bound=_Valued)
+
+
+def untested(draft: UncorrectedFinding, too_few: str) -> UncorrectedFinding:
+    """Return a draft that is not tested, as its groups have too few of something."""
+    return replace(draft.changed(p_value=math.nan), too_few=too_few)
 
 
 def estimable(estimates: Iterable[_Estimated]) -> list[_Estimated]:
@@ -479,6 +487,7 @@ def _judge_finding(
         threshold=threshold,
         alpha=testing.alpha,
         holds_null=holds_null,
+        too_few=draft.too_few,
     )
     ratio, by_points = finding.ratio, verdict
     if ratio is not None:
@@ -490,7 +499,7 @@ def _judge_finding(
     if any(draft.doubt):
         reason = f"whatever class unresolved texts name: {reason}"
     n_more, wanted_group = math.nan, ""
-    if verdict is Verdict.INCONCLUSIVE:
+    if verdict is Verdict.INCONCLUSIVE and not draft.too_few:
         n_more, wanted_group, wanted_text = images_wanted(finding, threshold, cutoff)
         reason = f"{reason}; {wanted_text}" if wanted_text else reason
     return replace(

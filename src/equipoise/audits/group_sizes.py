@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import compress
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.notes import Note, first_of
-from equipoise.core import AnyArray, DataError, Facts, Groups, Labels, Objects
+from equipoise.core import MIN_UNITS, AnyArray, DataError, Facts, Groups, Labels, Objects, encode
 from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
 from equipoise.report.text import count
@@ -34,11 +35,18 @@ SCHEMA = pa.schema(
 
 
 def groups_by(
-    choices: Iterable[Sequence[str]], columns: Mapping[str, Labels], *, min_size: int = 1
+    choices: Iterable[Sequence[str]],
+    columns: Mapping[str, Labels],
+    *,
+    min_size: int = 1,
+    units: Labels | None = None,
 ) -> list[Groups]:
-    """Return the groups of each choice of attributes, from columns of labels."""
+    """Return the groups of each choice of attributes, from columns of labels and the units."""
+    codes = None if units is None else encode(units, subject="units")[0]
     return [
-        Groups.of({name: columns[name] for name in attributes}, min_size=min_size)
+        replace(
+            Groups.of({name: columns[name] for name in attributes}, min_size=min_size), units=codes
+        )
         for attributes in choices
     ]
 
@@ -52,10 +60,12 @@ def sizes_of(groups: Groups, *, missing: str = "an attribute is missing") -> Ite
     missing : str
         Why rows are in no group.
     """
-    for name, levels, n, usable in zip(
-        groups.names, groups.levels, groups.counts.tolist(), groups.usable.tolist(), strict=True
-    ):
-        note = "" if usable else f"fewer than {groups.min_size}"
+    for name, levels, n, usable, large in zip(
+        groups.names, groups.levels, groups.counts.tolist(), groups.usable.tolist(),
+        groups.large_enough.tolist(), strict=True,
+    ):  # fmt: skip
+        lacking = f"fewer than {MIN_UNITS} units" if large else f"fewer than {groups.min_size}"
+        note = "" if usable else lacking
         yield size(groups.attributes, name, n, levels=levels, usable=usable, note=note)
     if groups.n_missing:
         yield size(groups.attributes, "", groups.n_missing, usable=False, note=missing)
@@ -119,12 +129,13 @@ def notes(groups: Groups, of: str) -> Iterator[Note]:
     of : str
         What is counted: "images" or "rows".
     """
-    sizes = [*zip(groups.names, groups.counts.tolist(), groups.usable.tolist(), strict=True)]
-    if few := [f"{name} ({n})" for name, n, usable in sizes if not usable]:
-        yield Note(
-            groups.name,
-            f"groups with fewer than {groups.min_size} {of} are not compared: {first_of(few)}.",
-        )
+    small = ~groups.large_enough, groups.min_size, of, groups.counts
+    rare = groups.large_enough & ~groups.usable, MIN_UNITS, "units", groups.n_units
+    for left_out, least, items, counts in (small, rare):
+        sizes = zip(groups.names, counts.tolist(), left_out.tolist(), strict=True)
+        if few := [f"{name} ({n})" for name, n, out in sizes if out]:
+            text = f"groups with fewer than {least} {items} are not compared: {first_of(few)}."
+            yield Note(groups.name, text)
     if groups.n_missing:
         yield Note(groups.name, f"{groups.n_missing} {of} lack an attribute and are in no group.")
 
@@ -162,6 +173,15 @@ def looking_missing(tables: Iterable[Facts]) -> Iterator[Note]:
 def _by_attribute(tables: Iterable[Facts], key: str) -> Iterator[tuple[str, Any]]:
     for counts in tables:
         yield from counts.get(key, {}).items()
+
+
+def few_units(groups: Groups) -> str:
+    """Say which of the groups that are compared have too few units; "" where none has."""
+    if not groups.few_units:
+        return ""
+    sizes = zip(groups.names, groups.n_units.tolist(), groups.usable.tolist(), strict=True)
+    few = first_of(f"{name} has {n}" for name, n, usable in sizes if usable and n < MIN_UNITS)
+    return f"a verdict needs {MIN_UNITS} units in each group, and {few}"
 
 
 def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:

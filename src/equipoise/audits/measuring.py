@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from equipoise.audits import group_sizes
 from equipoise.audits.config import AuditConfig, resampling_of
+from equipoise.audits.findings import untested
 from equipoise.audits.kind import Audit, Data, Design, DesignT, Measured
 from equipoise.audits.notes import Note
 from equipoise.core import DataError, InputError, Progress, with_progress
@@ -73,5 +74,9 @@ def measure_designs(
     for design in with_progress(designs, progress, "measuring"):
         with refusals.noted(design):
             resampling = resampling_of(config, resolved[design.model])
-            measured.append(audit.measure(config, data, design, resampling))
+            outcome = audit.measure(config, data, design, resampling)
+            if too_few := group_sizes.few_units(design.groups):
+                drafts = tuple(untested(draft, too_few) for draft in outcome.findings)
+                outcome = replace(outcome, findings=drafts)
+            measured.append(outcome)
     return audit.combine(config, data, measured), refusals.notes

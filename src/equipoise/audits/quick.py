@@ -19,20 +19,16 @@ from narwhals.typing import IntoDataFrame
 from equipoise.audits.config import parse_config
 from equipoise.audits.config_fields import ExtractionConfig, RunConfig
 from equipoise.audits.model_cache import open_model
+from equipoise.audits.quick_rows import FORMS, ID, RowRoles, guess_rows
 from equipoise.audits.running import run
 from equipoise.core import ConfigError, DataError, InputError, Strings
 from equipoise.data import read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
 from equipoise.data.sentinels import sentinels_of
-from equipoise.data.tables import ROW_NUMBER, TableSource, open_table
+from equipoise.data.tables import TableSource, open_table
 from equipoise.models.protocols import DESCRIPTIONS, offer_of
 from equipoise.report.result import Result
 
-_ID = re.compile(r"(.*[_ .-])?(id|image|img|file|filename|path|key|uri|url)", re.IGNORECASE)
-_UNIT = re.compile(
-    r"(person|people|subject|patient|participant|identity|user|family|video|scene)([_ .-]?id)?",
-    re.IGNORECASE,
-)
 _OUTPUT = re.compile(
     r"(.*[_ .-])?(pred|preds|prediction|predicted|y_?hat|score|scores|prob|probability|confidence|"
     r"logit)([_ .-].*)?",
@@ -75,7 +71,8 @@ class ColumnChoices(TypedDict, total=False):
         Of two classes the one whose rates are reported; guessed where it is written as 1, true,
         yes or positive and the other isn't, else both.
     id, unit : str
-        Columns that name the image, and what repeats; guessed from names and values.
+        Columns that name the image, and what repeats; guessed from names and values. A unit of ""
+        is none: rows are independent.
     """
 
     pred: str | Sequence[str]
@@ -106,6 +103,8 @@ class Guess:
         Folder of the images.
     notes : tuple of str
         Each guess in words.
+    guessed_unit : str
+        The unit, where it was guessed; "" elsewhere.
     """
 
     cells: Mapping[str, Any]
@@ -114,6 +113,7 @@ class Guess:
     models: Mapping[str, Mapping[str, Any]]
     root: Path | None
     notes: tuple[str, ...]
+    guessed_unit: str = ""
 
     def config(self, table: TableSource, folder: Path | None = None) -> dict[str, Any]:
         """Return the config that reads `table`.
@@ -177,16 +177,15 @@ def guess_config(
         _check_numbers(columns[name], file)
     bands = {name: bounds for name in groups if (bounds := _guess_bounds(columns[name]))}
     other_names = [name for name in columns if name not in {target, *outputs, *groups}]
-    ids, units = ([columns[o] for o in other_names if form.fullmatch(o)] for form in (_ID, _UNIT))
-    unique = (column.name for column in ids if column.drop_nulls().n_unique() == len(column))
-    repeats = (column.name for column in units if 1 < column.drop_nulls().n_unique() < len(column))
-    id_, unit = (
-        named.get("id") or next(unique, ROW_NUMBER),
-        named.get("unit") or next(repeats, None),
-    )
+    roles = guess_rows(
+        columns, other_names, id_column=named.get("id"), unit=named.get("unit"),
+        one_model=bool(named.get("model")),
+    )  # fmt: skip
+    ids = [columns[name] for name in other_names if ID.fullmatch(name)]
     positive = named.get("positive") or _guess_positive(columns[target])
     root, images = _find_images(ids, file, named)
     models, model_notes = _guess_models(columns, target, positive, file, other_names, named)
+    models, where = _of_each_model(models, roles)
     rules = [
         {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
         | {"names": _band_names(bounds)}
@@ -198,27 +197,43 @@ def guess_config(
     cells |= {"encoding": encoding} if encoding != "utf-8" else {}
     compared = [f"{name} band" if name in bands else name for name in groups]
     pairs = [[*pair] for pair in combinations(compared, 2)]
-    optional = {"positive": positive, "unit": unit}
+    optional = {"positive": positive, "unit": roles.unit}
     notes = (
         f"encoding: {encoding}" if encoding != "utf-8" else "",
         f"missing: {listed(missing)}" if missing else "",
         *(f"{name}, missing: {listed(texts)}" for name, texts in sentinels.items() if texts),
         f"positive: {positive or 'none; every class is reported'}",
-        f"id: {id_}" + (", as no column names the image" if id_ == ROW_NUMBER else ""),
-        f"unit: {unit}, which repeats" if unit else "unit: none; each row is its own",
+        *roles.notes,
         *(f"{name}: bands {', '.join(_band_names(bounds))}" for name, bounds in bands.items()),
         *model_notes,
         *(f"images: {root}, named by {images['path']}" for _ in images),
     )
     return Guess(
         cells,
-        {"id": id_, **of_images, **({"rules": rules} if rules else {}), **images},
+        {"id": roles.id, **where, **of_images, **({"rules": rules} if rules else {}), **images},
         {"target": target, "groups": [*compared, *pairs]}
         | {key: value for key, value in optional.items() if value is not None},
         models,
         root,
         tuple(filter(None, notes)),
+        (roles.unit or "") if roles.guessed else "",
     )
+
+
+def _of_each_model(
+    sections: Mapping[str, Mapping[str, Any]], roles: RowRoles
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return the sections of every model of the rows, and the rows with the labels."""
+    if roles.model is None:
+        return {name: {**section} for name, section in sections.items()}, {}
+    models = {
+        model if len(sections) == 1 else f"{model}, {name}": {
+            **section, "where": {roles.model: model}
+        }
+        for model in roles.models
+        for name, section in sections.items()
+    }  # fmt: skip
+    return models, {"where": {roles.model: roles.models[0]}}
 
 
 def audit(  # noqa: PLR0913 - one keyword for each choice
@@ -265,7 +280,8 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
         Of two classes the one whose rates are reported; guessed where it is written as 1, true,
         yes or positive and the other isn't, else both.
     id, unit : str, optional
-        Columns that name the image, and what repeats; guessed from names and values.
+        Columns that name the image, and what repeats; guessed from names and values. A unit of ""
+        is none: rows are independent.
 
     Returns
     -------
@@ -436,7 +452,7 @@ def _read_columns(
     """Return named columns and likely ones, texts for missing values, and the file."""
     opened = open_table(table, role="data", encoding=encoding)
     check_columns(opened.names, named, opened.name)
-    forms = (_ID, _UNIT, _OUTPUT)
+    forms = (*FORMS, _OUTPUT)
     likely = (name for name in opened.names if any(form.fullmatch(name) for form in forms))
     columns = dict.fromkeys([*named, *(name for name in likely if name not in opened.lists)])
     texts = read_table(table, texts=columns, role="data", encoding=encoding).texts

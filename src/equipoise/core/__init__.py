@@ -46,7 +46,7 @@ from equipoise.core.finding import (
     Variant,
     Verdict,
 )
-from equipoise.core.groups import MIN_SIZE, GroupLabels, Groups
+from equipoise.core.groups import MIN_SIZE, MIN_UNITS, GroupLabels, Groups
 from equipoise.core.labels import Labels, encode
 from equipoise.core.parts import Part, parts_to_table
 from equipoise.core.progress import with_progress
@@ -56,6 +56,7 @@ from equipoise.core.types import Facts, Fields, Progress, Span, Strings
 
 __all__ = [
     "MIN_SIZE",
+    "MIN_UNITS",
     "REAL",
     "TESTED",
     "Aggregate",

@@ -18,6 +18,8 @@ from equipoise.core.types import Strings
 
 MAX_INTERSECTIONS = 10_000
 MIN_SIZE = 30
+MIN_UNITS = 10
+"""Units that a group needs for a verdict: fewer say little of all units there are."""
 
 _NUMBER = r"[-+−]?\d[\d.,]*"
 _BOUND = "under|below|less than|younger than|up to|at most|over|above|more than|older than|[<≤>≥]"
@@ -46,6 +48,8 @@ class Groups:
         Groups with fewer rows are reported with their counts and left out of comparisons.
     named : bool
         Whether the attributes have names of their own; False for an array of labels alone.
+    units : ndarray of int, shape (n,), or None
+        Unit of each row, where rows repeat within units; -1: a unit of its own.
 
     Examples
     --------
@@ -61,6 +65,7 @@ class Groups:
     codes: Integers32
     min_size: int = 1
     named: bool = True
+    units: Integers32 | Integers | None = None
 
     @classmethod
     def of(cls, groups: GroupLabels, *, min_size: int = MIN_SIZE) -> Groups:
@@ -147,9 +152,41 @@ class Groups:
         return tally(self.codes < 0)
 
     @cached_property
-    def usable(self) -> Booleans:
+    def n_units(self) -> Integers:
+        """Units per group, shape (groups,); rows where they don't repeat."""
+        if self.units is None:
+            return self.counts
+        rows = self.codes >= 0
+        codes, units = self.codes[rows].astype(np.int64), self.units[rows]
+        alone = np.bincount(codes[units < 0], minlength=len(self))
+        cells = np.unique(codes[units >= 0] + len(self) * units[units >= 0].astype(np.int64))
+        return alone + np.bincount(cells % len(self), minlength=len(self))
+
+    @cached_property
+    def large_enough(self) -> Booleans:
         """Groups that are not empty and have at least `min_size` rows, shape (groups,)."""
         return self.counts >= max(self.min_size, 1)
+
+    @cached_property
+    def usable(self) -> Booleans:
+        """Groups that are compared, shape (groups,).
+
+        They are large enough. Those of fewer than `MIN_UNITS` units are left out where two others
+        remain; otherwise they are compared, and `few_units` says so.
+        """
+        enough = self.large_enough & self._enough_units
+        return self.large_enough if tally(enough) < 2 else enough
+
+    @property
+    def few_units(self) -> bool:
+        """Whether groups are compared that have too few units for a verdict."""
+        return bool((self.usable & ~self._enough_units).any())
+
+    @property
+    def _enough_units(self) -> Booleans:
+        if self.units is None:
+            return np.ones(len(self), dtype=np.bool_)
+        return self.n_units >= MIN_UNITS
 
     @property
     def large(self) -> Integers32:
@@ -163,7 +200,10 @@ class Groups:
 
     def take(self, rows: AnyArray) -> Groups:
         """Return the groups of a selection of rows (indices or a mask); levels are kept."""
-        return Groups(self.attributes, self.levels, self.codes[rows], self.min_size, self.named)
+        units = None if self.units is None else self.units[rows]
+        return Groups(
+            self.attributes, self.levels, self.codes[rows], self.min_size, self.named, units
+        )
 
 
 GroupLabels: TypeAlias = Labels | Mapping[str, Labels] | Groups
@@ -185,7 +225,7 @@ class CountedGroups(Groups):
     ) -> None:
         names = ("attributes", "levels", "min_size", "named")
         # The class is frozen; cached properties keep what they hold in the same place.
-        vars(self).update(zip(names, groups, strict=True), counts=counts, _codes=codes)
+        vars(self).update(zip(names, groups, strict=True), units=None, counts=counts, _codes=codes)
 
     @cached_property
     def codes(self) -> Integers32:

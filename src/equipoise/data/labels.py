@@ -483,12 +483,17 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
-    check_ids(table.texts[source.id], table.name)
-    texts, row_mask = table.texts, _row_mask(table, source.where)
+    all_ids = table.texts[source.id]
+    part, row_mask = part_of(table, source.id, source.where)
+    texts = part.texts
     left_out = source.table.left_out if isinstance(source.table, NamedFrame) else ()
     if row_mask is not None:
-        left_out = (*left_out, *texts[source.id].filter(~row_mask))
-        texts = {name: column.filter(row_mask) for name, column in texts.items()}
+        # Of a table with rows of several models an id is in other rows, too.
+        filtered_ids = all_ids.filter(~row_mask)
+        left_out = (
+            *left_out,
+            *filtered_ids.filter(~filtered_ids.is_in(texts[source.id].implode())),
+        )
     coded = {n: without(Coded.of(texts[n]), source.missing) for n in source.columns}
     sentinels = Sentinels(source.levels, source.missing)
     declared = (source.target, *source.derived) if isinstance(source, LabelSource) else ()
@@ -512,6 +517,28 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
         table.name, source.id, ids, coded, {table.name: table.digest}, counts, left_out,
         None if row_mask is None else row_mask.to_numpy(),
     )  # fmt: skip
+
+
+def part_of(
+    table: Table, id_column: str, where: Mapping[str, Where]
+) -> tuple[Table, pl.Series | None]:
+    """Return the rows that take part, each with an id of its own, and their mask; None if all do.
+
+    Raises
+    ------
+    DataError
+        When none does, or an id is empty or repeats among them.
+    """
+    row_mask = _row_mask(table, where)
+    if row_mask is None:
+        check_ids(table.texts[id_column], table.name)
+        return table, None
+    texts, numbers = (
+        {name: column.filter(row_mask) for name, column in columns.items()}
+        for columns in (table.texts, table.numbers)
+    )
+    check_ids(texts[id_column], table.name, rows=row_mask.arg_true().to_numpy())
+    return replace(table, texts=texts, numbers=numbers, rows=int(row_mask.sum())), row_mask
 
 
 def _row_mask(table: Table, where: Mapping[str, Where]) -> pl.Series | None:

@@ -1,7 +1,7 @@
 """Predictions of models: read from files and joined to labels by id."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,12 @@ from equipoise.data.labels import (
     LabelRows,
     LabelSource,
     Outputs,
+    Where,
+    part_of,
     read_labels,
     unused_entries,
 )
-from equipoise.data.problems import check_ids, check_matches, listed, match, nearest, show
+from equipoise.data.problems import check_matches, listed, match, nearest, show
 from equipoise.data.resolver import (
     ANSWERED,
     MISSING,
@@ -69,6 +71,8 @@ class PredictionSource(Reading, CsvOptions):
         Class to the column of its probability. Every class of the target needs one.
     id : str or None
         Column of the id; None: named as in the labels.
+    where : mapping of str to Where
+        By column the rows that are the model's; all unless given.
 
     Raises
     ------
@@ -81,6 +85,7 @@ class PredictionSource(Reading, CsvOptions):
     top: Strings = ()
     probabilities: Mapping[str, str] | None = None
     id: str | None = None
+    where: Mapping[str, Where] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
@@ -391,14 +396,14 @@ def read_predictions(source: PredictionSource, *, model: str, id_column: str) ->
     shares = tuple((source.probabilities or {}).values())
     table = read_table(
         source.table,
-        texts=(column, *source.texts),
+        texts=(column, *source.texts, *source.where),
         numbers=shares,
         role=f"predictions of {model}",
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
+    table, _ = part_of(table, column, source.where)
     ids = table.texts[column]
-    check_ids(ids, table.name)
     return Outputs(
         model=model,
         content="labels",

@@ -81,23 +81,29 @@ def check_columns(available: Sequence[str], columns: Iterable[str], file: str) -
 EXAMPLES = 3
 
 
-def check_ids(ids: pl.Series, file: str, *, unique: bool = True) -> None:
-    """Raise on the first empty id and, if `unique`, on the first repeated id."""
+def check_ids(
+    ids: pl.Series, file: str, *, unique: bool = True, rows: AnyArray | None = None
+) -> None:
+    """Raise on the first empty id and, if `unique`, on the first repeated id.
+
+    `rows` are their places in the file, of ids of some rows.
+    """
+    places = np.arange(len(ids)) if rows is None else rows
     empty = (ids.is_null() | (ids.str.strip_chars() == "")).arg_true()
     if len(empty):
         raise DataError(
             counted(len(empty), "empty id"),
             file=file,
             column=ids.name or None,
-            row=int(empty[0]) + 1,
+            row=int(places[int(empty[0])]) + 1,
             expected="an id in every row",
             fix="fill the ids in, or remove the rows",
         )
     if unique and ids.n_unique() < len(ids):
         repeats = (~ids.is_first_distinct()).arg_true()
-        rows = (ids == ids[int(repeats[0])]).arg_true() + 1
+        equal = places[(ids == ids[int(repeats[0])]).arg_true().to_numpy()] + 1
         raise DataError(
-            f"the id {show(ids[int(repeats[0])])} is in rows {rows[0]} and {rows[1]} "
+            f"the id {show(ids[int(repeats[0])])} is in rows {equal[0]} and {equal[1]} "
             f"({counted(len(repeats), 'row')} too many)",
             file=file,
             column=ids.name or None,

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.core import (
+    MIN_UNITS,
     Aggregate,
     AnyArray,
     Booleans,
@@ -371,9 +372,10 @@ def group_values(
     return group_rows(groups, totals, divide(successes, totals), low, high, notes.tolist())
 
 
-def too_small(groups: Groups) -> str:
-    """Return the note on a group with fewer rows than the minimum."""
-    return f"fewer than {groups.min_size} rows"
+def too_small(groups: Groups) -> AnyArray:
+    """Return the note on each group, were it too small: it lacks rows, or else units."""
+    rows, units = f"fewer than {groups.min_size} rows", f"fewer than {MIN_UNITS} units"
+    return np.where(groups.large_enough & ~groups.usable, units, rows)
 
 
 def interval_method(counts: Counts, draws: Draws, closed: str) -> str:

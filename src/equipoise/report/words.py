@@ -373,6 +373,8 @@ def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
     name = uncapitalised(name_of(finding))
     if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
         name = f"difference in {uncapitalised(spec_for(finding.metric).title)}"
+    if not small and math.isnan(finding.p_value):
+        return f"No {name}{by} was found; {in_words(finding.reason)} ({n_text})."
     bound = _largest_size(finding)
     if math.isnan(bound):
         ends = ""

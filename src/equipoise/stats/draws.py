@@ -23,7 +23,6 @@ from numpy.typing import DTypeLike
 
 from equipoise.core import (
     AnyArray,
-    Booleans,
     Floats,
     Integers,
     Words,
@@ -33,8 +32,10 @@ from equipoise.core import (
     record,
     unwarned,
 )
+from equipoise.stats.exchange import Exchange
 from equipoise.stats.streams import Seed, stream, unit_counts
 from equipoise.stats.threads import each
+from equipoise.stats.unit_tables import UnitTables
 
 Result = TypeVar("Result")
 
@@ -234,112 +235,6 @@ def _sums(table: Integers, strata: Integers) -> Integers:
     return sums
 
 
-# Units that span the same strata exchange among themselves where there are as many.
-_FEWEST_ALIKE = 20
-
-
-@record
-class Exchange:
-    """Which rows may exchange their groups.
-
-    Attributes
-    ----------
-    carrier : ndarray, shape (items,)
-        Rows with one carrier share one group: a unit, its part in a stratum, or a single row.
-    pool : ndarray, shape (carriers,)
-        Carriers of one pool exchange groups.
-    group : ndarray, shape (carriers,)
-    """
-
-    carrier: Integers
-    pool: Integers
-    group: Integers
-
-    @classmethod
-    def of(cls, group: Integers, unit: Integers, stratum: Integers) -> Exchange:
-        """Find carriers and pools from each row's group, unit and stratum.
-
-        A unit of one group moves as a whole, so that what its rows have in common across strata
-        stays together; it exchanges with units alike in the strata they span (`_profiles`). A
-        unit of several groups moves in parts: its rows in a stratum, where they have one group,
-        exchange with other units' in that stratum, otherwise among themselves.
-        """
-        strata = numbered(stratum)
-        n_strata = int(strata.max()) + 1
-        cell = unit * n_strata + strata
-        of_cells = numbered(cell)
-        rows = np.arange(len(group))
-        unit_moves, part_moves = ~varies(unit, group)[unit], ~varies(of_cells, group)[of_cells]
-        carrier = _distinct(
-            np.select([unit_moves, part_moves], [np.zeros_like(rows), np.ones_like(rows)], 2),
-            np.select([unit_moves, part_moves], [unit, cell], rows),
-        )
-        pool = _distinct(
-            np.where(unit_moves | part_moves, 0, 1),
-            np.select([unit_moves, part_moves], [_profiles(unit, strata), strata], cell),
-        )
-        _, first = np.unique(carrier, return_index=True)
-        return cls(carrier, pool[first], group[first])
-
-    def shuffle(self, group: Integers, rng: np.random.Generator) -> Integers:
-        """Return each row's group after one random exchange within pools."""
-        random = rng.random(len(self.pool))
-        # Numbers between those of pools, sorted at once: several times as quick as pairs.
-        keys = self.pool + random
-        order = np.argsort(keys)
-        ordered = keys[order]
-        if (ordered[1:] == ordered[:-1]).any():
-            order = np.lexsort((random, self.pool))
-        exchanged = np.empty_like(self.group)
-        exchanged[self._places] = self.group[order]
-        return exchanged[self.carrier].astype(group.dtype)
-
-    @cached_property
-    def _places(self) -> Integers:
-        """Carriers, pool after pool."""
-        return np.argsort(self.pool, kind="stable")
-
-
-def _profiles(unit: Integers, stratum: Integers) -> Integers:
-    """Return for each row a number that its unit shares with the units it may exchange with.
-
-    Those span the same strata. Where they are few, the unit joins those with rows in one
-    stratum only: the one that most of its own rows are in, of several the first.
-    """
-    n_strata = int(stratum.max()) + 1
-    unit = numbered(unit)
-    cells, rows = np.unique(unit * n_strata + stratum, return_counts=True)
-    units, strata = cells // n_strata, cells % n_strata
-    spans = np.bincount(units)
-    last = np.cumsum(spans)
-    first = last - spans
-    # The largest part of each unit comes first.
-    profile = strata[np.lexsort((strata, -rows, units))[first]]
-    spanning = np.flatnonzero(spans > 1)
-    names: dict[bytes, list[int]] = {}
-    ends = first[spanning].tolist(), last[spanning].tolist()
-    for unit_index, start, stop in zip(spanning.tolist(), *ends, strict=True):
-        names.setdefault(strata[start:stop].tobytes(), []).append(unit_index)
-    for index, members in enumerate(names[key] for key in sorted(names)):
-        if len(members) >= _FEWEST_ALIKE:
-            profile[members] = n_strata + index
-    return integers(profile[unit])
-
-
-def varies(places: AnyArray, values: AnyArray) -> Booleans:
-    """Whether the values of each place differ, shape (places,)."""
-    n_places, bounds = int(places.max(initial=-1)) + 1, np.iinfo(np.int64)
-    low, high = np.full(n_places, bounds.max), np.full(n_places, bounds.min)
-    np.minimum.at(low, places, values)
-    np.maximum.at(high, places, values)
-    return low < high
-
-
-def _distinct(kind: Integers, name: Integers) -> Integers:
-    """Number pairs from 0 in their order."""
-    return numbered(kind * (int(name.max()) + 1) + name)
-
-
 # What moving a row costs, in draws of one cell.
 _ROW_EFFORT = 25
 
@@ -480,8 +375,17 @@ class ItemSampler:
 
     @property
     def effort(self) -> int:
-        """Every row is moved and counted again, which takes far longer than a cell."""
-        return self.shape[0] * self.shape[1] + _ROW_EFFORT * len(self.group)
+        """Every row, or every cell of a unit, is moved and counted again: longer than a draw."""
+        n_items = len(self.group)
+        if self.repeats:
+            cells = (self.unit * self.shape[1] + self.group)[self.item]
+            n_items = len(np.unique(cells * self.shape[0] + self.outcome))
+        return self.shape[0] * self.shape[1] + _ROW_EFFORT * n_items
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether any unit has several rows."""
+        return len(self.keys) < len(self.group)
 
     @cached_property
     def table(self) -> Floats:
@@ -500,24 +404,33 @@ class ItemSampler:
         return Blocks(block_sizes(replicates, cells), draw)
 
     def permute(self, strata: Integers, replicates: int, seed: Seed) -> Blocks:
-        """Return blocks with groups permuted between units, or within mixed units.
+        """Return blocks with groups permuted between rows, or between cells of units.
 
-        See `Exchange.of`. A row whose weight is spread over several strata belongs to the one
-        of its largest weight.
+        See `Exchange.of` and `UnitTables`. A row whose weight is spread over several strata belongs
+        to the one of its largest weight.
         """
         # Written last is what stays: the largest weight, of equal ones the first.
         order = np.lexsort((-np.arange(len(self.weight)), self.weight))
         main = np.empty(len(self.group), dtype=np.int64)
         main[self.item[order]] = strata[self.outcome[order]]
         exchange = Exchange.of(self.group, self.unit, main)
+        draw_table = self._tables(exchange, strata)
 
         def draw(start: int, size: int) -> Floats:
             rngs = (stream(seed, "permutation", start + step) for step in range(size))
-            groups = (exchange.shuffle(self.group, rng) for rng in rngs)
-            return np.stack([self._count(group, self.weight) for group in groups])
+            return np.stack([draw_table(rng) for rng in rngs])
 
         cells = max(math.prod(self.shape), len(self.group))
         return Blocks(block_sizes(replicates, cells), draw)
+
+    def _tables(
+        self, exchange: Exchange, strata: Integers
+    ) -> Callable[[np.random.Generator], Floats]:
+        """Return a function that draws a table with groups exchanged."""
+        if self.repeats:
+            entries = self.item, self.outcome, self.weight
+            return UnitTables.of(exchange, self.unit, entries, strata, self.shape[1]).draw
+        return lambda rng: self._count(exchange.shuffle(self.group, rng), self.weight)
 
     def _count(self, group: Integers, weight: Floats) -> Floats:
         flat = self._cells + group[self.item]

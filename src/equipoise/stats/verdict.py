@@ -5,14 +5,15 @@ of the chance level in the direction of harm, and h the distance from θ₀ to t
 interval (to the farther end where either direction is harm). The first rule that fits decides:
 
 1. no value: `not estimable`; no chance level or no practical threshold: `no verdict`;
-2. h < t: `below threshold`, whatever q;
-3. q <= alpha, e >= t, and the interval doesn't hold θ₀: `disparity`;
-4. q <= alpha: `detected`: real, but perhaps too small to matter;
-5. otherwise `inconclusive`.
+2. a group that is compared has too few units: `inconclusive`;
+3. h < t: `below threshold`, whatever q;
+4. q <= alpha, e >= t, and the interval doesn't hold θ₀: `disparity`;
+5. q <= alpha: `detected`: real, but perhaps too small to matter;
+6. otherwise `inconclusive`.
 
 The interval estimates the population value, so h is counted from θ₀ and not from chance. Where θ₀
 is the least or the greatest value of a statistic, such as 0 of a largest difference, its interval
-can't leave it, and rule 3 goes by q and e.
+can't leave it, and rule 4 goes by q and e.
 
 Errors that are rare have small differences whoever makes them, so their ratio r can raise a
 verdict, and never lowers it: with q <= alpha, r >= 1.25 gives at least `detected`, and an interval
@@ -73,6 +74,7 @@ def judge(
     threshold: float,
     alpha: float,
     holds_null: bool = False,
+    too_few: str = "",
 ) -> tuple[Verdict, str]:
     """Return the verdict on a finding, and why in plain words.
 
@@ -96,6 +98,8 @@ def judge(
         Rate of false discoveries that is accepted, in (0, 1).
     holds_null : bool
         Whether the interval holds the population value without disparity, see `holds`.
+    too_few : str
+        What groups have too few of for a verdict; "" where they have enough.
 
     Raises
     ------
@@ -113,6 +117,8 @@ def judge(
         return Verdict.NONE, "the number has no chance level to be judged against"
     if math.isnan(threshold):
         return Verdict.NONE, "no practical threshold is set for this metric"
+    if too_few:
+        return Verdict.INCONCLUSIVE, too_few
     if reach < threshold:
         return Verdict.BELOW_THRESHOLD, "the whole interval is below the threshold"
     if q <= alpha:

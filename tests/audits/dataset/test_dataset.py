@@ -228,3 +228,48 @@ def test_a_reference_of_other_names_is_refused():
 def test_keys_that_do_not_go_together_are_refused(sections, key):
     with pytest.raises(ConfigError, match=key):
         run(fair(1), **sections)
+
+
+def albums(seed, n):
+    """Images of persons in albums, one to four persons in each and ten images of each."""
+    rng = np.random.default_rng(seed)
+    album = np.repeat(np.arange(n), rng.integers(1, 5, n))
+    persons = {"album": album, "g": rng.choice([*"ab"], len(album)),
+               "label": rng.choice([*"xyz"], len(album))}  # fmt: skip
+    table = pl.DataFrame({name: np.repeat(values, 10) for name, values in persons.items()})
+    return table.with_columns(id=pl.format("i{}", pl.int_range(pl.len())))
+
+
+def test_order_of_the_rows_of_units_does_not_matter():
+    table = albums(1, 30)
+    of_albums = {"labels": ["label"], "unit": "album"}
+    shuffled = table.sample(fraction=1.0, shuffle=True, seed=3)
+    first, second = (run(rows, data=of_albums) for rows in (table, shuffled))
+    assert repr(first.findings) == repr(second.findings)
+    # Also where ids, which order rows, are of another order than albums.
+    other_ids = shuffled.with_columns(id=pl.format("i{}", pl.int_range(pl.len())))
+    assert repr(run(other_ids, data=of_albums).findings) == repr(first.findings)
+
+
+def test_three_albums_are_not_enough_data():
+    rows = albums(2, 3)
+    table = rows.with_columns(g=pl.Series(np.resize([*"ab"], len(rows))))
+    result = run(table, data={"labels": ["label"], "unit": "album"})
+    tested = {"cramers_v", "label_gap"}
+    judged = [finding for finding in result.findings if finding.metric in tested]
+    assert {finding.verdict for finding in judged} == {Verdict.INCONCLUSIVE}
+    assert all("a has 3, b has 3" in finding.reason for finding in judged)
+    assert all(math.isnan(finding.p_value) for finding in judged)
+    # What was measured is shown.
+    assert all(not math.isnan(finding.value) for finding in judged)
+
+
+def test_a_group_of_few_units_is_left_out_and_named():
+    table = albums(3, 60)
+    rare = table.with_columns(g=pl.when(pl.col("album") < 3).then(pl.lit("c")).otherwise("g"))
+    result = run(rare, data={"labels": ["label"], "unit": "album"})
+    gap = next(finding for finding in result.findings
+               if (finding.metric, finding.subject) == ("label_gap", ""))  # fmt: skip
+    assert [value.group for value in gap.by_group if not value.note] == ["a", "b"]
+    assert any("fewer than 10 units are not compared: c (3)" in note
+               for note in result.manifest.notes)  # fmt: skip

@@ -109,8 +109,9 @@ class Activations(Audit["Config", ActivationData, Design]):
 
     def groups(self, config: Config, data: ActivationData) -> list[Groups]:
         """Return the groups of all images."""
-        section = config.data
-        return groups_by(section.groups, data.images.coded, min_size=section.min_group_size)
+        section, coded = config.data, data.images.coded
+        units = None if section.unit is None else coded[section.unit]
+        return groups_by(section.groups, coded, min_size=section.min_group_size, units=units)
 
     def designs(self, config: Config, data: ActivationData) -> list[Design]:
         """Return every model with every region and choice of groups that can be compared."""

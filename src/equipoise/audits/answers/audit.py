@@ -458,7 +458,9 @@ def _read(
         return
     read = read_table(
         source.table,
-        texts=tuple(dict.fromkeys((section.id or id_column, str(section.answer), column))),
+        texts=tuple(
+            dict.fromkeys((section.id or id_column, str(section.answer), column, *source.where))
+        ),
         role=f"answers of {name}",
         encoding=section.encoding,
         delimiter=section.delimiter,

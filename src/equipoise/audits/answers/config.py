@@ -69,7 +69,7 @@ class ModelConfig(LabelModelConfig):
     """
 
     of_run = ("question", "questions")
-    of_files = ("table", "answer", "by_question", "id", "encoding", "delimiter")
+    of_files = ("table", "answer", "by_question", "id", "where", "encoding", "delimiter")
     needed = ("table", "answer")
     answer: Name | None = None
     by_question: Name | None = None

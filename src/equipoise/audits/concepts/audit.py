@@ -480,7 +480,8 @@ def _make_groups(
             group = {value: term for term, values in terms.items() for value in values}
             column = column.relabel([group.get(value) for value in column.vocabulary])
         labels[name] = column
-    return Groups.of(labels, min_size=config.data.min_group_size)
+    least = config.data.min_group_size
+    return group_sizes.groups_by([[*labels]], labels, min_size=least, units=data.units)[0]
 
 
 def _select_rows(

@@ -209,8 +209,9 @@ class Dataset(Audit[Config, DatasetData, Design]):
 
     def groups(self, config: Config, data: DatasetData) -> list[Groups]:
         """Return the groups of all images."""
-        section = config.data
-        return groups_by(section.groups, data.images.coded, min_size=section.min_group_size)
+        section, coded = config.data, data.images.coded
+        units = None if section.unit is None else coded[section.unit]
+        return groups_by(section.groups, coded, min_size=section.min_group_size, units=units)
 
     def designs(self, config: Config, data: DatasetData) -> list[Design]:
         """Return the data set and each model's embeddings, for each choice of groups."""

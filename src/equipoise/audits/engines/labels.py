@@ -196,7 +196,8 @@ def groups_of(
     """Return the groups of all or some rows for each choice of attributes."""
     selected: Any = slice(None) if rows is None else rows
     coded = {name: attribute.take(selected) for name, attribute in data.coded_attributes.items()}
-    return groups_by(section.groups, coded, min_size=section.min_group_size)
+    units = None if data.coded_unit is None else data.coded_unit.take(selected)
+    return groups_by(section.groups, coded, min_size=section.min_group_size, units=units)
 
 
 class LabelComparison(NamedTuple):

@@ -81,6 +81,8 @@ class ModelConfig(LabelModelConfig):
         What errors cost, for that rule and the curve of the cost.
     id : str, optional
         Column that names the image; `data.id` unless given.
+    where : mapping
+        Column to the rows of the table that are the model's; all unless given.
     vocabulary : list or mapping
         Of a model to run that has no classes of its own: what it chooses between.
     templates : str or list of str
@@ -105,7 +107,7 @@ class ModelConfig(LabelModelConfig):
     """
 
     of_run = ("vocabulary", "templates", "k", "question")
-    of_files = ("table", "prediction", "top", "probabilities", "score", "id", "encoding")
+    of_files = ("table", "prediction", "top", "probabilities", "score", "id", "where", "encoding")
     needed = ("table",)
     prediction: Name | None = None
     top: Names = ()

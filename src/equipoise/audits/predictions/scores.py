@@ -14,8 +14,8 @@ from equipoise.audits.predictions.config import CostConfig, ModelConfig
 from equipoise.core import Booleans, ConfigError, Finding, Floats, record
 from equipoise.core.wording import number
 from equipoise.data import Coded, read_table
-from equipoise.data.labels import LabelRows, Outputs
-from equipoise.data.problems import check_ids, listed, match
+from equipoise.data.labels import LabelRows, Outputs, part_of
+from equipoise.data.problems import listed, match
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.rates import Rates
 from equipoise.metrics.measure import measure
@@ -74,11 +74,11 @@ def read_scores(
     source, column = section.source(base, prediction=section.score), str(section.score)
     id_ = source.id or truth.ids.name
     table = read_table(
-        source.table, texts=(id_,), numbers=(column,), role=f"predictions of {name}",
+        source.table, texts=(id_, *source.where), numbers=(column,), role=f"predictions of {name}",
         encoding=source.encoding, delimiter=source.delimiter,
     )  # fmt: skip
+    table, _ = part_of(table, id_, source.where)
     ids = table.texts[id_]
-    check_ids(ids, table.name)
     file_scores = table.numbers[column].fill_null(np.nan).to_numpy()
     positions = match(ids, truth.ids)
     values = np.full(len(truth.ids), np.nan)

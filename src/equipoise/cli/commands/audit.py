@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.outputs import JUNIT, check_output, config_text, write_output
+from equipoise.cli.questions import on_terminal
 from equipoise.cli.terminal import (
     PATH,
     Steps,
@@ -142,6 +143,10 @@ def quick_command(
 
     run = out or Path("runs", table.stem)
     guess = guess_config(table, **named)
+    if guess.guessed_unit and not as_json and on_terminal():
+        text = f"{guess.guessed_unit} repeats. Do its rows belong together?"
+        if not click.confirm(text, default=True, err=True):
+            guess = guess_config(table, **{**named, "unit": ""})
     values = guess.config(table, run)
     text = config_text(values, guess.notes)
     config = parse_config(guess.config(table), source=str(table))

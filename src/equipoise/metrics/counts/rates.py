@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -434,7 +434,7 @@ class Family:
             totals == 0,
         ]
         bases = [*(term[-1] for term in self.rate.terms), self.rate.predictions]
-        notes = [*(f"no {counted}" for counted in bases), too_small(groups)]
+        notes: list[Any] = [*(f"no {counted}" for counted in bases), too_small(groups)]
         note = np.select([*empty, ~large], notes, "")
         return {
             "by_group": group_columns(groups, totals, *scored_rates.arrays, note),

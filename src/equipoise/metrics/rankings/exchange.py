@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise.core import Floats, Integers, Integers32, Words32, integers, record
 from equipoise.stats.compiled import compiled
-from equipoise.stats.draws import Exchange, varies
+from equipoise.stats.exchange import Exchange, varies
 from equipoise.stats.streams import Seed, stream
 from equipoise.stats.threads import each
 
@@ -203,7 +203,7 @@ def exchange_labels(
     place[participating] = np.arange(len(participating))
     source = np.where(items >= 0, place[items], 0)
     labels = integers(codes[participating])
-    exchange = Exchange.of(labels, units[participating], stratum[participating])
+    exchange = Exchange.within(labels, units[participating], stratum[participating])
     if not varies(exchange.pool, exchange.group).any():
         return []
     size = max(1, _BLOCK_LABELS // len(labels))

@@ -56,7 +56,8 @@ from equipoise.metrics.counts import fill_labels
 from equipoise.metrics.counts.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
-from equipoise.stats.draws import Exchange, block_sizes, varies
+from equipoise.stats.draws import block_sizes
+from equipoise.stats.exchange import Exchange, varies
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
 from equipoise.stats.resampling import (
     Bootstrap,
@@ -130,7 +131,7 @@ class Rejections:
         if self.resampling is None:
             return None
         stratum, group = np.divmod(self.cell, len(self.groups))
-        exchange = Exchange.of(group, self.unit, stratum)
+        exchange = Exchange.within(group, self.unit, stratum, by_row=True)
         n_carriers = len(exchange.pool)
         values, cells = (
             _sums(exchange.carrier, self.values, n_carriers),

@@ -69,7 +69,7 @@ from equipoise.metrics.rankings.pools import Pooling, Pools, image_keys, pools_o
 from equipoise.metrics.rankings.statistics import deviation
 from equipoise.metrics.spec import ANY_NUMBER, COSINE, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
-from equipoise.stats.draws import varies
+from equipoise.stats.exchange import varies
 from equipoise.stats.mean_norms import BOUNDS, Crossed, MeanNorm, Norm
 from equipoise.stats.moments import Moments
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of

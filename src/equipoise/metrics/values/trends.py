@@ -47,7 +47,7 @@ from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import permutations
 from equipoise.stats import Bootstrap, Resampling
-from equipoise.stats.draws import Exchange
+from equipoise.stats.exchange import Exchange
 from equipoise.stats.mean_norms import BOUNDS, MeanNorm
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 
@@ -183,7 +183,7 @@ class Images:
         if resampling is None:
             return None
         codes, unit_weights = integers(self.groups.codes), np.ones(len(self.number))
-        exchange, n_moved = Exchange.of(codes, self.unit, self.region), len(unit_weights) * 20
+        exchange, n_moved = Exchange.within(codes, self.unit, self.region), len(unit_weights) * 20
         rngs = (
             stream(seed, "permutation", step) for step in range(permutations(n_moved, resampling))
         )

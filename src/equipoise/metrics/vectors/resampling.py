@@ -45,7 +45,7 @@ from equipoise.metrics.spec import make_estimate
 from equipoise.metrics.vectors.sets import Members, Similarity, dropped_of, embed, shared_members
 from equipoise.stats.chance import PValue, band, mirrored_band, mirrored_p_value, p_value
 from equipoise.stats.compiled import compiled
-from equipoise.stats.draws import Exchange
+from equipoise.stats.exchange import Exchange
 from equipoise.stats.intervals import jackknife_t
 from equipoise.stats.moments import Moments, lower_root
 from equipoise.stats.resampling import Resampling, level_of, null_draws
@@ -525,7 +525,7 @@ def _exchange_units(
     # Rows in another order must give the same draws.
     order = np.lexsort((*fixed_point.T, group, unit))
     fixed_point, group, unit = fixed_point[order], group[order], unit[order]
-    blocks = Exchange.of(group, unit, np.zeros_like(unit))
+    blocks = Exchange.within(group, unit, np.zeros_like(unit))
     counted = np.column_stack([np.ones_like(group), fixed_point])
     carried = np.zeros((len(blocks.pool), counted.shape[1]), dtype=np.int64)
     np.add.at(carried, blocks.carrier, counted)

@@ -223,9 +223,10 @@ class ByQuery(Audit[ConfigT, RankingData, DesignT]):
 
     def groups(self, config: ConfigT, data: RankingData) -> list[Groups]:
         """Return the groups of all images."""
-        section = config.data
+        section, columns = config.data, data.images.columns
+        units = None if section.unit is None else columns[section.unit]
         return group_sizes.groups_by(
-            section.groups, data.images.columns, min_size=section.min_group_size
+            section.groups, columns, min_size=section.min_group_size, units=units
         )
 
     def examples(self, config: ConfigT, data: RankingData) -> dict[str, pl.DataFrame]:

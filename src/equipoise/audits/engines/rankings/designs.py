@@ -72,8 +72,13 @@ class ScoreDesign:
     @cached_property
     def groups(self) -> Groups:
         """The groups of the images with scores."""
+        section = self.config.data
         columns = {name: self.column(name) for name in self.attributes}
-        return Groups.of(columns, min_size=self.config.data.min_group_size)
+        units = None if section.unit is None else self.column(section.unit)
+        (groups,) = group_sizes.groups_by(
+            [self.attributes], columns, min_size=section.min_group_size, units=units
+        )
+        return groups
 
     @property
     def lacking(self) -> dict[str, int]:
