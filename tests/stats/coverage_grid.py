@@ -1,6 +1,6 @@
 """How often the intervals hold the truth: exact sums and simulations, one row per case.
 
-`python tests/stats/coverage_grid.py` writes docs/coverage.md; the slow tests run the same grid
+`PYTHONPATH=tests python tests/stats/coverage_grid.py` writes docs/coverage.md; the slow tests run the same grid
 with fewer samples.
 """
 
@@ -27,6 +27,7 @@ from equipoise.stats.intervals import (
     wilson,
 )
 from equipoise.stats.streams import stream
+from stats.null_worlds import amplification_section
 
 LEVEL = 0.95
 SEED = 20
@@ -577,7 +578,7 @@ def page(samples=1000):
         "# Measured coverage",
         "",
         "How often the 95 % intervals of equipoise hold the truth. Written by",
-        "`python tests/stats/coverage_grid.py` (fixed seed; do not edit). What each interval",
+        "`PYTHONPATH=tests python tests/stats/coverage_grid.py` (fixed seed; do not edit). What each interval",
         "is and which to trust when: [statistics.md](statistics.md).",
         "",
         "## Proportions, differences, extremes over groups",
@@ -620,6 +621,7 @@ def page(samples=1000):
         "",
         *inequality_section(samples // 5),
         *embedding_section(samples),
+        *amplification_section(samples // 5),
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",
