@@ -1,7 +1,7 @@
 """How often the intervals hold the truth: exact sums and simulations, one row per case.
 
-`PYTHONPATH=tests python tests/stats/coverage_grid.py` writes docs/coverage.md; the slow tests run the same grid
-with fewer samples.
+`PYTHONPATH=tests python tests/stats/coverage_grid.py` writes docs/coverage.md; the slow tests run
+the same grid with fewer samples.
 """
 
 import sys
@@ -27,7 +27,7 @@ from equipoise.stats.intervals import (
     wilson,
 )
 from equipoise.stats.streams import stream
-from stats.null_worlds import amplification_section
+from stats.null_worlds import amplification_section, references_section
 
 LEVEL = 0.95
 SEED = 20
@@ -578,8 +578,8 @@ def page(samples=1000):
         "# Measured coverage",
         "",
         "How often the 95 % intervals of equipoise hold the truth. Written by",
-        "`PYTHONPATH=tests python tests/stats/coverage_grid.py` (fixed seed; do not edit). What each interval",
-        "is and which to trust when: [statistics.md](statistics.md).",
+        "`PYTHONPATH=tests python tests/stats/coverage_grid.py` (fixed seed; do not edit).",
+        "What each interval is and which to trust when: [statistics.md](statistics.md).",
         "",
         "## Proportions, differences, extremes over groups",
         "",
@@ -622,6 +622,7 @@ def page(samples=1000):
         *inequality_section(samples // 5),
         *embedding_section(samples),
         *amplification_section(samples // 5),
+        *references_section(samples // 5),
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",
