@@ -46,6 +46,7 @@ from equipoise.audits.config_fields import (
     located,
     one_state_each,
 )
+from equipoise.audits.config_groups import GroupSourceConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
 from equipoise.audits.kinds import home, names
@@ -217,6 +218,8 @@ class AuditConfig(Section):
     ----------
     study : str, optional
         Published study whose tables the report shows beside the findings.
+    group_sources : mapping
+        Attribute to where its values are from: people, or a model with its errors.
     """
 
     models_key: ClassVar[str] = "models"
@@ -229,6 +232,7 @@ class AuditConfig(Section):
     testing: TestingConfig = TestingConfig()
     gate: Listed[GateConfig] = ()
     report: ReportConfig = ReportConfig()
+    group_sources: Mapping[Name, GroupSourceConfig] = {}
 
     def model_key(self, name: str) -> str:
         """Return the key that names a model."""
