@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from stats.null_worlds import AMPLIFICATION, REFERENCES, measure
+from stats.null_worlds import AMPLIFICATION, PREDICTED_GROUPS, REFERENCES, measure
 
 pytestmark = pytest.mark.slow
 
-SAMPLES, FEW = 200, 40
+SAMPLES, FEW, LEAST_POWER = 200, 40, 0.7
 
 
 def check(world, samples):
@@ -20,7 +20,7 @@ def check(world, samples):
     if world.truth == 0:
         assert row.rejected <= 0.05 + 3 * error
     else:
-        assert row.rejected >= 0.7
+        assert row.rejected >= LEAST_POWER
         estimated = row.value if np.isnan(row.corrected) else row.corrected
         assert np.sign(estimated) == np.sign(world.truth)
 
@@ -37,4 +37,10 @@ def test_chance_is_no_amplification():
 
 @pytest.mark.parametrize("world", REFERENCES, ids=lambda world: world.name)
 def test_references_that_are_samples(world):
+    check(world, SAMPLES)
+
+
+@pytest.mark.slow(whole=True)
+@pytest.mark.parametrize("world", PREDICTED_GROUPS, ids=lambda world: world.name)
+def test_groups_that_a_model_predicted(world):
     check(world, SAMPLES)

@@ -27,7 +27,11 @@ from equipoise.stats.intervals import (
     wilson,
 )
 from equipoise.stats.streams import stream
-from stats.null_worlds import amplification_section, references_section
+from stats.null_worlds import (
+    amplification_section,
+    predicted_groups_section,
+    references_section,
+)
 
 LEVEL = 0.95
 SEED = 20
@@ -623,6 +627,7 @@ def page(samples=1000):
         *embedding_section(samples),
         *amplification_section(samples // 5),
         *references_section(samples // 5),
+        *predicted_groups_section(samples // 5),
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",

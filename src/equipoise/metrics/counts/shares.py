@@ -1020,33 +1020,11 @@ def share_gap(
     chance_test = corrected.compare_with_null(
         None if null is None else np.abs(null).max(axis=1), value, hypothesis
     )
-    from_target = replicate_differences = None
+    replicates = None
     if corrected.boot is not None:
-        from_target = corrected.boot - target
-        replicate_differences = corrected.boot - _redrawn_target(
+        replicates = corrected.boot - _redrawn_target(
             target, counted, len(corrected.boot), corrected.seed
         )
-    used, level, parts = int(corrected.outcome_counts.sum()), level_of(corrected.resampling), []
-
-    for index, name in enumerate(classes):
-        ends = ends_of(replicate_differences, index)
-        low, high = (float(end + target[index]) for end in ends_of(from_target, index)(level))
-        difference, of_class = float(differences[index]), column_of(null, index)
-        part = number(
-            "share_difference",
-            difference,
-            subject=name,
-            ends=ends,
-            level=level,
-            chance_test=corrected.compare_with_null(of_class, difference, hypothesis, "either"),
-            n=used,
-            by_group=(
-                GroupValue(name, (name,), used, float(corrected.observed[index]), low, high),
-            ),
-            reason=shares.reason,
-            shows="share",
-        )
-        parts.append(part)
     return make_estimate(
         "share_gap",
         value,
@@ -1060,14 +1038,42 @@ def share_gap(
             ),
         },
         **chance_test.fields(shares.reason or "no resampling was asked for"),
-        by=parts,
+        by=[*_difference_parts(corrected, target, replicates, null, hypothesis)],
         excluded=shares.excluded,
         unit=shares.unit,
         reason=shares.reason,
-        ends=no_ends
-        if replicate_differences is None
-        else partial(_bound_largest, replicate_differences),
+        ends=no_ends if replicates is None else partial(_bound_largest, replicates),
     )
+
+
+def _difference_parts(
+    corrected: Shares,
+    target: Floats,
+    replicates: Floats | None,
+    null: Floats | None,
+    hypothesis: str,
+) -> Iterator[Part]:
+    """Yield the signed difference of each class from its outside share."""
+    used, level = int(corrected.outcome_counts.sum()), level_of(corrected.resampling)
+    from_target = apply_to_draws(lambda boot: boot - target, corrected.boot)
+    differences = (corrected.observed - target).tolist()
+    for index, (name, difference) in enumerate(zip(corrected.classes, differences, strict=True)):
+        low, high = (float(end + target[index]) for end in ends_of(from_target, index)(level))
+        of_class = column_of(null, index)
+        yield number(
+            "share_difference",
+            difference,
+            subject=name,
+            ends=ends_of(replicates, index),
+            level=level,
+            chance_test=corrected.compare_with_null(of_class, difference, hypothesis, "either"),
+            n=used,
+            by_group=(
+                GroupValue(name, (name,), used, float(corrected.observed[index]), low, high),
+            ),
+            reason=corrected.reason,
+            shows="share",
+        )
 
 
 def _redrawn_target(target: Floats, counted: float, draws: int, seed: Seed) -> Floats:
