@@ -9,6 +9,7 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core import InputError
+from equipoise.core.finding import NullHypothesis
 from equipoise.stats import Bootstrap, Permutation
 
 FEW = Bootstrap(200)
@@ -152,3 +153,116 @@ def test_permutations_alone_give_no_interval():
     estimate = m.cooccurrence_amplification(training, training, resampling=Permutation(10))
     assert np.isnan(estimate.interval().low)
     assert estimate.method == "none: use Bootstrap()"
+
+
+def draws(leans, seed, n=600):
+    """Return two samples of images: of training images and of predictions."""
+    return [
+        m.Cooccurrence.of(*images(n, lean, 10 * seed + place)) for place, lean in enumerate(leans)
+    ]
+
+
+def test_chance_lowers_the_value_and_not_the_corrected_one():
+    estimates = [
+        m.cooccurrence_amplification(*draws((0.0, 0.0), seed, n=300), resampling=Permutation(50))
+        for seed in range(40)
+    ]
+    values, corrected, chance = np.transpose(
+        [(e.value, e.corrected, e.chance.mean) for e in estimates]
+    )
+    error = corrected.std() / np.sqrt(40)
+    assert values.mean() < -4 * error
+    assert chance.mean() == pytest.approx(values.mean(), abs=4 * error)
+    assert abs(corrected.mean()) < 3 * error
+
+
+@pytest.mark.parametrize(("leans", "sign"), [((0.3, 0.6), 1), ((0.6, 0.3), -1)])
+def test_planted_amplification_has_its_sign_beyond_chance(leans, sign):
+    estimate = m.cooccurrence_amplification(*draws(leans, 1), resampling=FEW)
+    assert estimate.p_value <= 0.05
+    assert np.sign(estimate.corrected) == sign
+    assert np.sign([estimate.interval().low, estimate.interval().high]).tolist() == [sign] * 2
+    assert estimate.null is NullHypothesis.SAMPLES
+
+
+def test_predictions_that_equal_the_labels_change_nothing():
+    sample = m.Cooccurrence.of(*images(300, 0.3, 2))
+    estimate = m.cooccurrence_amplification(sample, sample, paired=True, resampling=FEW)
+    assert (estimate.value, estimate.corrected, estimate.p_value) == (0, 0, 1)
+    ends = estimate.interval()
+    assert (ends.low, ends.high) == pytest.approx((0, 0), abs=1e-12)
+
+
+def test_violations_are_shown_beside_their_number_by_chance():
+    estimate = m.cooccurrence_amplification(
+        *draws((0.0, 0.0), 3, n=100), margin=0.01, resampling=FEW
+    )
+    violations = estimate.parts[-1]
+    assert violations.chance_low <= violations.value <= violations.chance_high
+    assert violations.chance > 0.5
+
+
+def split_halves(marks, groups, predicted, splits, seed):
+    """Return the mean over random halves of images of a directional change chosen on the other."""
+    rng, attributes, results = np.random.default_rng(seed), groups[:, None] == ["x", "y"], []
+    for _ in range(splits):
+        order = rng.permutation(len(marks))
+        for first, second in (np.array_split(order, 2), np.array_split(order, 2)[::-1]):
+            results.append(
+                np.mean(
+                    plain(
+                        attributes[second], marks[second], predicted[second],
+                        "attribute_to_task", (attributes[first], marks[first]),
+                    )
+                )
+            )  # fmt: skip
+    return np.mean(results)
+
+
+@pytest.mark.parametrize("lean", [0.0, 0.1, 0.5])
+def test_the_correction_is_the_mean_over_splits_in_halves(lean):
+    marks, groups = images(400, lean, 4)
+    predicted = np.where(np.random.default_rng(1).random(marks.shape) < 0.5, marks, ~marks[::-1])
+    estimate = m.directional_amplification(
+        groups[:, None] == ["x", "y"], marks, predicted, resampling=None
+    )
+    expected = split_halves(marks, groups, predicted, 400, 5)
+    assert estimate.corrected == pytest.approx(expected, abs=0.01)
+
+
+def test_units_are_exchanged_as_a_whole():
+    # Each person has ten equal images: as 30 images say, with which nothing is certain.
+    (marks, groups), person = images(30, 0.3, 6), np.repeat(np.arange(30), 10)
+    truth = m.Cooccurrence.of(marks[person], groups[person])
+    predicted = m.Cooccurrence.of(images(30, 0.6, 7)[0][person], groups[person])
+    units, rows = (
+        m.cooccurrence_amplification(truth, predicted, paired=True, units=unit, resampling=FEW)
+        for unit in (person, None)
+    )
+    assert units.value == rows.value
+    assert units.p_value > 2 * rows.p_value
+    width = [e.interval().high - e.interval().low for e in (units, rows)]
+    assert width[0] > 2 * width[1]
+
+
+def test_pairs_of_other_images_are_refused():
+    first, second = draws((0.3, 0.3), 0)
+    smaller = m.Cooccurrence.of(*images(50, 0.3, 0))
+    with pytest.raises(InputError, match="paired"):
+        m.cooccurrence_amplification(first, smaller, paired=True)
+    with pytest.raises(InputError, match="paired"):
+        m.cooccurrence_amplification(first, second, paired=True, training_units=np.arange(600))
+    with pytest.raises(InputError, match="published"):
+        m.cooccurrence_amplification(published("training"), published("before"), paired=True)
+
+
+def test_signs_of_training_images_need_no_correction():
+    marks, groups = images(400, 0.3, 8)
+    attributes, predicted = groups[:, None] == np.array(["x", "y"]), images(400, 0.3, 9)[0]
+    training = (attributes, images(400, 0.3, 10)[0])
+    estimate = m.directional_amplification(
+        attributes, marks, predicted, training=training, resampling=FEW
+    )
+    assert np.isnan(estimate.corrected)
+    assert estimate.interval().low <= estimate.value <= estimate.interval().high
+    assert estimate.p_value is not None

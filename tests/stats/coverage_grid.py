@@ -29,6 +29,11 @@ from equipoise.stats.intervals import (
 )
 from equipoise.stats.streams import stream
 from stats.changes_grid import section as changes_section
+from stats.null_worlds import (
+    amplification_section,
+    predicted_groups_section,
+    references_section,
+)
 from stats.ranking_coverage import rankings_section
 
 LEVEL = 0.95
@@ -668,6 +673,9 @@ def page(samples=1000):
         *inequality_section(samples // 5),
         *embedding_section(samples),
         *rankings_section(samples // 5),
+        *amplification_section(samples // 5),
+        *references_section(samples // 5),
+        *predicted_groups_section(samples // 5),
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",

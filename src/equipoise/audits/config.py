@@ -47,6 +47,7 @@ from equipoise.audits.config_fields import (
     one_state_each,
     where_of,
 )
+from equipoise.audits.config_groups import GroupSourceConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
 from equipoise.audits.kinds import home, names
@@ -227,6 +228,8 @@ class AuditConfig(Section):
     ----------
     study : str, optional
         Published study whose tables the report shows beside the findings.
+    group_sources : mapping
+        Attribute to where its values are from: people, or a model with its errors.
     """
 
     models_key: ClassVar[str] = "models"
@@ -239,6 +242,7 @@ class AuditConfig(Section):
     testing: TestingConfig = TestingConfig()
     gate: Listed[GateConfig] = ()
     report: ReportConfig = ReportConfig()
+    group_sources: Mapping[Name, GroupSourceConfig] = {}
 
     def model_key(self, name: str) -> str:
         """Return the key that names a model."""

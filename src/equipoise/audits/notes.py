@@ -1,7 +1,11 @@
 """Notes, kept apart from what they are about until a run is written."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
+
+from equipoise.metrics.counts.reference import ReferenceKind, sample_size
+from equipoise.report.text import count
 
 # Names that an error or a note lists.
 _LISTED = 10
@@ -29,3 +33,17 @@ def first_of(names: Iterable[str], separator: str = ", ") -> str:
     """Return the first names, and "…" where there are more."""
     name_list = [*names]
     return separator.join([*name_list[:_LISTED], *(["…"] if len(name_list) > _LISTED else [])])
+
+
+def note_on_sample(
+    about: str, reference: Mapping[str, float], kind: ReferenceKind | None
+) -> Iterator[Note]:
+    """Yield the note that counts without a `kind` are those of a sample."""
+    size = sample_size(reference.values(), kind)
+    if kind is None and not math.isinf(size):
+        yield Note(
+            about,
+            f"the reference has counts that sum to {count(size)}. They are taken as a sample, so "
+            "their own error is in intervals and tests. Add `kind: sample`, or `kind: census` if "
+            "they are exact.",
+        )

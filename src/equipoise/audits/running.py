@@ -22,6 +22,7 @@ from equipoise.audits.measuring import checked_designs, measure_designs
 from equipoise.audits.opening import AnyInputs, Inputs, prepare
 from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
+from equipoise.audits.predicted_groups import correct, notes_on_sources, read_sources
 from equipoise.core import DataError, Finding, Progress
 from equipoise.core.conclusion import Conclusion
 from equipoise.evidence import write_examples
@@ -89,22 +90,26 @@ def run(
     inputs = config if isinstance(config, Inputs) else prepare(config, base=base, progress=progress)
     settings, audit, data = inputs.config, inputs.audit, inputs.data
     designs, left_out = checked_designs(audit, settings, data)
-    measured, not_measured = measure_designs(audit, settings, data, designs, progress)
+    sources = read_sources(settings, inputs.models.base)
+    as_predicted, not_measured = measure_designs(audit, settings, data, designs, progress)
+    measured = correct(settings, sources, as_predicted)
     findings = conclude(measured.findings, settings.testing)
     written = audit.write(settings, data)
     account = account_of(inputs)
     manifest = manifest_of_run(
         inputs, designs, account, refused=(*left_out, *not_measured),
-        measured=(*measured.notes, *written), base=base, seconds=perf_counter() - started,
+        measured=(*measured.notes, *notes_on_sources(settings, sources), *written),
+        base=base, seconds=perf_counter() - started,
     )  # fmt: skip
     tables = {**measured.tables, **_shared_tables(inputs, account)}
     page = kind_page(settings.audit, settings.study)
     harms = [draft.harm for draft in measured.findings]
-    causes = explain(audit, settings, data, designs, findings, harms)
-    adjustments = adjust(audit, settings, designs, findings)
+    # These count again, by the groups that were predicted.
+    causes = [] if sources else explain(audit, settings, data, designs, findings, harms)
+    adjustments = {} if sources else adjust(audit, settings, designs, findings)
     leads = page.leads if page else ()
     conclusions = (
-        *_ranking(inputs, findings, leads),
+        *(() if sources else _ranking(inputs, findings, leads)),
         *conclusions_of(findings, leads, causes, adjustments, settings.testing.alpha),
     )
     return _with_gallery(Result(findings, manifest, tables, conclusions, page), inputs)

@@ -89,6 +89,7 @@ class NullHypothesis(StrEnum):
     MAPS = "maps"
     CAUSE = "cause"
     NORMAL = "normal"
+    SAMPLES = "samples"
 
 
 class Variant(StrEnum):

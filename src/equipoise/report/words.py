@@ -646,6 +646,7 @@ NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
     NullHypothesis.MAPS: "Maps are exchangeable between images",
     NullHypothesis.CAUSE: "The cause does not matter within a group",
     NullHypothesis.NORMAL: "Numbers are independent and normal: Student's t",
+    NullHypothesis.SAMPLES: "Images exchange their samples, or labels and predictions",
 })  # fmt: skip
 """What is exchangeable under each null hypothesis."""
 

@@ -273,3 +273,66 @@ def test_a_group_of_few_units_is_left_out_and_named():
     assert [value.group for value in gap.by_group if not value.note] == ["a", "b"]
     assert any("fewer than 10 units are not compared: c (3)" in note
                for note in result.manifest.notes)  # fmt: skip
+
+
+def represented(result):
+    """Return the finding of the largest difference from the reference."""
+    return next(f for f in result.findings if f.metric == "representation_gap")
+
+
+COUNTED = {"g": {"a": 120, "b": 90, "c": 90}}
+
+
+@pytest.mark.parametrize(
+    ("reference", "size"),
+    [
+        ({"shares": COUNTED}, 300),
+        ({"shares": COUNTED, "kind": "sample"}, 300),
+        ({"shares": COUNTED, "kind": "census"}, 0),
+        ({"shares": {"g": {"a": 40, "b": 30, "c": 30}}}, 0),
+        ({"shares": {"g": {"a": 40, "b": 30, "c": 30}}, "kind": "sample"}, 100),
+        ({"shares": {"g": {"a": 0.4, "b": 0.3, "c": 0.3}}}, 0),
+        ({"table": pl.DataFrame({"g": [*"abc"], "n": [120, 90, 90]}), "count": "n"}, 300),
+    ],
+)
+def test_counts_of_a_reference_are_a_sample_unless_they_are_exact(reference, size):
+    result = run(fair(1), reference=reference)
+    leaf = next(f for f in result.findings if f.metric == "representation" and f.group == "a")
+    assert leaf.by_group[1].n == size
+    assert (leaf.by_group[1].low < leaf.by_group[1].value) == (size > 0)
+    stated = "kind" in reference or not size
+    assert any("kind: census" in note for note in result.manifest.notes) != stated
+
+
+def test_few_counted_people_widen_the_interval_and_raise_p():
+    gaps = [
+        represented(run(fair(1), reference={"shares": COUNTED, "kind": kind}))
+        for kind in ("sample", "census")
+    ]
+    widths = [gap.ci_high - gap.ci_low for gap in gaps]
+    assert widths[0] > 1.3 * widths[1]
+    assert gaps[0].p_value > gaps[1].p_value
+
+
+def test_a_sample_needs_counts():
+    with pytest.raises(InputError, match="census"):
+        run(fair(1), reference={"shares": {"g": {"a": 0.5, "b": 0.5}}, "kind": "sample"})
+    other = {"images": {"table": fair(9), "id": "id"}, "kind": "sample"}
+    with pytest.raises(ConfigError, match="images are a sample"):
+        run(fair(1), reference=other)
+
+
+def test_images_outside_the_reference_are_in_a_note_and_shares_have_one_base():
+    table = pl.DataFrame({
+        "id": range(1000), "g": ["man"] * 500 + ["woman"] * 220 + ["none of these"] * 280,
+    })  # fmt: skip
+    result = run(table, reference={"shares": {"g": {"man": 0.5, "woman": 0.5}}})
+    shares = {
+        finding.group: (finding.by_group[0].value, finding.n)
+        for finding in result.findings
+        if finding.metric == "representation"
+    }
+    assert shares == {"man": (500 / 720, 720), "woman": (220 / 720, 720)}
+    assert any("280" in note for note in result.manifest.notes)
+    (conclusion,) = (c for c in result.conclusions if c.real)
+    assert (conclusion.group, conclusion.group_value) == ("woman", 220 / 720)

@@ -58,3 +58,16 @@ def test_only_departures_from_the_declared_shares_are_conclusions():
 def test_equal_shares_are_expected_where_none_are_declared():
     subjects = {conclusion.subject for conclusion in real(run("uniform"))}
     assert subjects == {*SHOWN}
+
+
+@pytest.mark.parametrize(("kind", "real_gap"), [(None, False), ("sample", False), ("census", True)])
+def test_outside_counts_are_a_sample_unless_they_are_exact(kind, real_gap):
+    # 19 of 80 images show a woman, and so do 11 of 28 people: no difference, unless they are all.
+    table = pl.DataFrame(
+        {"target": ["bartender"] * 2, "group": ["woman", "man"], "value": [11, 17]}
+    )
+    outside = {"table": table} | ({} if kind is None else {"kind": kind})
+    result = run(outside)
+    (gap,) = (finding for finding in result.findings if finding.metric == "share_gap")
+    assert (gap.p_value <= 0.05) == real_gap
+    assert any("kind: census" in note for note in result.manifest.notes) == (kind is None)

@@ -27,7 +27,7 @@ from equipoise.audits.findings import (
 )
 from equipoise.audits.group_sizes import Row, groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
-from equipoise.audits.notes import Note
+from equipoise.audits.notes import Note, note_on_sample
 from equipoise.core import (
     Booleans,
     DataError,
@@ -50,6 +50,7 @@ from equipoise.metrics.counts import Counts, count
 from equipoise.metrics.counts.comparisons import AgainstRest
 from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.rates import SELECTION_RATE, Cells
+from equipoise.metrics.counts.reference import ReferenceKind, sample_size
 from equipoise.metrics.counts.representation import compared_with, representation
 from equipoise.metrics.measure import measure
 from equipoise.metrics.vectors.diversity import iss_difference, iss_intra
@@ -233,11 +234,11 @@ class Dataset(Audit[Config, DatasetData, Design]):
         reference = data.reference.get(design.groups.name)
         if reference is None:
             return
-        names = (
-            reference.names
-            if isinstance(reference, Groups)
-            else tuple(design.groups.display_name(str(name)) for name in reference)
-        )
+        if isinstance(reference, Groups):
+            names = reference.names
+        else:
+            names = tuple(design.groups.display_name(str(name)) for name in reference)
+            sample_size(reference.values(), _kind(config))
         if not {*names} & {*design.groups.names}:
             raise DataError(
                 f"groups {design.groups.name}: none is in the reference, which has {listed(names)}",
@@ -305,6 +306,8 @@ class Dataset(Audit[Config, DatasetData, Design]):
             reference = data.reference.get(groups.name)
             if reference is not None:
                 yield from _outside_reference(groups, reference)
+                if not isinstance(reference, Groups):
+                    yield from note_on_sample(groups.name, reference, _kind(config))
         if not data.labels and not data.marks:
             yield "No labels are compared. Name their columns under `data.labels`."
         for name, column in data.labels.items():
@@ -422,6 +425,7 @@ def _measure_representation(
     estimate = representation(
         design.groups,
         expected_shares,
+        kind="census" if reference is None else _kind(config),
         units=design.units,
         resampling=resampling,
         rng=config.resampling.seed,
@@ -451,6 +455,10 @@ def _measure_representation(
         gap = replace(gap, fold=fold)
         leaves = [draft if draft is rarer else replace(draft, fold=fold) for draft in leaves]
     return [gap, *leaves]
+
+
+def _kind(config: Config) -> ReferenceKind | None:
+    return config.reference.kind if config.reference else None
 
 
 def _reference_share(draft: UncorrectedFinding) -> float:

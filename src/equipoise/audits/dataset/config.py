@@ -30,6 +30,7 @@ from equipoise.audits.config_fields import (
 )
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.core import MIN_SIZE
+from equipoise.metrics.counts.reference import ReferenceKind
 
 
 class DataConfig(Section):
@@ -70,11 +71,14 @@ class ReferenceConfig(CsvConfig):
     Attributes
     ----------
     shares : mapping of str to mapping of str to float
-        By attribute, or attributes joined by " × ": share or count of each group, exact.
+        By attribute, or attributes joined by " × ": share or count of each group.
     table : path or data frame
         One row per group, or combination of groups, with the columns of the attributes.
     count : str
-        Its column of shares or counts, which are taken as exact.
+        Its column of shares or counts.
+    kind : "census" or "sample", optional
+        Whether the numbers are exact, or counts of a sample. Without it, shares, percentages and
+        ratios below 10 are exact, and other whole numbers are counts of a sample.
     images : PicturesConfig
         Another data set with the same columns, which is a sample.
     """
@@ -82,12 +86,15 @@ class ReferenceConfig(CsvConfig):
     shares: Mapping[Name, Mapping[Label, NonNegativeFloat]] | None = None
     table: Table | None = None
     count: Name | None = None
+    kind: ReferenceKind | None = None
     images: PicturesConfig | None = None
 
     @model_validator(mode="after")
     def _check_dataset_reference(self) -> Self:
         if (only_one(self, "shares", "table", "images") == "table") != bool(self.count):
             raise ValueError("'count' goes with 'table': the column of shares or counts of groups")
+        if self.images and self.kind:
+            raise ValueError("'kind' goes with 'shares' and 'table': images are a sample")
         return self
 
 

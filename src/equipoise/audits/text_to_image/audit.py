@@ -13,7 +13,7 @@ from equipoise.audits.engines.associations.spaces import SCHEMAS as ASSOCIATIONS
 from equipoise.audits.engines.associations.spaces import measured
 from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.kind import Audit, Measured, audit_kind
-from equipoise.audits.notes import Note
+from equipoise.audits.notes import Note, note_on_sample
 from equipoise.audits.outputs import Models
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
@@ -203,6 +203,9 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         if config.pairs:
             unit = "prompt" if config.over_prompts else "seed"
             yield f"Intervals of associations are over {unit}s: images of one {unit} go together."
+        for external in data.external.values():
+            for target, shares in external.by_target.items():
+                yield from note_on_sample(target, shares, external.kind)
         for design in designs:
             if isinstance(design, SpaceDesign):
                 yield from design.notes

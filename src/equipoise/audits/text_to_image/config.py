@@ -40,6 +40,7 @@ from equipoise.audits.config_fields import (
     only_one,
 )
 from equipoise.data.lexicons import lexicon
+from equipoise.metrics.counts.reference import ReferenceKind
 
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
@@ -331,6 +332,9 @@ class OutsideSharesConfig(CsvConfig):
         One row per target and class.
     target, group, value : str
         Columns of the target's name, the class and its share or count.
+    kind : "census" or "sample", optional
+        Whether the numbers are exact, or counts of a sample. Without it, shares, percentages and
+        ratios below 10 are exact, and other whole numbers are counts of a sample.
     name : str
         What the shares are, for the report.
     missing, encoding, delimiter
@@ -341,6 +345,7 @@ class OutsideSharesConfig(CsvConfig):
     target: Name = "target"
     group: Name = "group"
     value: Name = "value"
+    kind: ReferenceKind | None = None
     name: str = "outside shares"
 
 

@@ -397,8 +397,11 @@ class ShareDesign(Design):
         external_shares = self.external.by_target.get(target)
         if external_shares is None:
             return
+        uniform = self.share.outside == "uniform"
         gap = share_gap(
-            estimate, "uniform" if self.share.outside == "uniform" else dict(external_shares)
+            estimate,
+            "uniform" if uniform else dict(external_shares),
+            kind=self.external.kind,
         )
         finding = whole(
             gap, self.place, Family.LEAF, by_group=_shares_by_class(estimate, "corrected_share")

@@ -41,6 +41,7 @@ from equipoise.data import (
 from equipoise.evidence import class_vectors, zero_shot
 from equipoise.evidence.pictures import NotMade, Pictures, sorted_by_id
 from equipoise.evidence.zero_shot import prompts
+from equipoise.metrics.counts.reference import ReferenceKind, sample_size
 from equipoise.metrics.counts.shares import Confusion
 
 IMAGE, REFUSED, FAILED = "image", "refused", "failed"
@@ -178,12 +179,15 @@ class ExternalShares:
     name : str
     by_target : mapping of str to mapping of str to float
         Share or count of each class, by target that has them.
+    kind : "census", "sample" or None
+        Whether they are exact, or counts of a sample.
     inputs : mapping
         Of the file.
     """
 
     name: str
     by_target: Mapping[str, Mapping[str, float]]
+    kind: ReferenceKind | None = None
     inputs: Mapping[str, FileFacts] = field(default_factory=dict)
 
 
@@ -685,7 +689,7 @@ def _read_external_shares(
     """
     if isinstance(section, str):
         equal = dict.fromkeys(share.compared, 1.0)
-        return ExternalShares("equal shares", dict.fromkeys(targets, equal))
+        return ExternalShares("equal shares", dict.fromkeys(targets, equal), "census")
     columns = {"target": section.target, "group": section.group, "value": section.value}
     table = read_table(
         located(section.table, base), texts=(*columns.values(),), encoding=section.encoding,
@@ -708,6 +712,7 @@ def _read_external_shares(
                 fix="mend them, or leave the target out",
             )
         by_target[str(target)] = dict(shares)
+        sample_size(by_target[str(target)].values(), section.kind)
     if not by_target:
         raise DataError(
             "it has none of the targets",
@@ -715,4 +720,4 @@ def _read_external_shares(
             column=section.target,
             expected=f"some of {', '.join(targets[:5])}",
         )
-    return ExternalShares(section.name, by_target, {table.name: table.digest})
+    return ExternalShares(section.name, by_target, section.kind, {table.name: table.digest})

@@ -35,6 +35,7 @@ from equipoise.metrics.building import (
     number,
     spread_level,
 )
+from equipoise.metrics.counts.reference import ReferenceKind, sample_size
 from equipoise.metrics.counts.shares import independent_rows
 from equipoise.metrics.counts.table import name_unit
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL
@@ -49,7 +50,7 @@ _UNSEEN = 0.5
 
 
 def _population(
-    reference: Mapping[str, float] | Groups, groups: Groups
+    reference: Mapping[str, float] | Groups, groups: Groups, kind: ReferenceKind | None
 ) -> tuple[dict[str, float], float]:
     """Return the shares of a reference, and the independent images that they were counted in."""
     if isinstance(reference, Groups):
@@ -64,13 +65,14 @@ def _population(
         )
     total = float(numbers.sum())
     shares = {name: size / total for name, size in sizes.items() if size}
-    return shares, total if isinstance(reference, Groups) else math.inf
+    return shares, total if isinstance(reference, Groups) else sample_size(sizes.values(), kind)
 
 
 def representation(
     groups: GroupLabels,
     reference: Mapping[str, float] | Groups,
     *,
+    kind: ReferenceKind | None = None,
     units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
@@ -82,9 +84,13 @@ def representation(
     groups : array-like (n,), mapping of attribute to labels, or Groups
         The group of each image. Groups of any size count: a rare group may be the finding.
     reference : mapping of str to number, or Groups
-        Share or count of each group by its display name, such as "Black, female", taken as
-        exact: shares are among the images of these groups. Or the groups of another data set,
-        which is a sample like this one.
+        Share or count of each group by its display name, such as "Black, female": shares are
+        among the images of these groups. Or the groups of another data set, which is a sample
+        like this one.
+    kind : "census" or "sample", optional
+        Whether a mapping is exact, or counts of a sample, whose own error is in interval and test.
+        Without it, shares, percentages and ratios below 10 are exact, and other whole numbers
+        are counts of a sample.
     units : array-like (n,), optional
         Units that repeat, such as persons.
     resampling, rng
@@ -104,7 +110,7 @@ def representation(
     ------
     InputError
         When no image has a group of the reference, or numbers of the reference are negative, not
-        finite or all 0.
+        finite or all 0, or no counts for a sample.
 
     Examples
     --------
@@ -114,7 +120,7 @@ def representation(
     """
     all_groups = Groups.of(groups)
     image_groups = compared_with(all_groups, reference)
-    shares, n_reference = _population(reference, all_groups)
+    shares, n_reference = _population(reference, all_groups, kind)
     sizes = {
         name: size
         for name, size in zip(image_groups.names, image_groups.counts.tolist(), strict=True)
@@ -291,13 +297,13 @@ register(
         title="Difference from the reference population",
         definition=(
             "Largest absolute difference over groups between the share of images and the share in "
-            "a reference population, given as exact or counted in another data set."
+            "a reference population, given as exact or counted in a sample."
         ),
         threshold=0.05,
         threshold_reason=POINTS,
         direction="Higher: the data set departs more from the reference.",
         chance="above 0",
-        interval="Wilson, or Newcombe against a data set, simultaneous over groups",
+        interval="Wilson, or Newcombe against a sample, simultaneous over groups",
     ),
     _spec(
         name="representation",
@@ -313,7 +319,7 @@ register(
         threshold_reason="ln 1.25: four fifths of a share, the rule of US employment selection",
         direction="Either: negative means under-represented, positive over-represented.",
         chance="about 0",
-        interval="Wilson, or the hybrid score interval of Donner & Zou against a data set",
+        interval="Wilson, or the hybrid score interval of Donner & Zou against a sample",
         clause=(
             "In {model}, {share} of the images of the reference's groups show {group} ({n}), "
             "against {expected} in the reference."

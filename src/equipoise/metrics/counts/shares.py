@@ -70,6 +70,7 @@ from equipoise.metrics.building import (
     number,
     spread_level,
 )
+from equipoise.metrics.counts.reference import ReferenceKind, sample_size
 from equipoise.metrics.counts.table import name_unit
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
@@ -965,7 +966,10 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
 
 
 def share_gap(
-    shares: Estimate, outside: Mapping[str, float] | Literal["uniform"] = "uniform"
+    shares: Estimate,
+    outside: Mapping[str, float] | Literal["uniform"] = "uniform",
+    *,
+    kind: ReferenceKind | None = None,
 ) -> Estimate:
     """Largest difference between the shares of classes and shares from outside.
 
@@ -974,8 +978,12 @@ def share_gap(
     shares : Estimate
         What `corrected_shares` returned, with its draws.
     outside : mapping of class to number, or "uniform"
-        Shares or counts to hold them against, such as labour statistics; taken as known without
-        error, and divided by their sum over the classes.
+        Shares or counts to hold them against, such as labour statistics, divided by their sum
+        over the classes.
+    kind : "census" or "sample", optional
+        Whether they are exact, or counts of a sample, whose own error is in interval and test.
+        Without it, shares, percentages and ratios below 10 are exact, and other whole numbers
+        are counts of a sample.
 
     Returns
     -------
@@ -988,7 +996,7 @@ def share_gap(
     ------
     InputError
         When the estimate is another, a class has no number from outside, or numbers are negative,
-        not finite or all 0.
+        not finite or all 0, or no counts for a sample.
 
     Examples
     --------
@@ -1002,35 +1010,21 @@ def share_gap(
         raise InputError(f"shares: {shares.metric} is not what corrected_shares returned")
     classes = corrected.classes
     target = _target(classes, outside)
+    counted = math.inf
+    if not isinstance(outside, str):
+        counted = sample_size([outside[name] for name in classes], kind)
     differences = corrected.observed - target
     value = float(np.abs(differences).max())
-    null = None if corrected.null is None else corrected.draw_under(target) - target
+    null = None if corrected.null is None else _null_differences(corrected, target, counted)
     hypothesis = "equal" if isinstance(outside, str) else "those from outside"
     chance_test = corrected.compare_with_null(
         None if null is None else np.abs(null).max(axis=1), value, hypothesis
     )
-    replicate_differences = None if corrected.boot is None else corrected.boot - target
-    used, level, parts = int(corrected.outcome_counts.sum()), level_of(corrected.resampling), []
-
-    for index, name in enumerate(classes):
-        ends = ends_of(replicate_differences, index)
-        low, high = (float(end + target[index]) for end in ends(level))
-        difference, of_class = float(differences[index]), column_of(null, index)
-        part = number(
-            "share_difference",
-            difference,
-            subject=name,
-            ends=ends,
-            level=level,
-            chance_test=corrected.compare_with_null(of_class, difference, hypothesis, "either"),
-            n=used,
-            by_group=(
-                GroupValue(name, (name,), used, float(corrected.observed[index]), low, high),
-            ),
-            reason=shares.reason,
-            shows="share",
+    replicates = None
+    if corrected.boot is not None:
+        replicates = corrected.boot - _redrawn_target(
+            target, counted, len(corrected.boot), corrected.seed
         )
-        parts.append(part)
     return make_estimate(
         "share_gap",
         value,
@@ -1044,14 +1038,66 @@ def share_gap(
             ),
         },
         **chance_test.fields(shares.reason or "no resampling was asked for"),
-        by=parts,
+        by=[*_difference_parts(corrected, target, replicates, null, hypothesis)],
         excluded=shares.excluded,
         unit=shares.unit,
         reason=shares.reason,
-        ends=no_ends
-        if replicate_differences is None
-        else partial(_bound_largest, replicate_differences),
+        ends=no_ends if replicates is None else partial(_bound_largest, replicates),
     )
+
+
+def _difference_parts(
+    corrected: Shares,
+    target: Floats,
+    replicates: Floats | None,
+    null: Floats | None,
+    hypothesis: str,
+) -> Iterator[Part]:
+    """Yield the signed difference of each class from its outside share."""
+    used, level = int(corrected.outcome_counts.sum()), level_of(corrected.resampling)
+    from_target = apply_to_draws(lambda boot: boot - target, corrected.boot)
+    differences = (corrected.observed - target).tolist()
+    for index, (name, difference) in enumerate(zip(corrected.classes, differences, strict=True)):
+        low, high = (float(end + target[index]) for end in ends_of(from_target, index)(level))
+        of_class = column_of(null, index)
+        yield number(
+            "share_difference",
+            difference,
+            subject=name,
+            ends=ends_of(replicates, index),
+            level=level,
+            chance_test=corrected.compare_with_null(of_class, difference, hypothesis, "either"),
+            n=used,
+            by_group=(
+                GroupValue(name, (name,), used, float(corrected.observed[index]), low, high),
+            ),
+            reason=corrected.reason,
+            shows="share",
+        )
+
+
+def _redrawn_target(target: Floats, counted: float, draws: int, seed: Seed) -> Floats:
+    """Return draws of outside shares given so many that were counted; the shares where exact."""
+    if math.isinf(counted):
+        return target
+    rng = stream(seed, "shares", "outside")
+    return _normalised(rng.standard_gamma(target * counted + _SAID, (draws, len(target))))
+
+
+def _null_differences(corrected: Shares, target: Floats, counted: float) -> Floats:
+    """Return draws of differences where true shares are those from outside.
+
+    Those of a sample are only estimated: the shares that images and sample have in common are
+    their mean, weighted by numbers.
+    """
+    if math.isinf(counted):
+        return corrected.draw_under(target) - target
+    pooled = corrected.effective * np.clip(corrected.observed, 0.0, None) + counted * target
+    common = pooled / pooled.sum()
+    drawn = corrected.draw_under(common)
+    rng = stream(corrected.seed, "shares", "null", "outside")
+    size = max(round(counted), 1)
+    return drawn - rng.multinomial(size, _whole(common), size=len(drawn)) / size
 
 
 def _bound_largest(differences: Floats, level: float) -> Span:
@@ -1122,7 +1168,7 @@ register(
         expectation="outside",
         definition=(
             "Largest absolute difference over classes between corrected shares and outside shares, "
-            "such as labour statistics, taken as exact."
+            "such as labour statistics."
         ),
         threshold=0.05,
         threshold_reason=POINTS,

@@ -46,7 +46,6 @@ from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, pools_of
 from equipoise.metrics.rankings.statistics import RankedLabels
 from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate, register
 from equipoise.stats.chance import band
-from equipoise.stats.exchange import varies
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys

@@ -1,0 +1,46 @@
+"""Worlds of docs/coverage.md: tests keep their level, intervals cover, planted truths are found."""
+
+import math
+
+import numpy as np
+import pytest
+
+from stats.null_worlds import AMPLIFICATION, PREDICTED_GROUPS, REFERENCES, measure
+
+pytestmark = pytest.mark.slow
+
+SAMPLES, FEW, LEAST_POWER = 200, 40, 0.7
+
+
+def check(world, samples):
+    """Check level and coverage, with three Monte Carlo errors, and the sign of what is planted."""
+    row = measure(world, samples)
+    error = math.sqrt(0.05 * 0.95 / samples)
+    assert row.covered >= 0.93 - 2 * error
+    if world.truth == 0:
+        assert row.rejected <= 0.05 + 3 * error
+    else:
+        assert row.rejected >= LEAST_POWER
+        estimated = row.value if np.isnan(row.corrected) else row.corrected
+        assert np.sign(estimated) == np.sign(world.truth)
+
+
+@pytest.mark.slow(whole=True)
+@pytest.mark.parametrize("world", AMPLIFICATION, ids=lambda world: world.name)
+def test_amplification(world):
+    check(world, SAMPLES)
+
+
+def test_chance_is_no_amplification():
+    check(AMPLIFICATION[0], FEW)
+
+
+@pytest.mark.parametrize("world", REFERENCES, ids=lambda world: world.name)
+def test_references_that_are_samples(world):
+    check(world, SAMPLES)
+
+
+@pytest.mark.slow(whole=True)
+@pytest.mark.parametrize("world", PREDICTED_GROUPS, ids=lambda world: world.name)
+def test_groups_that_a_model_predicted(world):
+    check(world, SAMPLES)
