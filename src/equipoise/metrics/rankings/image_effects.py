@@ -7,7 +7,7 @@ import numpy as np
 from equipoise.core import AnyArray, Floats, Integers, floats, integers, record
 from equipoise.metrics.rankings.exchange import in_order
 from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, image_keys
-from equipoise.stats.draws import varies
+from equipoise.stats.exchange import varies
 from equipoise.stats.streams import Seed, stream, unit_times
 from equipoise.stats.threads import sum_results
 
