@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from equipoise.metrics import systematic_preference
+from equipoise.metrics import cosine_scores, systematic_preference
 from equipoise.stats import Bootstrap, Permutation
 
 FEW = Bootstrap(100, 100, resolution=0.05)
@@ -16,6 +16,14 @@ def world(seed, subjects=20, images=160, *, shared=0.0, own_bias=0.0, shift=0.0)
     noise = np.sqrt(1 - shared) * rng.standard_normal((subjects, images))
     liked = shift + own_bias * rng.standard_normal((subjects, 1))
     return np.sqrt(shared) * rng.standard_normal(images) + noise + liked * group, group
+
+
+def blocks(seed, n_blocks, *, likeness=0.9, images=160):
+    """Vectors of blocks of four queries, and of images."""
+    rng = np.random.default_rng(seed)
+    texts = np.sqrt(likeness) * np.repeat(rng.standard_normal((n_blocks, 64)), 4, axis=0)
+    texts += np.sqrt(1 - likeness) * rng.standard_normal(texts.shape)
+    return texts, rng.standard_normal((images, 64)), np.arange(images) % 2
 
 
 def groups_of(estimate):
@@ -100,3 +108,65 @@ def test_a_preference_on_the_whole_is_found():
         for seed in range(5)
     ]
     assert max(row.p_value for row in p) <= 0.05
+
+
+def test_queries_that_rank_images_alike_count_as_one():
+    texts, images, group = blocks(0, 7)
+    names = [f"query {place:02}" for place in range(28)]
+    order = np.random.default_rng(1).permutation(28)
+    estimates = [
+        systematic_preference(
+            (texts @ images.T)[rows], group, k=16, queries=np.array(names)[rows], resampling=FEW
+        )
+        for rows in (np.arange(28), order)
+    ]
+    for estimate in estimates:
+        assert estimate.params["independent_subjects"] == estimate.params["effective_subjects"] == 7
+        assert estimate.params["subjects"] == 28
+    assert estimates[0].value == pytest.approx(estimates[1].value)
+    apart = systematic_preference(
+        blocks(0, 7, likeness=0.0)[0] @ images.T, group, k=16, resampling=FEW
+    )
+    assert apart.params["independent_subjects"] == 28
+
+
+def test_fewer_than_six_queries_that_differ_are_not_estimable():
+    texts, images, group = blocks(0, 5)
+    estimate = systematic_preference(texts @ images.T, group, k=16, resampling=FEW)
+    assert np.isnan(estimate.value)
+    assert np.isnan(estimate.interval().low)
+    assert estimate.p_value is None
+
+
+def test_paraphrases_of_a_single_prompt_are_no_independent_queries():
+    texts, images, group = blocks(0, 1, likeness=0.0)
+    same = np.repeat(texts[:1], 12, axis=0)
+    same = same + 0.1 * np.random.default_rng(2).standard_normal(same.shape)
+    estimate = systematic_preference(same @ images.T, group, k=16, resampling=FEW)
+    assert estimate.params["independent_subjects"] == 1
+
+
+def test_a_preference_for_a_group_alone_makes_no_queries_alike():
+    scores, group = world(0, 24, own_bias=2.0)
+    estimate = systematic_preference(scores, group, k=16, resampling=FEW)
+    assert estimate.params["independent_subjects"] == 24
+
+
+def test_vectors_say_which_queries_with_images_of_their_own_are_alike():
+    texts, images, group = blocks(0, 6, images=24 * 40)
+    names = [f"query {place:02}" for place in range(24)]
+    scores = cosine_scores(images, texts, names=names)
+    estimate = systematic_preference(
+        scores, group, k=8, queries=np.repeat(names, 40), resampling=FEW
+    )
+    assert estimate.params["independent_subjects"] == 6
+
+
+def test_a_model_without_a_preference_on_the_whole_is_said_to_have_little():
+    """Its interval is that of the mean over queries: the pool moves with its images."""
+    rng = np.random.default_rng(0)
+    group = rng.permutation(np.arange(400) % 2)
+    estimate = systematic_preference(
+        rng.standard_normal((100, 400)), group, k=40, resampling=Bootstrap(200, 20, resolution=1.0)
+    )
+    assert estimate.interval().high < 0.05

@@ -574,7 +574,8 @@ def test_the_interval_of_a_mean_over_queries_is_the_score_interval():
 def test_the_interval_of_a_few_queries_stays_in_the_range_of_its_metric(queries):
     scores = np.random.default_rng(queries).standard_normal((queries, 40))
     for metric, least, most in (
-        (bias_at_k, -1, 1), (retrieval_mad, 0, 2), (retrieval_entropy, 0, 1), (max_skew, 0, 9e9),
+        (bias_at_k, -1, 1), (retrieval_mad, 0, 2), (retrieval_entropy, 0, 1),
+        (max_skew, 0, math.log(2)), (ndkl, 0, math.log(2)), (min_skew, -math.inf, 0),
     ):  # fmt: skip
         estimate = metric(scores, np.tile([*"ab"], 20), k=8, resampling=FEW)
         low, high = estimate.ends(0.95)

@@ -21,6 +21,8 @@ from equipoise.stats import (
 )
 from equipoise.stats.intervals import (
     fisher_z,
+    jackknife_score,
+    jackknife_t,
     mean_t,
     percentile,
     scored,
@@ -331,3 +333,56 @@ def test_sizes_that_cannot_show_anything():
     assert minimum_difference(30, 30, 0.01) == pytest.approx(0.2376, abs=1e-4)
     # Both rates fixed at 0 and 1: found for certain.
     assert power_of_difference(10, 10, 1.0, -1.0) == 1.0
+
+
+def _left_out(values):
+    return values.mean(), ((values.sum() - values) / (len(values) - 1),)
+
+
+@settings(max_examples=50)
+@given(arrays(np.float64, st.integers(2, 12), elements=st.floats(0.0, 1.0, width=16)))
+def test_the_score_interval_of_a_mean_stays_within_its_limits(values):
+    mean, left_out = _left_out(values)
+    for limits in ((0.0, 1.0), (0.0, math.inf), (-math.inf, 1.0)):
+        low, high = jackknife_score(mean, left_out, limits)
+        assert limits[0] - 1e-9 <= low <= mean + 1e-9
+        assert mean - 1e-9 <= high <= limits[1] + 1e-9
+
+
+def test_the_score_interval_is_wilsons_for_as_many_rows_and_students_far_from_limits():
+    values = np.array([0.1, 0.2, 0.4, 0.3, 0.15, 0.25])
+    mean, left_out = _left_out(values)
+    squares = stats.t.ppf(0.975, 5) ** 2 * values.var(ddof=1) / 6
+    rows = stats.norm.ppf(0.975) ** 2 * mean * (1 - mean) / squares
+
+    def ends(*limits):
+        return np.array(jackknife_score(mean, left_out, limits))
+
+    assert ends(0.0, 1.0) == pytest.approx(np.array(wilson(mean * rows, rows)))
+    student = np.array(jackknife_t(mean, left_out))
+    assert ends(-1e4, 1e4) == pytest.approx(student, rel=1e-3)
+    # Nor has a number without limits, or beyond them, another interval.
+    assert ends(-math.inf, math.inf) == pytest.approx(student)
+    assert ends(0.5, 1.0) == pytest.approx(student)
+
+
+@pytest.mark.parametrize(
+    ("draw", "limits"),
+    [
+        (lambda rng, shape: 2 * rng.binomial(10, rng.beta(4, 1, shape)) / 10 - 1, (-1.0, 1.0)),
+        (lambda rng, shape: rng.gamma(2, 0.15, shape), (0.0, math.inf)),
+    ],
+    ids=["shares near a limit", "skewed numbers above 0"],
+)
+def test_the_score_interval_covers_better_than_students(draw, limits):
+    rng = np.random.default_rng(0)
+    truth, samples = draw(rng, 1_000_000).mean(), draw(rng, (6, 4000))
+    left_out = ((samples.sum(axis=0) - samples) / 5,)
+    covered = {}
+    for name, ends in (
+        ("score", jackknife_score(samples.mean(axis=0), left_out, limits)),
+        ("t", jackknife_t(samples.mean(axis=0), left_out)),
+    ):
+        covered[name] = np.mean((ends[0] <= truth) & (truth <= ends[1]))
+    assert covered["t"] < covered["score"]
+    assert covered["score"] >= 0.93

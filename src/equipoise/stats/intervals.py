@@ -542,14 +542,14 @@ def jackknife_score(
     """
     check_level(level)
     centre, squares = floats(value), _jackknife(value, left_out, level)
-    least, most = limits
-    above, below = centre - least, most - centre
+    lower, upper = limits
+    above, below = centre - lower, upper - centre
     # Roots of (value - mean)^2 = squares V(mean) / V(value), with V as above.
     with unwarned():
-        if math.isfinite(least) and math.isfinite(most):
+        if math.isfinite(lower) and math.isfinite(upper):
             ratio = squares / (above * below)
             shift, shrink = ratio * (below - above) / 2.0, 1.0 + ratio
-            half = np.sqrt(squares + (ratio * (most - least) / 2.0) ** 2)
+            half = np.sqrt(squares + (ratio * (upper - lower) / 2.0) ** 2)
         else:
             nearest = np.where(above < below, above, -below)
             shift, shrink = squares / (2.0 * nearest), np.ones_like(squares)

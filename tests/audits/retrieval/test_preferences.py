@@ -129,3 +129,28 @@ PERSONS = "person_{:02d}_{}.jpg"
 def test_ids_that_look_like_units_are_warned_of(ids, unit, n_warnings):
     warnings = audit(HALF, ids=ids, unit=unit).manifest.warnings
     assert len([text for text in warnings if "`unit`" in text]) == n_warnings
+
+
+@pytest.mark.parametrize("kind", ["retrieval", "similarity"])
+def test_a_note_says_how_many_independent_queries_alike_ones_are_worth(kind):
+    rng = np.random.default_rng(3)
+    table = pl.DataFrame({"image": [f"i{n}" for n in range(120)], "gender": ["man", "woman"] * 60})
+    alike = np.repeat(rng.standard_normal((8, 120)), 3, axis=0)
+    for noise, worth in ((0.1, 8.0), (30.0, 24.0)):
+        scores = alike + noise * rng.standard_normal(alike.shape)
+        config = {
+            "audit": kind,
+            "data": {"images": {"table": table, "id": "image"}, "groups": ["gender"]},
+            "models": {"m": {"scores": {"file": pl.DataFrame(scores.T, schema=JOBS[:24])}}},
+            "resampling": {"replicates": 50, "permutations": 50},
+        }
+        if kind == "retrieval":
+            config["ranking"] = {"k": 8, "curves": False, "measures": ["max_skew"]}
+        result = audits.run(audits.parse_config(config))
+        preference = next(
+            finding for finding in result.findings if finding.metric == "systematic_preference"
+        )
+        assert preference.parameters["effective_subjects"] == worth
+        assert any(f"{worth:.1f} independent" in note for note in result.manifest.notes) == (
+            worth < 24
+        )

@@ -297,7 +297,8 @@ class Similarity(ByQuery[Config, Design]):
             f"which can't be compared between models. Set models.{design.model}.scale to get "
             "logits."
         )
-        notes = [*([note] if scale is None else []), *alike_notes(design.model, preference)]
+        notes: list[Note | str] = [*alike_notes(design.model, preference)]
+        notes += [note] if scale is None else []
         return Measured(findings_with_preferences, tables_of(rows, _COLUMNS), tuple(notes))
 
     def details(

@@ -318,7 +318,7 @@ def cosine_scores(
     >>> images, prompts = rng.normal(size=(60, 8)), rng.normal(size=(2, 8))
     >>> scores = m.cosine_scores(images, prompts, names=["a chef", "a nurse"])
     >>> m.max_skew(scores, ["women", "men"] * 30, k=10)
-    <max_skew 0.326 [0.000, 2.154]; chance 0.191, p = 0.14, n = 60 in 2 groups>
+    <max_skew 0.326 [0.005, 0.686]; chance 0.191, p = 0.14, n = 60 in 2 groups>
     """
     table = embedding_table(items, "items")
     query_vectors = floats(embedding_table(queries, "queries")[:])

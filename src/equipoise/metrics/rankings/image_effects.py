@@ -57,9 +57,9 @@ class ImageReplicates:
             rows = keyed[pools.block[keyed] == block]
             counts = np.zeros((n_groups, len(names)))
             np.add.at(counts, (codes[rows], place[rows]), 1.0)
-            others = codes[(pools.block == block) & (keys == 0)]
-            n_others = np.bincount(others, minlength=n_groups)
-            sizes = floats(stream(seed, "others", block).poisson(n_others, (replicates, n_groups)))
+            unkeyed = (pools.block == block) & (keys == 0)
+            n_unkeyed = np.bincount(codes[unkeyed], minlength=n_groups)
+            sizes = floats(stream(seed, "others", block).poisson(n_unkeyed, (replicates, n_groups)))
             for start in range(0, len(names), _TOGETHER):
                 part = slice(start, start + _TOGETHER)
                 sizes += (counts[:, part] @ floats(times[part])).T
@@ -124,9 +124,9 @@ def move_by_images(
         return [moves, floats(moves.var(axis=0))]
 
     subjects = np.unique(owner)
-    moves, alone = sum_results(move, subjects.tolist())
+    moves, variances = sum_results(move, subjects.tolist())
     moves = moves - moves.mean(axis=0)
     variance = moves.var(axis=0)
-    apart = 1.0 - (np.bincount(owner, weights) ** 2).sum()
-    covariance = np.clip(variance - alone, 0.0, None) / apart
+    pairs = 1.0 - (np.bincount(owner, weights) ** 2).sum()
+    covariance = np.clip(variance - variances, 0.0, None) / pairs
     return floats(moves * np.sqrt(covariance / np.where(variance > 0, variance, 1.0)))

@@ -31,8 +31,8 @@ def likeness(rows: Floats) -> Floats:
         Scores of images, or vectors of queries.
     """
     unit = _normalized(rows - rows.mean(axis=1, keepdims=True))
-    apart = _normalized(unit - unit.mean(axis=0))
-    return np.maximum(apart @ apart.T, unit @ unit.T - (_SAME - ALIKE))
+    centred = _normalized(unit - unit.mean(axis=0))
+    return np.maximum(centred @ centred.T, unit @ unit.T - (_SAME - ALIKE))
 
 
 def _normalized(rows: Floats) -> Floats:

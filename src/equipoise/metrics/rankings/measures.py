@@ -34,6 +34,7 @@ from equipoise.core import (
     Labels,
     NullHypothesis,
     Part,
+    Span,
     Strings,
     Variant,
     floats,
@@ -86,6 +87,7 @@ from equipoise.metrics.rankings.statistics import (
     skews,
 )
 from equipoise.metrics.spec import (
+    ANY_NUMBER,
     OVER_QUERIES,
     RANDOM_ORDER,
     SHARES,
@@ -94,7 +96,6 @@ from equipoise.metrics.spec import (
     is_main,
     make_estimate,
     register,
-    spec_of,
 )
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import ClosedForm, jackknife_score, order_statistic, percentile
@@ -121,6 +122,8 @@ class SecondaryStatistic:
     statistic : Statistic
     harm : "higher", "lower" or "either"
     variant : Variant
+    limits : (float, float)
+        Least and greatest value.
     """
 
     metric: str
@@ -128,6 +131,7 @@ class SecondaryStatistic:
     statistic: Statistic
     harm: Harm
     variant: Variant = Variant.MAIN
+    limits: Span = ANY_NUMBER
 
 
 _TARGETS: Mapping[str, Variant] = MappingProxyType(
@@ -153,6 +157,8 @@ class RankingSpec:
     shows : str
         The same in words.
     params : mapping
+    limits : (float, float)
+        Least and greatest value.
     """
 
     metric: str
@@ -164,6 +170,7 @@ class RankingSpec:
     group_numbers: Callable[[RankedLabels], Floats] = lambda ranked: ranked.shares[0]
     shows: str = ""
     params: Facts = field(default_factory=dict)
+    limits: Span = ANY_NUMBER
 
     def left_out(self, index: int) -> str:
         """Say why a pool is not estimable; "" where it is."""
@@ -213,7 +220,7 @@ def weighted_mean(weights: Floats, values: Floats) -> Floats:
         return floats(sums / shaped.sum(axis=1))
 
 
-def mean_ends(metric: str, top_k: TopK, draws: Draws) -> Ends:
+def mean_ends(limits: Span, top_k: TopK, draws: Draws) -> Ends:
     """Return the ends of the mean over queries, by the jackknife over their subjects.
 
     They are within the range of the metric. Percentiles of replicates where a query's number is
@@ -225,7 +232,7 @@ def mean_ends(metric: str, top_k: TopK, draws: Draws) -> Ends:
     subject = numbered(pools.resampled_with(top_k.pool))
     remaining = len(values) - np.bincount(subject)
     left_out = (values.sum() - np.bincount(subject, values)) / remaining
-    return ClosedForm(jackknife_score, (draws.observed[0], (left_out,), spec_of(metric).range))
+    return ClosedForm(jackknife_score, (draws.observed[0], (left_out,), limits))
 
 
 def exchanged(
@@ -316,7 +323,7 @@ def _estimate(
     pools = top_k.pools
     exact = _exact(measure) if resampling is not None else {}
     ends, chance_test = (
-        mean_ends(measure.metric, top_k, draws[0]),
+        mean_ends(measure.limits, top_k, draws[0]),
         _compare_mean(measure, draws[0], exact),
     )
 
@@ -460,7 +467,7 @@ def _secondary_tables(
     pools = top_k.pools.pools
     if len(pools) > 1 or extra.subject:
         chance_test = compare_with_chance(draws, 0, extra.harm)
-        ends = mean_ends(measure.metric, top_k, draws)
+        ends = mean_ends(extra.limits, top_k, draws)
         n = int(sizes.sum())
         yield parts_to_table(
             [
@@ -946,10 +953,18 @@ def _measure_pools(
         "skew_at_k": lambda: _skew_of(top_k, desired),
         "ndkl": lambda: _ndkl(ranking.top_k(last, inclusive=True), desired),
         "retrieval_mad": lambda: RankingSpec(
-            "retrieval_mad", top_k, share_deviation(top_k), "higher"
+            "retrieval_mad",
+            top_k,
+            share_deviation(top_k),
+            "higher",
+            limits=SPECS["retrieval_mad"].range,
         ),
         "retrieval_entropy": lambda: RankingSpec(
-            "retrieval_entropy", top_k, entropy(top_k), "lower"
+            "retrieval_entropy",
+            top_k,
+            entropy(top_k),
+            "lower",
+            limits=SPECS["retrieval_entropy"].range,
         ),
         "bias_at_k": lambda: _bias(top_k, desired, *opposed),
     }
@@ -976,6 +991,7 @@ def _extreme(metric: Literal["max_skew", "min_skew"], top_k: TopK, desired: Desi
         secondary=_other_target(metric, desired, top_k, statistic),
         exact=partial(_exact_max_skew, top_k, target_shares) if largest else None,
         params={"desired": _plain(desired, top_k.pools.groups)},
+        limits=_limits(metric, target_shares),
     )
 
 
@@ -1013,16 +1029,30 @@ def _skew_of(top_k: TopK, desired: Desired) -> RankingSpec:
 
 def _ndkl(top_k: TopK, desired: Desired) -> RankingSpec:
     """Return NDKL over the first k prefixes for both desired distributions."""
+    target_shares = desired_shares(desired, top_k)
     return RankingSpec(
         metric="ndkl",
         top_k=top_k,
-        statistic=divergence(desired_shares(desired, top_k)),
+        statistic=divergence(target_shares),
         harm="higher",
         secondary=_other_target("ndkl", desired, top_k, divergence),
         group_numbers=discounted_shares,
         shows=f"share of the first {top_k.k} weighted by place",
         params={"desired": _plain(desired, top_k.pools.groups)},
+        limits=_limits("ndkl", target_shares),
     )
+
+
+def _limits(metric: str, desired: Floats) -> Span:
+    """Return the range of a metric; where desired shares limit it, for these.
+
+    MaxSkew@K and NDKL are largest where the rarest desired group is alone at the top.
+    """
+    low, high = SPECS[metric].range
+    if metric in ("max_skew", "ndkl") and len(desired):
+        rarest = np.where(desired > 0.0, desired, np.inf).min(axis=1)
+        high = float(-np.log(rarest).mean())
+    return low, high
 
 
 def _bias(top_k: TopK, desired: Desired, first: str | None, second: str | None) -> RankingSpec:
@@ -1042,7 +1072,8 @@ def _bias(top_k: TopK, desired: Desired, first: str | None, second: str | None) 
     def statistic(ranked: RankedLabels) -> Floats:
         return contrast(ranked.shares, first_index, second_index)
 
-    return RankingSpec("bias_at_k", top_k, statistic, "either", params=params)
+    limits = SPECS["bias_at_k"].range
+    return RankingSpec("bias_at_k", top_k, statistic, "either", params=params, limits=limits)
 
 
 def _other_target(
@@ -1056,7 +1087,8 @@ def _other_target(
     if np.allclose(main_shares, other_shares, rtol=0.0, atol=1e-12):
         return ()
     harm, variant = SPECS[metric].value_harm, _TARGETS[str(name)]
-    return (SecondaryStatistic(metric, "", statistic(other_shares), harm, variant),)
+    limits = _limits(metric, other_shares)
+    return (SecondaryStatistic(metric, "", statistic(other_shares), harm, variant, limits),)
 
 
 def _plain(desired: Desired, groups: Groups) -> str | dict[str, float]:

@@ -100,7 +100,7 @@ class Pools:
 
     @cached_property
     def resampled(self) -> Strings:
-        """What each query is resampled with: the first of the subjects that rank images alike."""
+        """Resampling unit of each query: the first subject of its cluster of alike ones."""
         names, owner = np.unique(self.subjects, return_inverse=True)
         rows = self.vectors
         if rows is None:
@@ -115,7 +115,7 @@ class Pools:
         return tuple(first[cluster[owner]].tolist())
 
     def resampled_with(self, chosen: Integers) -> list[str]:
-        """Return what each of some pools is resampled with, see `resampled`."""
+        """Return the resampling units of pools, see `resampled`."""
         return [self.resampled[self.pools[index].query] for index in chosen.tolist()]
 
     @cached_property

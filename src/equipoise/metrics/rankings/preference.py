@@ -90,8 +90,8 @@ class Preferences:
     @cached_property
     def cluster(self) -> Integers:
         """Cluster of each subject: those that rank images alike, shape (subjects,)."""
-        alike = self.top_k.pools.resampled_with(self.top_k.pool)
-        first = dict(zip(self.owner.tolist(), alike, strict=True))
+        units = self.top_k.pools.resampled_with(self.top_k.pool)
+        first = dict(zip(self.owner.tolist(), units, strict=True))
         return np.unique([first[place] for place in range(len(first))], return_inverse=True)[1]
 
     @property
@@ -142,8 +142,10 @@ class Preferences:
     def too_few(self) -> str:
         """Say that there are too few subjects that differ."""
         subjects, n_clusters = len(self.subjects), len(self.cluster_names)
-        alike = f" in {n_clusters} clusters that rank images alike" if n_clusters < subjects else ""
-        return f"{subjects} subjects{alike} have a ranking; expected at least {FEWEST}"
+        clusters = (
+            f" in {n_clusters} clusters that rank images alike" if n_clusters < subjects else ""
+        )
+        return f"{subjects} subjects{clusters} have a ranking; expected at least {FEWEST}"
 
     def moves_by_images(
         self, ranking: Ranking, pooling: Pooling, replicates: int, rng: Seed
