@@ -44,3 +44,13 @@ def test_certain_shares_never_differ(share):
     sizes = np.full(5, 50.0)
     assert range_above(0.01, sizes, share) == pytest.approx(0.0)
     assert lowest_below(share, sizes, share) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("groups", [60, 400])
+def test_of_very_many_counts_shares_are_normal(groups):
+    sizes = np.full(groups, 20_000)
+    limit = 0.014 if groups == 60 else 0.017
+    drawn = np.random.default_rng(0).binomial(sizes, 0.2, size=(10_000, groups)) / sizes
+    expected = (np.ptp(drawn, axis=1) > limit + 1e-9).mean()
+    assert 0.1 < expected < 0.9
+    assert range_above(limit, sizes, 0.2) == pytest.approx(expected, abs=0.03)

@@ -230,7 +230,7 @@ def show_all(result: AuditResult, run: Path) -> None:
             finding.model,
             finding.groups,
             _name(finding),
-            shortened(finding.subject),
+            shortened(", ".join(filter(None, (finding.subject, finding.group)))),
             number(finding.value),
             interval(finding.ci_low, finding.ci_high),
             number(finding.chance),

@@ -1,4 +1,4 @@
-"""How often extremes of groups that are alike go beyond a limit: exact, from the groups' sizes.
+"""How often extremes of groups that are alike go beyond a limit, from the groups' sizes.
 
 Every group has rows of its own, and the same true share. Sizes that are no whole numbers, such as
 rows divided by a design effect, are rounded.
@@ -15,6 +15,8 @@ from equipoise.core import Floats, floats
 
 # Standard deviations beyond which a count is not expected.
 _FAR = 8.0
+# Terms of an exact sum, a second of work.
+_MOST_TERMS = 5e6
 # A share is below a limit only by more than rounding.
 _ROUNDING = 1e-9
 
@@ -39,9 +41,12 @@ def range_above(limit: float, sizes: Floats, share: float) -> float:
     """Return the probability that the largest minus the smallest share is above a limit.
 
     See `lowest_below` for the parameters. The sum is over the group with the smallest share, of
-    several the first, and over its counts.
+    several the first, and over its counts; of very many counts, shares are taken as normal.
     """
     n = _whole(sizes)
+    spread = np.sqrt(n * share * (1.0 - share))
+    if len(n) * (2.0 * _FAR * spread).sum() > _MOST_TERMS:
+        return _range_of_normals_above(limit, spread / n)
     within = 0.0
     for place, size in enumerate(n.tolist()):
         reach = _FAR * math.sqrt(size * share * (1.0 - share)) + _FAR
@@ -58,6 +63,19 @@ def range_above(limit: float, sizes: Floats, share: float) -> float:
         mass = _at_most(counts, size, share) - _at_most(counts - 1.0, size, share)
         within += float((mass[:, 0] * np.clip(inside, 0.0, 1.0).prod(axis=1)).sum())
     return min(max(1.0 - within, 0.0), 1.0)
+
+
+def _range_of_normals_above(limit: float, spread: Floats) -> float:
+    """Return the probability that independent normals of one mean have a range above a limit."""
+    smallest = np.linspace(-_FAR * spread.max(), _FAR * spread.max(), 4001)[:, None]
+    z = smallest / spread
+    density = np.exp(-(z**2) / 2.0) / (spread * math.sqrt(2.0 * math.pi))
+    inside = np.maximum(special.ndtr((smallest + limit) / spread) - special.ndtr(z), 1e-300)
+    all_inside = np.exp(np.log(inside).sum(axis=1))
+    within = ((density / inside).sum(axis=1) * all_inside).sum() * float(
+        np.diff(smallest[:2, 0])[0]
+    )
+    return float(min(max(1.0 - within, 0.0), 1.0))
 
 
 def _whole(sizes: Floats) -> Floats:
