@@ -33,7 +33,8 @@ def test_an_audit_writes_a_whole_run(command, project):
         finding
         for finding in findings
         if (finding.model, finding.metric, finding.aggregate) == ("bad", "accuracy", "difference")
-        and finding.family == "leaf"
+        and finding.tested
+        and not finding.subject
     )
     start = "bad    g       accuracy difference"
     rows = [line.split() for line in out.splitlines() if line.startswith(start)]

@@ -1,7 +1,7 @@
 """The gate: checks of a run against rules, and their JUnit form."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from equipoise.report.gate_rules import (
     Outcome,
 )
 from equipoise.report.ranking_models import is_ranking
+from equipoise.report.selecting import between_groups, place_of
 from equipoise.report.text import in_words, interval, number, percent, visible
 from equipoise.report.words import conclusion_sentence, pair_of, version_of
 
@@ -178,7 +179,7 @@ def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
     matching = [finding for finding in findings if _matches(finding, rule)]
     if rule.subject is None:
         matching = [finding for finding in matching if not finding.subject] or matching
-    matching = _between_groups(matching)
+    matching = between_groups(matching)
     if not matching:
         return [GateCheck(rule, None, "no match", f"{rule}: no finding matches this rule.")]
     # One number tested against two null hypotheses is two findings: the rule is about the number.
@@ -186,13 +187,9 @@ def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
     return [_check(rule, finding) for finding in reversed(once.values())]
 
 
-def _place(finding: Finding) -> tuple[str, ...]:
-    return finding.model, finding.metric, finding.subject, finding.groups, finding.version
-
-
 def _number(finding: Finding) -> tuple[object, ...]:
     # Of several groups each has a number of its own.
-    place = (*_place(finding), finding.group)
+    place = (*place_of(finding), finding.group)
     return (*place, repr((finding.value, finding.ci_low, finding.ci_high)))
 
 
@@ -206,12 +203,6 @@ def _matches(finding: Finding, rule: GateRule) -> bool:
         measure &= finding.aggregate is rule.aggregate
     named = all(getattr(rule, name) in (None, getattr(finding, name)) for name in places)
     return change and measure and named
-
-
-def _between_groups(findings: Sequence[Finding]) -> list[Finding]:
-    """Leave out differences to all rows where groups differ from each other at the same place."""
-    between = {_place(finding) for finding in findings if not finding.compared_to}
-    return [f for f in findings if not f.compared_to or _place(f) not in between]
 
 
 def _check(rule: GateRule, finding: Finding) -> GateCheck:

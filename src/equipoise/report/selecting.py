@@ -28,3 +28,22 @@ def place_in(selectors: Sequence[Selector], finding: Finding) -> int:
         if selector in selectors:
             return [*selectors].index(selector)
     return len(selectors)
+
+
+def place_of(finding: Finding) -> tuple[str, ...]:
+    """Return what a finding is about, however groups compare in it."""
+    return finding.model, finding.metric, finding.subject, finding.groups, finding.version
+
+
+def between_groups(findings: Sequence[Finding]) -> list[Finding]:
+    """Leave out differences to all rows where groups differ from each other at the same place."""
+    between = {
+        place_of(finding)
+        for finding in findings
+        if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to
+    }
+    return [
+        finding
+        for finding in findings
+        if not finding.compared_to or place_of(finding) not in between
+    ]

@@ -81,7 +81,7 @@ from equipoise.metrics.spec import spec_for
 from equipoise.metrics.table_metric import TABLE_METRICS, TableMetric
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
-from equipoise.report.selecting import measure_of
+from equipoise.report.selecting import between_groups, measure_of
 from equipoise.report.words import COMPARISON, pair_of, place_text, spec_of_shown
 from equipoise.report.words import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
@@ -607,7 +607,9 @@ def _manifest(runs: Runs, sets: Mapping[int, Sequence[str]], seconds: float) -> 
 
 def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa.Table]:
     """Return the tables `ranking` and `disagreements`."""
-    findings_by_pair = [(finding, pair) for finding in findings if (pair := pair_of(finding))]
+    findings_by_pair = [
+        (finding, pair) for finding in between_groups(findings) if (pair := pair_of(finding))
+    ]
     return {
         "ranking": table_of(
             ranking,
