@@ -29,6 +29,7 @@ from equipoise.core import (
 from equipoise.core.labels import Encoded
 from equipoise.core.types import FileFacts
 from equipoise.data.problems import check_ids, listed, show
+from equipoise.data.quantities import check_groups, check_target
 from equipoise.data.sentinels import DEFAULT_MISSING, Sentinels
 from equipoise.data.tables import NamedFrame, Table, read_table
 
@@ -365,8 +366,8 @@ def read_labels(source: LabelSource) -> LabelRows:
     Raises
     ------
     DataError
-        As `load_items`; also when the target has fewer than two classes, or no attribute has two
-        values.
+        As `load_items`; also when the target has fewer than two classes, or numbers with
+        decimals, or no attribute has two values.
     """
     items = load_items(source, subject="labels")
     ids = pl.Series(source.id, items.ids, dtype=pl.String)
@@ -375,6 +376,7 @@ def read_labels(source: LabelSource) -> LabelRows:
     unknown, mapping = Coded(np.full(len(items), -1, dtype=np.int32), ()), dict(source.map or {})
     raw = unknown if source.target is None else columns[source.target]
     target = raw.relabel([mapping.get(label, label) for label in raw.vocabulary])
+    check_target(target, str(source.target), items.name)
     attributes = {name: columns[name] for name in source.attributes}
     single = [(name, column) for name, column in attributes.items() if len(column.vocabulary) == 1]
     # One constant attribute beside another that varies does no harm: the audit says so.
@@ -473,8 +475,8 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
     Raises
     ------
     DataError
-        When the table cannot be read, an id is empty or repeats, or a column is missing in
-        every row.
+        When the table cannot be read, an id is empty or repeats, a column is missing in every
+        row, or one of attributes holds a quantity.
     """
     table = read_table(
         source.table,
@@ -495,6 +497,7 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
     for name in source.attributes:
         if name not in declared:
             coded[name] = without(coded[name], sentinels.of(name, coded[name].sizes()))
+            check_groups(coded[name], name, table.name, source.levels)
     for name, column in coded.items():
         if not column.vocabulary:
             raise DataError(
