@@ -26,14 +26,13 @@ from equipoise.core import (
 from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.building import (
     UNTESTED,
-    closed_or_percentile_ends,
     clustered_method,
     compare_with_chance,
     count_estimate,
     gaps,
     group_values,
-    interval_method,
     part,
+    share_interval,
 )
 from equipoise.metrics.counts.rates import too_few
 from equipoise.metrics.counts.table import Counts, Null, accuracy_design, check_lengths, count
@@ -46,14 +45,12 @@ from equipoise.stats.intervals import (
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
-    wilson,
 )
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Seed
 
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
 _METHODS: Mapping[Aggregate, str] = {
-    Aggregate.VALUE: "Wilson interval",
     Aggregate.WORST_GROUP: "simultaneous Wilson intervals of all groups",
     Aggregate.DIFFERENCE: "simultaneous Newcombe intervals of each group against the rest",
 }
@@ -81,7 +78,8 @@ def accuracy(
     Returns
     -------
     Estimate
-        In [0, 1], lower is worse; Wilson interval, or bootstrap over units. No chance level.
+        In [0, 1], lower is worse; Wilson interval, or bootstrap over units, exact in units where
+        all rows or none are right. No chance level.
         `.by` has one row whose `by_group` are the groups' accuracies.
 
     Raises
@@ -274,11 +272,12 @@ class Accuracy(Measure):
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the number into the estimate."""
         right, total, design, by_group = _by_group(counts, draws)
-        usable, method = counts.groups.usable, _METHODS[self.aggregate]
+        usable, pooled = (
+            counts.groups.usable,
+            share_interval(counts, draws, 0, right.sum(), total.sum()),
+        )
         closed: dict[Aggregate, Ends] = {
-            Aggregate.VALUE: closed_or_percentile_ends(
-                counts, draws, 0, ClosedForm(wilson, (right.sum(), total.sum()))
-            ),
+            Aggregate.VALUE: pooled.ends,
             Aggregate.WORST_GROUP: ClosedForm(
                 simultaneous_minimum, ((right / design)[usable], (total / design)[usable])
             ),
@@ -288,11 +287,10 @@ class Accuracy(Measure):
             ),
         }
         ends = closed[self.aggregate]
+        method = pooled.method
         if self.compares:
-            method = clustered_method(counts, method)
+            method = clustered_method(counts, _METHODS[self.aggregate])
             ends = ends if usable.sum() >= 2 else no_ends
-        else:
-            method = interval_method(counts, draws, method)
         overall = self.aggregate is Aggregate.DIFFERENCE
         spec = spec_for("accuracy", self.aggregate, "overall" if overall else "")
         chance_test = compare_with_chance(draws, 0, spec.value_harm)
@@ -305,13 +303,7 @@ class Accuracy(Measure):
             counts,
             draws,
             spec=spec,
-            interval_kind=(
-                IntervalKind.SIMULTANEOUS
-                if self.compares
-                else IntervalKind.CONFIDENCE
-                if draws.boot is None
-                else IntervalKind.PERCENTILE
-            ),
+            interval_kind=IntervalKind.SIMULTANEOUS if self.compares else pooled.kind,
             method=method,
             ends=ends,
             chance_test=chance_test,
@@ -454,9 +446,10 @@ class HitRate(Measure):
         right, total, design, by_group = _by_group(counts, draws)
         usable = counts.groups.usable
         compared = (right / design)[usable], (total / design)[usable]
-        rates = ClosedForm(wilson, (right.sum(), total.sum()))
-        ends = closed_or_percentile_ends(counts, draws, 0, rates)
-        rate = part("hit_rate", "", draws, 0, ends=ends, n=round(total.sum()), by_group=by_group)
+        pooled = share_interval(counts, draws, 0, right.sum(), total.sum())
+        rate = part(
+            "hit_rate", "", draws, 0, ends=pooled.ends, n=round(total.sum()), by_group=by_group
+        )
         gap = part(
             "hit_rate",
             "",
@@ -473,8 +466,9 @@ class HitRate(Measure):
             "hit_rate",
             counts,
             draws,
-            method=interval_method(counts, draws, "Wilson interval; pairwise Newcombe for the gap"),
-            ends=ends,
+            method=f"{pooled.method}; pairwise Newcombe for the gap",
+            ends=pooled.ends,
+            interval_kind=pooled.kind,
             chance_test=UNTESTED,
             no_chance="the hit rate itself compares no groups; its gap in `by` has a chance level",
             params={"k": self.k, "null": self.null},
