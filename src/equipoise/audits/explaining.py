@@ -20,6 +20,7 @@ from equipoise.audits.kind import AnyAudit, Data, Design
 from equipoise.core import Booleans, EquipoiseError, Finding, Floats, Harm
 from equipoise.core.conclusion import Cause
 from equipoise.core.finding import REAL
+from equipoise.metrics.spec import chance_spread
 from equipoise.stats.verdict import LEAST_RATIO, harmful_excess
 
 _SHARE_LEFT = 0.7
@@ -216,7 +217,7 @@ def _is_explained(
     after = harmful_excess(value, chance, harm)
     spread = (finding.ci_high - finding.ci_low) / (2 * NormalDist().inv_cdf(0.975))
     if not math.isnan(finding.chance_high):
-        spread = (finding.chance_high - finding.chance_low) / (2 * NormalDist().inv_cdf(0.975))
+        spread = chance_spread(finding, harm)
     insignificant = not math.isnan(spread) and after < cutoff * spread
     small = not math.isnan(finding.threshold) and after < finding.threshold
     if finding.by_ratio:

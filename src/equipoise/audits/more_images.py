@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
+from scipy import special
+
 from equipoise.core import Finding, GroupValue
-from equipoise.metrics.spec import spec_of_finding
+from equipoise.metrics.spec import chance_spread, spec_of_finding
 
 # Beyond so many times today's images, more of them are no advice.
 _MOST_TIMES = 100
+_MOST_NUMBERS = 1e5
 
 
 class WantedImages(NamedTuple):
@@ -75,15 +78,40 @@ def _images_of_whole(finding: Finding, threshold: float, cutoff: float) -> Wante
     The chance level is drawn at the shares that are expected. Its spread falls with the root of
     the number of images, and the threshold counts from its mean.
     """
-    normal = NormalDist()
-    spread = (finding.chance_high - finding.chance) / normal.inv_cdf(0.975)
-    if not spread > 0.0:
+    if not finding.chance_high > finding.chance:
         return WantedImages(math.nan, "", "")
-    times = (spread * (normal.inv_cdf(1.0 - cutoff / 2.0) + normal.inv_cdf(0.8)) / threshold) ** 2
+    times = (_detectable_excess(finding, cutoff) / threshold) ** 2
     if times > _MOST_TIMES:
         return _too_many()
     n_more = max(math.ceil((times - 1.0) * finding.n), 1)
     return WantedImages(float(n_more), "", f"about {n_more} more images would decide")
+
+
+def _detectable_excess(finding: Finding, cutoff: float) -> float:
+    """Return the excess over chance that today's images detect with a power of 80 %.
+
+    A number to both sides of chance is taken to be normal. One that can't be negative is taken for
+    the length of a vector of independent normal numbers: as many as have the ratio of the end of
+    the chance level to its mean.
+    """
+    power = NormalDist().inv_cdf(0.8)
+    if spec_of_finding(finding).value_harm == "either" or not finding.chance > 0.0:
+        spread = chance_spread(finding, "either")
+        return spread * (NormalDist().inv_cdf(1.0 - cutoff / 2.0) + power)
+    few, many = 1.0, _MOST_NUMBERS
+    while many - few > 1e-3 * few:
+        middle = math.sqrt(few * many)
+        wide = special.chdtri(middle, 0.05) ** 0.5 / _mean_length(middle)
+        few, many = (middle, many) if wide > finding.chance_high / finding.chance else (few, middle)
+    scale = finding.chance / _mean_length(few)
+    return float(scale * (special.chdtri(few, cutoff) ** 0.5 + power) - finding.chance)
+
+
+def _mean_length(numbers: float) -> float:
+    """Return the mean of a chi distribution."""
+    return math.sqrt(2.0) * math.exp(
+        math.lgamma((numbers + 1.0) / 2.0) - math.lgamma(numbers / 2.0)
+    )
 
 
 def _too_many() -> WantedImages:

@@ -227,7 +227,7 @@ def compare_with_null(
     if null is None or math.isnan(value) or np.isnan(null).all():
         return UNTESTED
     p = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
-    chance = band(null, method=text, weights=weights)
+    chance = band(null, harm, method=text, weights=weights)
     method = sampled if p.method == SAMPLED else p.method
     return ChanceTest(chance, p.value, "; ".join(filter(None, (text, method))))
 
