@@ -13,6 +13,7 @@ from equipoise.audits.notes import Note, first_of
 from equipoise.core import AnyArray, DataError, Facts, Groups, Labels, Objects
 from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
+from equipoise.data.problems import counted
 from equipoise.report.text import count
 
 Row = dict[str, Any]
@@ -119,6 +120,9 @@ def notes(groups: Groups, of: str) -> Iterator[Note]:
     of : str
         What is counted: "images" or "rows".
     """
+    if groups.levels and groups.usable.sum() < 2:
+        yield all_small(groups, of)
+        return
     sizes = [*zip(groups.names, groups.counts.tolist(), groups.usable.tolist(), strict=True)]
     if few := [f"{name} ({n})" for name, n, usable in sizes if not usable]:
         yield Note(
@@ -127,6 +131,15 @@ def notes(groups: Groups, of: str) -> Iterator[Note]:
         )
     if groups.n_missing:
         yield Note(groups.name, f"{groups.n_missing} {of} lack an attribute and are in no group.")
+
+
+def all_small(groups: Groups, of: str) -> Note:
+    """Return the note that no two groups are large enough, in one line."""
+    return Note(
+        groups.name,
+        f"not compared, as no two of {counted(len(groups), 'group')} have {groups.min_size} or "
+        f"more {of}; the largest has {groups.counts.max(initial=0)}.",
+    )
 
 
 def sentinels(tables: Iterable[Facts], of: str) -> Iterator[Note]:
@@ -186,6 +199,10 @@ def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:
     return {f"{' and '.join(names)} missing": rows_by_names[names] for names in by_number}
 
 
+class SmallGroupsError(DataError):
+    """Fewer than two groups of a grouping are large enough to compare."""
+
+
 def check_two(
     groups: Groups, problem: str, needed_items: str, *, file: str, alternative: str = "groups"
 ) -> None:
@@ -203,11 +220,11 @@ def check_two(
 
     Raises
     ------
-    DataError
+    SmallGroupsError
         When fewer than two are large enough.
     """
     if groups.usable.sum() < 2:
-        raise DataError(
+        raise SmallGroupsError(
             f"{problem} have {groups.min_size} or more {needed_items} ({listed(groups)})",
             file=file,
             expected="at least two groups of that size",
