@@ -1,4 +1,4 @@
-"""Attributes whose groups are all too small: one line, and the others are compared."""
+"""Notes on attributes: groups that are all too small, and one that predicts another."""
 
 import numpy as np
 import polars as pl
@@ -53,3 +53,20 @@ def test_small_groups_alone_are_an_error(kind):
     with pytest.raises(DataError) as raised:
         audits.run(config_of(kind, ["site"]))
     assert "site" in raised.value.problem
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03, 0.5])
+def test_an_attribute_that_predicts_another_is_a_note(noise):
+    rng = np.random.default_rng(3)
+    woman = rng.random(ROWS) < 0.5
+    long = woman ^ (rng.random(ROWS) < noise)
+    frame = pl.DataFrame({
+        "id": np.arange(ROWS).astype(str), "gender": np.where(woman, "woman", "man"),
+        "hair": np.where(long, "long", "short"), "kind": rng.choice(["x", "y"], ROWS),
+        "said": rng.choice(["x", "y"], ROWS),
+    })  # fmt: skip
+    data = {"table": frame, "id": "id", "target": "kind", "groups": ["gender", "hair"]}
+    models = {"m": {"table": frame, "prediction": "said"}}
+    config = audits.parse_config({"audit": "predictions", "data": data, "models": models})
+    notes = [n for n in audits.run(config).manifest.notes if n.startswith("gender and hair: ")]
+    assert len(notes) == (noise < 0.5)

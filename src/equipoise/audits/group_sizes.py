@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import combinations, compress
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,15 @@ from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
 from equipoise.data.problems import counted
 from equipoise.report.text import count
+from equipoise.stats.association import Association
+from equipoise.stats.intervals import divide
 
 Row = dict[str, Any]
 
 MOST_GROUPS = 1_000
 """Groups that can be compared: pairs of them take a minute and two gigabytes beyond."""
+
+_PROXY = 0.9
 
 SCHEMA = pa.schema(
     {
@@ -142,6 +146,25 @@ def all_small(groups: Groups, of: str) -> Note:
     )
 
 
+def proxies(all_groups: Iterable[Groups]) -> Iterator[Note]:
+    """Yield notes on pairs of attributes that predict each other, as copies do."""
+    by_name = {groups.name: groups for groups in all_groups if len(groups.attributes) == 1}
+    for first, second in combinations(by_name.values(), 2):
+        if len(first.codes) != len(second.codes) or min(len(first), len(second)) < 2:
+            continue
+        both = (first.codes >= 0) & (second.codes >= 0)
+        table = np.zeros((len(first), len(second)))
+        np.add.at(table, (first.codes[both], second.codes[both]), 1.0)
+        association = Association.of(table)
+        squared = divide(association.chi2, association.n * association.smaller)
+        if squared >= _PROXY**2:
+            yield Note(
+                f"{first.name} and {second.name}",
+                f"each predicts the other (Cramér's V {float(np.sqrt(squared)):.2f}), so a "
+                "difference by one may come from the other.",
+            )
+
+
 def sentinels(tables: Iterable[Facts], of: str) -> Iterator[Note]:
     """Yield warnings of values of attributes that count as missing.
 
@@ -170,6 +193,17 @@ def looking_missing(tables: Iterable[Facts]) -> Iterator[Note]:
             f"{', '.join(map(repr, words))} is taken for a group. If it is a missing value, list "
             "it under `missing:`, or leave it out with a rule `value_groups`.",
         )
+
+
+def typos(tables: Iterable[Facts]) -> Iterator[Note]:
+    """Yield notes on labels and groups of one row that look like a frequent one."""
+    for column, labels in _by_attribute(tables, "typos"):
+        for label, facts in labels.items():
+            yield Note(
+                column,
+                f"“{label}” is in row {facts['row']} alone. Did you mean “{facts['like']}” "
+                f"({count(facts['rows'])} rows)? If so, correct the table.",
+            )
 
 
 def _by_attribute(tables: Iterable[Facts], key: str) -> Iterator[tuple[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import and_
@@ -28,7 +28,7 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Encoded
 from equipoise.core.types import FileFacts
-from equipoise.data.problems import check_ids, listed, show
+from equipoise.data.problems import check_ids, listed, nearest, show
 from equipoise.data.quantities import check_groups, check_target
 from equipoise.data.sentinels import DEFAULT_MISSING, Sentinels
 from equipoise.data.tables import NamedFrame, Table, read_table
@@ -428,6 +428,7 @@ class Items:
     counts : mapping
         "rows", and "missing": rows by column where it is missing. "sentinels": by attribute, rows
         of each value that counts as missing; "sentinels_kept": words for it that stay groups.
+        "typos": by target or attribute, labels of one row that look like one of hundreds.
     left_out : tuple of str
         Ids of rows of the table that take no part; see `Where`.
     row_mask : ndarray of bool, or None
@@ -510,11 +511,42 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
     missing = {name: tally(column.codes < 0) for name, column in coded.items()}
     ids = texts[source.id].to_numpy()
     counts: Fields = {"rows": len(ids), "missing": missing, **sentinels.counts}
+    named = {name for name in (*source.attributes, *declared) if name is not None}
+    mapped = (source.map or {}) if isinstance(source, LabelSource) else {}
+    places = np.arange(len(ids)) if row_mask is None else np.flatnonzero(row_mask.to_numpy())
+    typos = {name: _typos(coded[name], mapped, places) for name in sorted(named)}
+    typos = {name: labels for name, labels in typos.items() if labels}
+    counts |= {"typos": typos} if typos else {}
     counts |= {"left_out_by_where": table.rows - len(ids)} if source.where else {}
     return Items(
         table.name, source.id, ids, coded, {table.name: table.digest}, counts, left_out,
         None if row_mask is None else row_mask.to_numpy(),
     )  # fmt: skip
+
+
+_MANY_ROWS, _ALIKE = 100, 0.8
+
+
+def _typos(column: Coded, mapped: Collection[str], places: Integers) -> dict[str, Fields]:
+    """Return the labels of one row that look like one of hundreds: its row, and that label.
+
+    Labels with other digits are others: n0213 isn't n0214.
+    """
+    sizes = column.sizes()
+    frequent = [label for label, n in sizes.items() if n >= _MANY_ROWS]
+    typos = dict[str, Fields]()
+    for label, n in sizes.items():
+        if n != 1 or label in mapped:
+            continue
+        digits = [*filter(str.isdigit, label)]
+        similar = nearest(
+            label, [name for name in frequent if [*filter(str.isdigit, name)] == digits],
+            cutoff=_ALIKE,
+        )  # fmt: skip
+        if similar is not None:
+            (row,) = np.flatnonzero(column.equals(label))
+            typos[label] = {"row": int(places[row]) + 1, "like": similar, "rows": sizes[similar]}
+    return typos
 
 
 def _row_mask(table: Table, where: Mapping[str, Where]) -> pl.Series | None:
