@@ -9,6 +9,7 @@ import yaml
 from audits.comparisons import images as predicted
 from equipoise import audit, audits
 from equipoise.audits.quick import guess_config
+from equipoise.core import DataError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # Of each kind: the attribute of its example that gets the sentinel, and what is counted.
@@ -58,6 +59,18 @@ def test_every_kind_keeps_a_sentinel_where_missing_is_written(kind):
     planned = plan_of(values_of(kind, missing=[]), kind)
     assert any(UNKNOWN in row["group"] for row in planned.groups)
     assert not any(UNKNOWN in note and "counts as missing" in note for note in planned.notes)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "concepts"])
+def test_every_kind_refuses_numbers_as_groups(kind):
+    values = values_of(kind)
+    section = values["data"] if "table" in values["data"] else values["data"]["images"]
+    years = 18 + pl.int_range(pl.len()) % 60
+    section["table"] = section["table"].with_columns(years.cast(pl.String).alias(KINDS[kind]))
+    with pytest.raises(DataError) as raised:
+        plan_of(values, kind)
+    assert raised.value.column == KINDS[kind]
+    assert "60" in raised.value.problem
 
 
 def predictions(place, *, model=None, **data):

@@ -12,10 +12,11 @@ from equipoise.audits.findings import (
     conclude,
     direction,
     gap_of,
-    images_wanted,
     untested,
 )
+from equipoise.audits.more_images import images_wanted
 from equipoise.core import Family, GroupValue, NullHypothesis, Verdict
+from equipoise.stats.chance import band
 from equipoise.stats.intervals import wilson
 from report.synthetic import NAN, finding
 
@@ -107,6 +108,46 @@ def test_the_number_of_images_gives_the_stated_power():
     error = math.sqrt(rate * (1 - rate) / n + 0.4 * 0.6 / 2000)
     power = stats.norm.sf(stats.norm.isf(0.005) - 0.1 / error)
     assert power == pytest.approx(0.8, abs=0.03)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 7])
+@pytest.mark.parametrize("cutoff", [0.05, 0.001])
+def test_the_number_of_images_of_shares_gives_the_stated_power(n_groups, cutoff):
+    # Shares are expected to be equal, whatever they are in a few images.
+    rng, n, threshold = np.random.default_rng(5), 50, 0.1
+
+    def draw_mad(n_images, shares):
+        drawn = rng.multinomial(n_images, shares, 8000) / n_images
+        return np.abs(drawn - 1 / n_groups).sum(axis=1)
+
+    equal = np.full(n_groups, 1 / n_groups)
+    null = draw_mad(n, equal)
+    few = group("a", 45, n), *(group(str(k), 5 // (n_groups - 1), n) for k in range(1, n_groups))
+    chance = band(null, "higher")
+    unsure = finding(
+        metric="share_mad", value=1.0, n=n, by_group=few, unit="unit", chance=chance.mean,
+        chance_low=chance.low, chance_high=chance.high,
+    )  # fmt: skip
+    more, of, _ = images_wanted(unsure, threshold, cutoff)
+    assert of == ""
+    null = draw_mad(int(n + more), equal)
+    # The least uneven shares that exceed chance by the threshold.
+    for step in np.linspace(0, 1 / n_groups, 80):
+        mads = draw_mad(int(n + more), equal + step * np.r_[1, -1, np.zeros(n_groups - 2)])
+        if mads.mean() - null.mean() >= threshold:
+            break
+    assert 0.7 < np.mean(mads > np.quantile(null, 1 - cutoff)) < 0.9
+
+
+def test_the_number_of_images_of_a_log_ratio_is_in_its_own_unit():
+    parts = group("a", 40, 100), group("b", 60, 100)
+    log_ratio = finding(
+        metric="representation", value=math.log(0.8), n=100, by_group=parts, group="a",
+        chance=0.0, chance_low=-0.196, chance_high=0.196,
+    )  # fmt: skip
+    more, *_ = images_wanted(log_ratio, 0.223, 0.05)
+    times = ((1.96 + 0.8416) * 0.1 / 0.223) ** 2
+    assert more == pytest.approx(100 * (times - 1), abs=2)
 
 
 def test_equal_groups_are_never_named_twice():

@@ -6,12 +6,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from equipoise.core import Aggregate, Groups, InputError
+from equipoise.core import Aggregate, Groups, InputError, IntervalKind
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, count, measure, worst_group_accuracy
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.stats import Bootstrap, Permutation
 from equipoise.stats.intervals import (
+    clopper_pearson,
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
@@ -157,3 +158,20 @@ def test_extremes_over_groups_of_units_hold_the_truth(shares):
             hits.append(ends.low - 1e-9 <= truth <= ends.high + 1e-9)
     by_metric = np.reshape(hits, (-1, 3)).mean(axis=0)
     assert (by_metric >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)).all()
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("size", [1, 5, 40])
+def test_units_that_are_all_right_or_wrong_have_an_exact_interval(right, size):
+    n_units = 30
+    truth = np.tile(["a", "b"], n_units * size // 2)
+    predicted = truth if right else np.where(truth == "a", "b", "a")
+    unit = np.repeat(np.arange(n_units), size)
+    estimate = accuracy(truth, predicted, unit % 2, units=unit)
+    exact = clopper_pearson(n_units * right, n_units)
+    if size > 1:
+        # However many rows a unit has, it counts as one.
+        ends = (estimate.interval().low, estimate.interval().high)
+        assert ends == pytest.approx([float(end) for end in exact])
+        assert estimate.interval_kind is IntervalKind.CONFIDENCE
+    assert estimate.interval().low < estimate.interval().high

@@ -43,7 +43,32 @@ def test_chance_is_what_rows_that_exchange_their_groups_show():
         hits = np.bincount(rng.permutation(groups), weights=right)
         coverage.append(hits / n - (right.sum() - hits) / (400 - n))
     comparison = AgainstRest.of(np.bincount(groups, weights=right), n.astype(float))
-    assert np.quantile(coverage, 0.975, axis=0) == pytest.approx(comparison.chance, abs=0.012)
+    assert np.quantile(coverage, 0.975, axis=0) == pytest.approx(comparison.chance_high, abs=0.012)
+    assert np.quantile(coverage, 0.025, axis=0) == pytest.approx(comparison.chance_low, abs=0.012)
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_numbers_beyond_chance_have_a_small_p(within):
+    rng = np.random.default_rng(3)
+    outside, p = [], []
+    for _ in range(60):
+        groups = rng.integers(0, 3, 300)
+        truth = rng.integers(0, 2, 300)
+        predicted = (rng.random(300) < 0.3 + 0.1 * (groups == 0)).astype(int)
+        counts = count(truth, predicted, groups)
+        if within:
+            comparison = AgainstRest.within_classes(counts, RATES[1])
+        else:
+            n = np.bincount(groups).astype(float)
+            comparison = AgainstRest.of(np.bincount(groups, weights=predicted), n)
+        value = comparison.difference.value
+        inside = (comparison.chance_low - 1e-12 <= value) & (
+            value <= comparison.chance_high + 1e-12
+        )
+        outside.append(~inside)
+        p.append(comparison.p_value)
+    assert np.array_equal(np.array(outside), np.array(p) <= 0.05)
+    assert 0 < np.mean(outside) < 1
 
 
 def test_a_group_without_rows_or_alone_has_no_numbers():

@@ -1,5 +1,7 @@
 """What a cause explains of a disparity."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -204,3 +206,24 @@ def test_intervals_cover_the_planted_difference():
         estimate = m.explained_disparity(right, group, paint, resampling=Bootstrap(300, 1))
         covered += estimate.interval().low <= 0.3 * 0.4 <= estimate.interval().high
     assert covered >= 45
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_a_proxy_explains_nothing_beyond_the_cause_it_follows(noise):
+    rng = np.random.default_rng(4)
+    group = rng.choice(["a", "b"], 2000)
+    medium = rng.random(2000) < np.where(group == "a", 0.7, 0.2)
+    proxy = medium ^ (rng.random(2000) < noise)
+    pose = rng.random(2000) < np.where(group == "a", 0.6, 0.2)
+    right = rng.random(2000) < 0.9 - 0.4 * medium - 0.3 * pose
+    causes = {"proxy": proxy, "pose": pose, "medium": medium}
+    if not noise:
+        causes = {"medium": medium, "proxy": proxy, "pose": pose}
+    rows = {row["cause"]: row for row in m.rank_causes(right, group, causes).to_pylist()}
+    assert all(row["explains"] for row in rows.values())
+    # A second cause of its own stays one.
+    assert {name: row["beyond"] for name, row in rows.items()} == {
+        "medium": "", "pose": "", "proxy": "medium",
+    }  # fmt: skip
+    assert 0.85 < rows["proxy"]["association"] <= 1.0
+    assert math.isnan(rows["pose"]["association"])

@@ -110,4 +110,4 @@ def test_small_groups_are_drawn_as_one(repeats):
     alone = np.concatenate([gap(counts, tables)[:, 0] for tables in blocks])
     error = 4 * alone.std() * (2 / n_permutations) ** 0.5
     assert chance.mean == pytest.approx(alone.mean(), abs=error)
-    assert chance.high == pytest.approx(np.quantile(alone, 0.975), rel=0.1)
+    assert chance.high == pytest.approx(np.quantile(alone, 0.95), rel=0.1)

@@ -477,6 +477,65 @@ def embedding_section(samples):
     ]
 
 
+RARE_LABELS = {
+    "3 %, of 2": ((0.97, 0.03), (0.995, 0.8)),
+    "5 %, of 2, hard": ((0.95, 0.05), (0.98, 0.5)),
+    "3 %, of 3": ((0.6, 0.37, 0.03), (0.9, 0.9, 0.7)),
+    "half, of 2": ((0.5, 0.5), (0.9, 0.9)),
+}
+"""Shares of true labels, and how often a labeller is right about each."""
+
+
+def agreement_cases(samples):
+    """Simulated coverage of Krippendorff's alpha where a label is rare."""
+    for name, (shares, right) in RARE_LABELS.items():
+        for labellers in (2, 3):
+            answers = _labelled(f"{name}, truth", 100_000, shares, right, labellers)
+            truth = metrics.krippendorff_alpha(*answers, resampling=None).value
+            for n in (60, 150, 400):
+                estimates = [
+                    metrics.krippendorff_alpha(
+                        *_labelled(f"{name}, {sample}", n, shares, right, labellers)
+                    )
+                    for sample in range(samples)
+                ]
+                intervals = [e.interval(LEVEL) for e in estimates if e.estimable]
+                ends = np.array([(interval.low, interval.high) for interval in intervals]).T
+                yield _case(name, f"{labellers} labellers", f"n = {n}", truth, *ends)
+
+
+def _labelled(name, n, shares, right, labellers):
+    """Return answers, images and labellers; a wrong answer is any other label."""
+    rng = stream(SEED, "labels", name, labellers, n)
+    truth = rng.choice(len(shares), n, p=shares)
+    is_right = rng.random((labellers, n)) < np.asarray(right)[truth]
+    others = (truth + rng.integers(1, len(shares), (labellers, n))) % len(shares)
+    labeller, image = np.divmod(np.arange(labellers * n), n)
+    return np.where(is_right, truth, others).ravel(), image, labeller
+
+
+def agreement_section(samples):
+    """Return the section on Krippendorff's alpha."""
+    return [
+        "## Agreement of labellers",
+        "",
+        "Krippendorff's alpha of 2 or 3 labellers, where a label is rare. A case counts the",
+        f"samples where both labels occur, of {samples}.",
+        "",
+        "| share of a label | images | coverage | least | width |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {kind} | {size} | {np.mean([case.coverage for case in size_cases]):.1%} "
+            f"| {min(case.coverage for case in size_cases):.1%} "
+            f"| {np.mean([case.width for case in size_cases]):.3f} |"
+            for kind, cases in by_kind(list(agreement_cases(samples))).items()
+            for size in ("n = 60", "n = 150", "n = 400")
+            for size_cases in [[case for case in cases if case.size == size]]
+        ),
+        "",
+    ]
+
+
 @dataclass(frozen=True)
 class Tail:
     """How often the approximate tail gives p <= t when chance alone is at work, as P / t."""
@@ -676,6 +735,7 @@ def page(samples=1000):
         *amplification_section(samples // 5),
         *references_section(samples // 5),
         *predicted_groups_section(samples // 5),
+        *agreement_section(samples // 2),
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",

@@ -9,6 +9,7 @@ from stats.coverage_grid import (
     CORRECTED,
     EFFECTS,
     accuracy_case,
+    agreement_cases,
     association_cases,
     by_kind,
     clustered_cases,
@@ -106,6 +107,12 @@ def test_associations_of_embeddings():
     all_cases = list(embedding_cases(100, (8, 50)))
     assert np.mean([case.coverage for case in all_cases]) >= 0.935
     assert _least(all_cases, 100) >= 0.92
+
+
+def test_agreement_on_rare_labels():
+    all_cases = list(agreement_cases(40))
+    assert np.mean([case.coverage for case in all_cases]) >= 0.945
+    assert _least(all_cases, 40) >= 0.93
 
 
 def test_tails_are_not_far_too_small():

@@ -29,7 +29,7 @@ draws = st.lists(st.integers(-5, 5), min_size=1, max_size=40)
 
 def test_band_of_many_draws():
     chance = band(np.r_[np.arange(1.0, 1001.0), np.nan], method="1000 permutations")
-    assert (chance.mean, chance.low, chance.high) == (500.5, 25.0, 975.0)
+    assert (chance.mean, chance.low, chance.high) == (500.5, 25.0, 976.0)
     assert chance.method == "1000 permutations"
     assert np.isnan([band([np.nan]).mean, band([]).low, band([]).high]).all()
 
@@ -43,7 +43,8 @@ def test_band_of_enumerated_draws():
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=300))
 def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half):
-    whole_band = band([*half, *(-number for number in half)], method="all")
+    # All draws are there.
+    whole_band = band([*half, *(-number for number in half)], method="all", weights=1.0)
     mirrored = mirrored_band(half, method="all")
     assert (mirrored.low, mirrored.high, mirrored.method) == (
         whole_band.low,
@@ -52,6 +53,25 @@ def test_a_band_that_is_its_own_mirror_image_needs_half_of_the_draws(half):
     )
     assert mirrored.mean == 0.0
     assert whole_band.mean == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("harm", ["higher", "lower", "either"])
+@pytest.mark.parametrize("weighted", ["sampled", "equal", "weights"])
+@given(st.lists(st.integers(-20, 20), min_size=39, max_size=300), st.integers(-21, 21))
+def test_a_number_is_beyond_chance_exactly_if_its_p_is_small(harm, weighted, null, observed):
+    masses = np.arange(1.0, len(null) + 1)
+    weights = {"sampled": None, "equal": 1.0, "weights": masses / masses.sum()}[weighted]
+    chance = band(null, harm, weights=weights)
+    p = p_value(null, observed, harm, weights=weights).value
+    beyond = {
+        "higher": observed > chance.high,
+        "lower": observed < chance.low,
+        "either": not chance.low <= observed <= chance.high,
+    }[harm]
+    assert beyond == (p <= 0.05)
+    # The other side has no harm, and all draws are within.
+    assert chance.low == min(null) or harm != "higher"
+    assert chance.high == max(null) or harm != "lower"
 
 
 @pytest.mark.parametrize("harm", ["higher", "lower", "either"])

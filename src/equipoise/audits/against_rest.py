@@ -149,11 +149,11 @@ def _leaf_finding(
 ) -> UncorrectedFinding:
     """Return the leaf finding of one group, with the numbers at a position of arrays."""
     group, rest_n = groups[index], sum(group_value.n for group_value in groups) - groups[index].n
-    rest_value, rest_low, rest_high, low, high, band, p, mean = (
+    rest_value, rest_low, rest_high, low, high, chance_low, chance_high, p, mean = (
         float(array[place])
         for array in (
             *comparison.rest.arrays, comparison.difference.low, comparison.difference.high,
-            comparison.chance, comparison.p_value, comparison.mean,
+            comparison.chance_low, comparison.chance_high, comparison.p_value, comparison.mean,
         )
     )  # fmt: skip
     by_group = (group, GroupValue(OTHERS, (), rest_n, rest_value, rest_low, rest_high))
@@ -161,7 +161,7 @@ def _leaf_finding(
     leaf = replace(
         finding, metric=parent.rest_metric, aggregate=Aggregate.AGAINST_REST, compared_to="",
         family=Family.LEAF, group=group.group, value=value, ci_low=low,
-        ci_high=high, chance=mean, chance_low=mean - band, chance_high=mean + band,
+        ci_high=high, chance=mean, chance_low=chance_low, chance_high=chance_high,
         excess=value - mean, p_value=p, n=group.n + rest_n, by_group=by_group,
         interval=IntervalKind.CONFIDENCE,
         method=_METHOD + method_note, null_drawn=_NULL + comparison.null + method_note,

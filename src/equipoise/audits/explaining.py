@@ -18,6 +18,7 @@ from equipoise.audits.kind import AnyAudit, Data, Design
 from equipoise.core import EquipoiseError, Finding, Harm
 from equipoise.core.conclusion import Cause
 from equipoise.core.finding import REAL
+from equipoise.metrics.spec import chance_spread
 from equipoise.report.expecting import added_to_labels
 from equipoise.stats.verdict import LEAST_RATIO, harmful_excess
 
@@ -150,7 +151,7 @@ def _is_explained(
     if levelled is None or math.isnan(levelled.value):
         return _is_of_cell(finding, cell)
     before, after = _excess(finding, finding, harm), _excess(levelled, finding, harm)
-    spread = _spread(finding)
+    spread = _spread(finding, harm)
     insignificant = not math.isnan(spread) and after < cutoff * spread
     small = not math.isnan(finding.threshold) and after < finding.threshold
     if finding.by_ratio:
@@ -171,11 +172,11 @@ def _excess(counted: Finding, finding: Finding, harm: Harm) -> float:
     return harmful_excess(counted.value, chance, harm)
 
 
-def _spread(finding: Finding) -> float:
+def _spread(finding: Finding, harm: Harm) -> float:
     """Return the standard error of a finding: that of chance where it was drawn."""
     low, high = finding.ci_low, finding.ci_high
     if (added := added_to_labels(finding)) is not None:
         low, high = added.low, added.high
     elif not math.isnan(finding.chance_high):
-        low, high = finding.chance_low, finding.chance_high
+        return chance_spread(finding, harm)
     return (high - low) / (2 * NormalDist().inv_cdf(0.975))

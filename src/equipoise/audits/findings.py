@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from equipoise import __version__
 from equipoise.audits.config import TestingConfig
+from equipoise.audits.more_images import images_wanted
 from equipoise.core import (
     TESTED,
     Aggregate,
@@ -108,10 +108,6 @@ class UncorrectedFinding:
     def changed(self, **fields: Any) -> UncorrectedFinding:
         """Return it with other values of some fields of the finding."""
         return replace(self, finding=replace(self.finding, **fields))
-
-
-# Beyond so many times today's images, more of them are no advice.
-_MOST_TIMES = 100
 
 
 @dataclass(frozen=True)
@@ -521,91 +517,6 @@ def _reason_of_ratio(ratio: Ratio) -> str:
         f"errors are rare and chance doesn't explain the difference, so their ratio decides: "
         f"{place} at {LEAST_RATIO:g} or above"
     )
-
-
-class WantedImages(NamedTuple):
-    """Extra images that would decide a finding.
-
-    Attributes
-    ----------
-    more : float
-        Number of images; NaN where it is unknown or too large.
-    groups : str
-        Groups of the images; "" without a number.
-    text : str
-        Both in words; "" where the groups' intervals are unknown.
-    """
-
-    more: float
-    groups: str
-    text: str
-
-
-def images_wanted(finding: Finding, threshold: float, cutoff: float) -> WantedImages:
-    """Return the extra images that would decide a finding, their groups and a text.
-
-    From the spread of the two groups farthest apart, at a power of 80 % against a difference as
-    large as the threshold, and at the p-value from which on the family's findings count now.
-
-    Parameters
-    ----------
-    finding : Finding
-        Inconclusive, with the intervals of its groups.
-    threshold : float
-        The smallest difference that matters.
-    cutoff : float
-        The largest p-value that would be significant.
-
-    Returns
-    -------
-    WantedImages
-        NaN and no group where more than a hundred times today's images are needed.
-    """
-    groups = [
-        group_value
-        for group_value in finding.by_group
-        if group_value.n > 1
-        and not group_value.note
-        and not math.isnan(group_value.high - group_value.low)
-    ]
-    if len(groups) < 2 or not threshold > 0.0 or not cutoff > 0.0:
-        return WantedImages(math.nan, "", "")
-    if finding.unit == "subject":
-        text = "more subjects would decide, rather than more images of each"
-        return WantedImages(math.nan, "", text)
-    lowest = min(groups, key=lambda group_value: group_value.value)
-    # Of equal groups, another one.
-    others = (group_value for group_value in groups if group_value is not lowest)
-    ends = lowest, max(others, key=lambda group_value: group_value.value)
-    normal = NormalDist()
-    width = 2.0 * normal.inv_cdf(0.5 + finding.level / 2.0)
-    # The variance of one image of each group; Wilson's intervals are those of z² more images.
-    more_rows = (width / 2.0) ** 2
-    spread = {
-        group_value.group: (group_value.n + more_rows)
-        * ((group_value.high - group_value.low) / width) ** 2
-        for group_value in ends
-    }
-    limiting, other = sorted(
-        ends, key=lambda group_value: -spread[group_value.group] / group_value.n
-    )
-    target_variance = (threshold / (normal.inv_cdf(1.0 - cutoff / 2.0) + normal.inv_cdf(0.8))) ** 2
-    remaining = target_variance - spread[other.group] / other.n
-    if remaining > 0.0 and (size := spread[limiting.group] / remaining) <= _MOST_TIMES * limiting.n:
-        n_more, wanted_groups = max(math.ceil(size) - limiting.n, 1), limiting.group
-    else:
-        times = (
-            sum(spread[group_value.group] / group_value.n for group_value in ends) / target_variance
-        )
-        if times > _MOST_TIMES:
-            text = f"more than {_MOST_TIMES} times as many images would be needed"
-            return WantedImages(math.nan, "", text)
-        n_more, wanted_groups = (
-            math.ceil((times - 1.0) * (limiting.n + other.n)),
-            f"{ends[0].group} and {ends[1].group}",
-        )
-    text = f"about {n_more} more images of {wanted_groups} would decide"
-    return WantedImages(float(n_more), wanted_groups, text)
 
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow", "narwhals", "pydantic", "onnxruntime")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import combinations, compress
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,17 @@ from equipoise.audits.notes import Note, first_of
 from equipoise.core import MIN_UNITS, AnyArray, DataError, Facts, Groups, Labels, Objects, encode
 from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
+from equipoise.data.problems import counted
 from equipoise.report.text import count
+from equipoise.stats.association import Association
+from equipoise.stats.intervals import divide
 
 Row = dict[str, Any]
 
 MOST_GROUPS = 1_000
 """Groups that can be compared: pairs of them take a minute and two gigabytes beyond."""
+
+_PROXY = 0.9
 
 SCHEMA = pa.schema(
     {
@@ -129,6 +134,9 @@ def notes(groups: Groups, of: str) -> Iterator[Note]:
     of : str
         What is counted: "images" or "rows".
     """
+    if groups.levels and groups.large_enough.sum() < 2:
+        yield all_small(groups, of)
+        return
     small = ~groups.large_enough, groups.min_size, of, groups.counts
     rare = groups.large_enough & ~groups.usable, MIN_UNITS, "units", groups.n_units
     for left_out, least, items, counts in (small, rare):
@@ -138,6 +146,34 @@ def notes(groups: Groups, of: str) -> Iterator[Note]:
             yield Note(groups.name, text)
     if groups.n_missing:
         yield Note(groups.name, f"{groups.n_missing} {of} lack an attribute and are in no group.")
+
+
+def all_small(groups: Groups, of: str) -> Note:
+    """Return the note that no two groups are large enough, in one line."""
+    return Note(
+        groups.name,
+        f"not compared, as no two of {counted(len(groups), 'group')} have {groups.min_size} or "
+        f"more {of}; the largest has {groups.counts.max(initial=0)}.",
+    )
+
+
+def proxies(all_groups: Iterable[Groups]) -> Iterator[Note]:
+    """Yield notes on pairs of attributes that predict each other, as copies do."""
+    by_name = {groups.name: groups for groups in all_groups if len(groups.attributes) == 1}
+    for first, second in combinations(by_name.values(), 2):
+        if len(first.codes) != len(second.codes) or min(len(first), len(second)) < 2:
+            continue
+        both = (first.codes >= 0) & (second.codes >= 0)
+        table = np.zeros((len(first), len(second)))
+        np.add.at(table, (first.codes[both], second.codes[both]), 1.0)
+        association = Association.of(table)
+        squared = divide(association.chi2, association.n * association.smaller)
+        if squared >= _PROXY**2:
+            yield Note(
+                f"{first.name} and {second.name}",
+                f"each predicts the other (Cramér's V {float(np.sqrt(squared)):.2f}), so a "
+                "difference by one may come from the other.",
+            )
 
 
 def sentinels(tables: Iterable[Facts], of: str) -> Iterator[Note]:
@@ -168,6 +204,17 @@ def looking_missing(tables: Iterable[Facts]) -> Iterator[Note]:
             f"{', '.join(map(repr, words))} is taken for a group. If it is a missing value, list "
             "it under `missing:`, or leave it out with a rule `value_groups`.",
         )
+
+
+def typos(tables: Iterable[Facts]) -> Iterator[Note]:
+    """Yield notes on labels and groups of one row that look like a frequent one."""
+    for column, labels in _by_attribute(tables, "typos"):
+        for label, facts in labels.items():
+            yield Note(
+                column,
+                f"“{label}” is in row {facts['row']} alone. Did you mean “{facts['like']}” "
+                f"({count(facts['rows'])} rows)? If so, correct the table.",
+            )
 
 
 def _by_attribute(tables: Iterable[Facts], key: str) -> Iterator[tuple[str, Any]]:
@@ -206,6 +253,10 @@ def lacking(codes: Mapping[str, AnyArray]) -> dict[str, int]:
     return {f"{' and '.join(names)} missing": rows_by_names[names] for names in by_number}
 
 
+class SmallGroupsError(DataError):
+    """Fewer than two groups of a grouping are large enough to compare."""
+
+
 def check_two(
     groups: Groups, problem: str, needed_items: str, *, file: str, alternative: str = "groups"
 ) -> None:
@@ -223,11 +274,11 @@ def check_two(
 
     Raises
     ------
-    DataError
+    SmallGroupsError
         When fewer than two are large enough.
     """
     if groups.usable.sum() < 2:
-        raise DataError(
+        raise SmallGroupsError(
             f"{problem} have {groups.min_size} or more {needed_items} ({listed(groups)})",
             file=file,
             expected="at least two groups of that size",

@@ -48,15 +48,33 @@ class Refusals:
 def checked_designs(
     audit: Audit[Any, Any, DesignT], config: AuditConfig, data: Data
 ) -> tuple[list[DesignT], list[Note]]:
-    """Return the designs that can be measured, and notes on the others."""
+    """Return the designs that can be measured, and notes on the others.
+
+    Raises
+    ------
+    EquipoiseError
+        When no model has a design that can be measured, or only groups that are too small.
+    """
     designs = audit.designs(config, data)
     refusals, measurable = Refusals({design.model for design in designs}), list[DesignT]()
+    small, notes = dict[str, group_sizes.SmallGroupsError](), list[Note]()
     for design in designs:
         with refusals.noted(design):
             group_sizes.check_many(design.groups)
-            audit.check(config, data, design)
-            measurable.append(design)
-    return measurable, refusals.notes
+            try:
+                audit.check(config, data, design)
+            except group_sizes.SmallGroupsError as error:
+                small[design.model] = error
+                notes.append(group_sizes.all_small(design.groups, audit.items))
+            else:
+                measurable.append(design)
+    compared = {design.model for design in measurable}
+    for model, refusal in small.items():
+        if not compared:
+            raise refusal
+        if model not in compared:
+            notes.append(Note(model, f"not measured: {refusal}"))
+    return measurable, [*refusals.notes, *notes]
 
 
 def measure_designs(

@@ -123,6 +123,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
         groups += group_sizes.planned(design.groups, audit.items, design.lacking)
     group_notes += group_sizes.sentinels(dry.read_counts, audit.items)
     group_notes += group_sizes.looking_missing(dry.read_counts)
+    group_notes += group_sizes.typos(dry.read_counts)
     runs = tuple(
         {"model": outputs.model, "on": outputs.on, **(outputs.pending or {})}
         for outputs in dry.outputs

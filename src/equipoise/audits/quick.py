@@ -22,8 +22,9 @@ from equipoise.audits.model_cache import open_model
 from equipoise.audits.quick_rows import FORMS, ID, RowRoles, guess_rows
 from equipoise.audits.running import run
 from equipoise.core import ConfigError, DataError, InputError, Strings
-from equipoise.data import read_table
+from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
+from equipoise.data.quantities import check_predicted
 from equipoise.data.sentinels import sentinels_of
 from equipoise.data.tables import TableSource, open_table
 from equipoise.models.protocols import DESCRIPTIONS, offer_of
@@ -366,8 +367,10 @@ def _guess_models(
             )
         notes.append(f"predictions: {listed(labels)}")
     truth = columns[target]
-    for name in labels:
+    for name in (*labels, *scores):
         _check_numbers(columns[name], file)
+        check_predicted(Coded.of(truth), Coded.of(columns[name]), target, file)
+    for name in labels:
         if _is_score(columns[name], truth):
             scores.append(name)
             continue

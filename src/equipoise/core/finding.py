@@ -225,7 +225,7 @@ class Finding:
         About how many more images would decide an inconclusive finding; NaN where unknown or
         more than a hundred times today's.
     more_of : str
-        The group or groups that these images show.
+        The group or groups that these images show; "" where images of all groups decide.
     group : str
         The group that is compared with all others, or, of two models, whose change it is; "" where
         all groups are compared.

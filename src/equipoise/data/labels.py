@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import and_
@@ -28,7 +28,8 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Encoded
 from equipoise.core.types import FileFacts
-from equipoise.data.problems import check_ids, listed, show
+from equipoise.data.problems import check_ids, listed, nearest, show
+from equipoise.data.quantities import check_groups, check_target
 from equipoise.data.sentinels import DEFAULT_MISSING, Sentinels
 from equipoise.data.tables import NamedFrame, Table, read_table
 
@@ -365,8 +366,8 @@ def read_labels(source: LabelSource) -> LabelRows:
     Raises
     ------
     DataError
-        As `load_items`; also when the target has fewer than two classes, or no attribute has two
-        values.
+        As `load_items`; also when the target has fewer than two classes, or numbers with
+        decimals, or no attribute has two values.
     """
     items = load_items(source, subject="labels")
     ids = pl.Series(source.id, items.ids, dtype=pl.String)
@@ -375,6 +376,7 @@ def read_labels(source: LabelSource) -> LabelRows:
     unknown, mapping = Coded(np.full(len(items), -1, dtype=np.int32), ()), dict(source.map or {})
     raw = unknown if source.target is None else columns[source.target]
     target = raw.relabel([mapping.get(label, label) for label in raw.vocabulary])
+    check_target(target, str(source.target), items.name)
     attributes = {name: columns[name] for name in source.attributes}
     single = [(name, column) for name, column in attributes.items() if len(column.vocabulary) == 1]
     # One constant attribute beside another that varies does no harm: the audit says so.
@@ -426,6 +428,7 @@ class Items:
     counts : mapping
         "rows", and "missing": rows by column where it is missing. "sentinels": by attribute, rows
         of each value that counts as missing; "sentinels_kept": words for it that stay groups.
+        "typos": by target or attribute, labels of one row that look like one of hundreds.
     left_out : tuple of str
         Ids of rows of the table that take no part; see `Where`.
     row_mask : ndarray of bool, or None
@@ -473,8 +476,8 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
     Raises
     ------
     DataError
-        When the table cannot be read, an id is empty or repeats, or a column is missing in
-        every row.
+        When the table cannot be read, an id is empty or repeats, a column is missing in every
+        row, or one of attributes holds a quantity.
     """
     table = read_table(
         source.table,
@@ -500,6 +503,7 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
     for name in source.attributes:
         if name not in declared:
             coded[name] = without(coded[name], sentinels.of(name, coded[name].sizes()))
+            check_groups(coded[name], name, table.name, source.levels)
     for name, column in coded.items():
         if not column.vocabulary:
             raise DataError(
@@ -512,6 +516,12 @@ def load_items(source: ItemSource | LabelSource, *, subject: str = "items") -> I
     missing = {name: tally(column.codes < 0) for name, column in coded.items()}
     ids = texts[source.id].to_numpy()
     counts: Fields = {"rows": len(ids), "missing": missing, **sentinels.counts}
+    named = {name for name in (*source.attributes, *declared) if name is not None}
+    mapped = (source.map or {}) if isinstance(source, LabelSource) else {}
+    places = np.arange(len(ids)) if row_mask is None else np.flatnonzero(row_mask.to_numpy())
+    typos = {name: _typos(coded[name], mapped, places) for name in sorted(named)}
+    typos = {name: labels for name, labels in typos.items() if labels}
+    counts |= {"typos": typos} if typos else {}
     counts |= {"left_out_by_where": table.rows - len(ids)} if source.where else {}
     return Items(
         table.name, source.id, ids, coded, {table.name: table.digest}, counts, left_out,
@@ -539,6 +549,31 @@ def part_of(
     )
     check_ids(texts[id_column], table.name, rows=row_mask.arg_true().to_numpy())
     return replace(table, texts=texts, numbers=numbers, rows=int(row_mask.sum())), row_mask
+
+
+_MANY_ROWS, _ALIKE = 100, 0.8
+
+
+def _typos(column: Coded, mapped: Collection[str], places: Integers) -> dict[str, Fields]:
+    """Return the labels of one row that look like one of hundreds: its row, and that label.
+
+    Labels with other digits are others: n0213 isn't n0214.
+    """
+    sizes = column.sizes()
+    frequent = [label for label, n in sizes.items() if n >= _MANY_ROWS]
+    typos = dict[str, Fields]()
+    for label, n in sizes.items():
+        if n != 1 or label in mapped:
+            continue
+        digits = [*filter(str.isdigit, label)]
+        similar = nearest(
+            label, [name for name in frequent if [*filter(str.isdigit, name)] == digits],
+            cutoff=_ALIKE,
+        )  # fmt: skip
+        if similar is not None:
+            (row,) = np.flatnonzero(column.equals(label))
+            typos[label] = {"row": int(places[row]) + 1, "like": similar, "rows": sizes[similar]}
+    return typos
 
 
 def _row_mask(table: Table, where: Mapping[str, Where]) -> pl.Series | None:

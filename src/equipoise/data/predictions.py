@@ -38,6 +38,7 @@ from equipoise.data.labels import (
     unused_entries,
 )
 from equipoise.data.problems import check_matches, listed, match, nearest, show
+from equipoise.data.quantities import check_predicted
 from equipoise.data.resolver import (
     ANSWERED,
     MISSING,
@@ -356,7 +357,8 @@ def join_predictions(
     Raises
     ------
     DataError
-        When too large a share of ids has no partner, no row is answered, or a label is no class.
+        When too large a share of ids has no partner, no row is answered, a label is no class, or
+        the target is a quantity that a model estimates.
     """
     inputs: dict[str, FileFacts] = {rows.file: rows.digest}
 
@@ -465,6 +467,7 @@ class _Join:
                 fix="name the column of predictions, or look at "
                 f"`{key('missing')}:`, `{key('unknown')}:` and `{key('refused')}:`",
             )
+        self._check_classes()
         versions, version_counts = {}, {}
         target = self.rows.target.vocabulary
         for recipe in build_recipes(self.reading, target, outputs.source, self._levels):
@@ -482,6 +485,12 @@ class _Join:
         unmatched = self.rows.ids.gather(np.flatnonzero(self._states == UNMATCHED))
         failed = int(unmatched.is_in([*outputs.failed]).sum())
         return ModelPredictions(versions, state, alone, failed), counts
+
+    def _check_classes(self) -> None:
+        labels, rows = self.outputs.labels, self.rows
+        if labels is not None and not self.outputs.planned and rows.column is not None:
+            predicted = Coded(self._scatter(labels.codes[:, 0], -1), labels.vocabulary)
+            check_predicted(rows.target, predicted, rows.column, rows.file)
 
     def _scatter(self, values: AnyArray, fill: float) -> AnyArray:
         out = np.full((len(self.rows.ids), *values.shape[1:]), fill, dtype=values.dtype)

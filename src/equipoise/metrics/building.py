@@ -34,11 +34,12 @@ from equipoise.core import (
 from equipoise.core.parts import SCHEMA
 from equipoise.core.types import Json
 from equipoise.metrics.counts import Counts
+from equipoise.metrics.counts.table import independent_units
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, MetricSpec, Tested, make_estimate, own_aggregate
 from equipoise.stats import Resampling
 from equipoise.stats.chance import SAMPLED, band, p_value
-from equipoise.stats.intervals import ClosedForm, divide, percentile, wilson
+from equipoise.stats.intervals import ClosedForm, clopper_pearson, divide, percentile, wilson
 
 PERCENTILE = "percentile bootstrap"
 STUDENT = "Student's t by the jackknife"
@@ -228,7 +229,7 @@ def compare_with_null(
     if null is None or math.isnan(value) or np.isnan(null).all():
         return UNTESTED
     p = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
-    chance = band(null, method=text, weights=weights)
+    chance = band(null, harm, method=text, weights=weights)
     method = sampled if p.method == SAMPLED else p.method
     return ChanceTest(chance, p.value, "; ".join(filter(None, (text, method))))
 
@@ -252,9 +253,40 @@ def ends_of(boot: Floats | None, index: int | None = None) -> Ends:
     return ClosedForm(percentile, (boot if index is None else boot[:, index],))
 
 
-def closed_or_percentile_ends(counts: Counts, draws: Draws, index: int, closed: Ends) -> Ends:
-    """Return the interval of replicates, or the closed form of independent rows."""
-    return closed if counts.independent else ends_of(draws.boot, index)
+@dataclass(frozen=True)
+class ShareInterval:
+    """The interval of a share of all rows.
+
+    Attributes
+    ----------
+    ends : callable
+    method : str
+    kind : IntervalKind
+    """
+
+    ends: Ends
+    method: str
+    kind: IntervalKind = IntervalKind.CONFIDENCE
+
+
+def share_interval(
+    counts: Counts, draws: Draws, index: int, successes: float, total: float
+) -> ShareInterval:
+    """Return Wilson's interval of independent rows, else that of replicates over units.
+
+    Where all rows or none succeed, no replicate differs. Each unit counts as one row then, as in
+    the design effect of a group, and the interval is exact.
+    """
+    if counts.independent:
+        return ShareInterval(ClosedForm(wilson, (successes, total)), "Wilson interval")
+    if draws.boot is None:
+        return ShareInterval(no_ends, "none: rows are not independent; use Bootstrap()")
+    if successes not in (0.0, total):
+        over = replicates_text(draws.boot, f"{counts.unit}s")
+        return ShareInterval(ends_of(draws.boot, index), over, IntervalKind.PERCENTILE)
+    n_units = independent_units(counts)
+    ends = ClosedForm(clopper_pearson, (n_units * successes / total, n_units))
+    return ShareInterval(ends, f"Clopper-Pearson, each {counts.unit} as one row")
 
 
 def bootstrap_method(
@@ -376,13 +408,6 @@ def too_small(groups: Groups) -> AnyArray:
     """Return the note on each group, were it too small: it lacks rows, or else units."""
     rows, units = f"fewer than {groups.min_size} rows", f"fewer than {MIN_UNITS} units"
     return np.where(groups.large_enough & ~groups.usable, units, rows)
-
-
-def interval_method(counts: Counts, draws: Draws, closed: str) -> str:
-    """Return how an interval was made; `closed` names the closed form of independent rows."""
-    if draws.boot is not None:
-        return replicates_text(draws.boot, f"{counts.unit}s")
-    return closed if counts.independent else "none: rows are not independent; use Bootstrap()"
 
 
 def clustered_method(counts: Counts, closed: str) -> str:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from statistics import NormalDist
 from types import MappingProxyType
 from typing import Literal, TypedDict, Unpack
 
@@ -51,6 +52,7 @@ OVER_QUERIES = "score interval with Student's t by the jackknife over queries; n
 RANDOM_ORDER = "the order is random within each counterfactual set, else within the pool"
 LEANING = "{direction} in the embeddings{model} ({title} {value})."
 SENTENCE = "{title}{model}{subject} is {value}{groups}."
+_Z_OF_ONE, _Z_OF_BOTH = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.975)
 ANY_NUMBER: Span = (-math.inf, math.inf)
 
 
@@ -408,6 +410,18 @@ def spec_for(
 def spec_of_finding(finding: Finding) -> MetricSpec:
     """Return the metric record of a finding's value."""
     return spec_for(finding.metric, finding.aggregate, finding.compared_to, finding.change_from)
+
+
+def chance_spread(finding: Finding, harm: Harm) -> float:
+    """Return the standard deviation of a chance level, as that of a normal one with its band.
+
+    The band ends where a test of the side of harm, or of both, has the p-value 0.05.
+    """
+    if harm == "either":
+        return (finding.chance_high - finding.chance_low) / (2.0 * _Z_OF_BOTH)
+    if harm == "lower":
+        return (finding.chance - finding.chance_low) / _Z_OF_ONE
+    return (finding.chance_high - finding.chance) / _Z_OF_ONE
 
 
 def is_main(number: Part | Finding, estimate: Estimate) -> bool:

@@ -10,7 +10,7 @@ from equipoise.metrics.building import (
     count_estimate,
     ends_of,
     explain_undefined,
-    interval_method,
+    replicates_text,
 )
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.measure import Draws, Measure, Statistic
@@ -48,11 +48,14 @@ class TableMetric(Measure):
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
+        method = "none: use Bootstrap()"
+        if draws.boot is not None:
+            method = replicates_text(draws.boot, f"{counts.unit}s")
         return count_estimate(
             self.spec.name,
             counts,
             draws,
-            method=interval_method(counts, draws, "none: use Bootstrap()"),
+            method=method,
             ends=ends_of(draws.boot, 0),
             no_chance=self.spec.chance,
             reason=explain_undefined(draws.observed[0], "the metric is undefined for these counts"),

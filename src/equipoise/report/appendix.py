@@ -183,7 +183,17 @@ def _binary_attributes(sizes: Sequence[Row]) -> Iterator[str]:
 
 def _small_groups(sizes: Sequence[Row]) -> Iterator[str]:
     """Yield a limitation if groups are too small to compare."""
-    groups = [f"{row['group']} (n = {row['n']})" for row in sizes if not row["usable"]]
+    by_attributes = dict[str, list[Row]]()
+    for row in sizes:
+        if row["group"]:
+            by_attributes.setdefault(row["groups"], []).append(row)
+    groups = list[str]()
+    for attributes, members in by_attributes.items():
+        small = [row for row in members if not row["usable"]]
+        if len(members) > 2 and len(small) > len(members) - 2:
+            groups.append(f"all {len(members)} groups of {attributes}")
+        else:
+            groups += [f"{row['group']} (n = {row['n']})" for row in small]
     if groups:
         yield f"Too small or absent, so counted but not compared: {listed(groups, 12)}."
 

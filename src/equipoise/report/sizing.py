@@ -12,7 +12,7 @@ from scipy import special
 
 from equipoise.core import Aggregate, Finding, Floats, GroupValue, Verdict
 from equipoise.core.finding import REAL
-from equipoise.metrics.spec import corrected_with, spec_of, spec_of_finding
+from equipoise.metrics.spec import chance_spread, corrected_with, spec_of, spec_of_finding
 from equipoise.report.words import harm, has_shares, is_comparison, worse_side, worst_first
 from equipoise.stats import (
     Selection,
@@ -24,7 +24,6 @@ from equipoise.stats import (
 from equipoise.stats.intervals import Pair, wilson
 from equipoise.stats.selection import LeadingGap, Side
 
-_Z = NormalDist().inv_cdf(0.975)
 _HALVINGS, _LARGEST_SHIFT = 30, 0.1
 
 
@@ -187,8 +186,7 @@ def _smallest(
     if math.isnan(finding.chance_high) or math.isnan(finding.p_value):
         return 0.0
     side = 1.0 if finding.value >= finding.chance else -1.0
-    chance_end = finding.chance_high if side > 0 else finding.chance_low
-    spread = side * (chance_end - finding.chance) / _Z
+    spread = chance_spread(finding, harm(finding))
     tails = 2.0 if harm(finding) == "either" else 1.0
     excess = -spread * float(special.ndtri(_largest_p(findings, lead, members, alpha) / tails))
     if finding.verdict is Verdict.DISPARITY and finding.threshold > 0:

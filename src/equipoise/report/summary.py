@@ -249,7 +249,8 @@ def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, 
     if finding := first.get(Verdict.INCONCLUSIVE):
         more = "images of the smallest groups"
         if has(finding.more):
-            more = f"about {count(finding.more)} images of {finding.more_of} to decide"
+            of = f" of {finding.more_of}" if finding.more_of else ""
+            more = f"about {count(finding.more)} images{of} to decide"
         elif finding.unit not in ("row", "image", "unit"):
             units = f"{finding.unit}s"
             if finding.unit.endswith("y"):

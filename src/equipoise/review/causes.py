@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -665,9 +666,14 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
         f"{_format_interval(top_cause, 'disparity', 'disparity_low', 'disparity_high')}, "
         f"{size_text}."
     )
-    explaining = ranking.table.filter("explains")["cause"].to_list()
-    if explaining:
-        yield f"Explained by: {', '.join(explaining)}."
+    explaining = ranking.table.filter("explains")
+    if explaining.height:
+        yield f"Explained by: {', '.join(explaining.filter(beyond='')['cause'])}."
+        for row in explaining.filter(pl.col("beyond") != "").iter_rows(named=True):
+            yield (
+                f"{row['cause']} explains nothing beyond {row['beyond']}. The two predict each "
+                f"other: Cramér's V {number(row['association'])}."
+            )
     elif top_cause["disparity_low"] <= 0.0 <= top_cause["disparity_high"]:
         yield "The interval holds 0: there may be no difference to explain."
     else:
@@ -694,6 +700,13 @@ def _format_interval(row: Mapping[str, float], value: str, low: str, high: str) 
     return f"{number(row[value])} {interval(row[low], row[high])}".removesuffix(" –")
 
 
+def _describe_part(row: Mapping[str, Any]) -> str:
+    """Return whether a cause explains the disparity, in words."""
+    if not row["explains"]:
+        return row["reason"] or "no"
+    return f"nothing beyond {row['beyond']}" if row["beyond"] else "yes"
+
+
 def rows(ranking: Ranking) -> list[dict[str, str]]:
     """Return the rows of the table on the terminal."""
     return [
@@ -703,7 +716,7 @@ def rows(ranking: Ranking) -> list[dict[str, str]]:
             "explained": _format_interval(row, "explained", "low", "high"),
             "chance": interval(row["chance_low"], row["chance_high"]),
             "without": number(row["without"]),
-            "explains": "yes" if row["explains"] else row["reason"] or "no",
+            "explains": _describe_part(row),
             "n": f"{row['n']:,}",
             "by group": row["evidence"],
         }

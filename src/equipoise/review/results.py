@@ -93,7 +93,7 @@ def conclude(
     )
     share = f"share of {question.counted!r}"
     return Results(
-        agreement=[*_measure_agreement(labels, seed)],
+        agreement=[*_measure_agreement(labels)],
         disagreements=disagreements(labels).to_dicts(),
         errors=[*tabulate_shares(share, counted_gap)],
         estimates=[*_estimate_metrics(images, agreed, question, strata, seed)],
@@ -123,10 +123,10 @@ def _write_notes(
         )
 
 
-def _measure_agreement(labels: pl.DataFrame, seed: int) -> Iterator[Row]:
+def _measure_agreement(labels: pl.DataFrame) -> Iterator[Row]:
     answers = labels.filter(pl.col("labeller") != SETTLED)
     columns = answers.select("answer", "image_id", "labeller").to_dict(as_series=False)
-    alpha = krippendorff_alpha(*columns.values(), rng=seed)
+    alpha = krippendorff_alpha(*columns.values())
     interval = alpha.interval()
     yield {
         "measure": "Krippendorff's alpha", "answer": "", "value": alpha.value,

@@ -1,5 +1,6 @@
 """Chance levels, p-values, sign flips and corrections for the number of tests."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from equipoise.core import Chance, Floats, Harm, InputError, Integers, floats
+from equipoise.core import Chance, Floats, Harm, InputError, floats
 from equipoise.stats.streams import Seed, stream
 
+_ALPHA = 0.05
 # Differences that are rounding only: relative to the largest number of the comparison.
 SAMPLED = "permutation"
 """How a p-value is called that counts sampled draws."""
@@ -37,13 +39,24 @@ class PValue:
     method: str
 
 
-def band(null_draws: ArrayLike, *, method: str = "", weights: ArrayLike | None = None) -> Chance:
+def band(
+    null_draws: ArrayLike,
+    harm: Harm = "either",
+    *,
+    method: str = "",
+    weights: ArrayLike | None = None,
+) -> Chance:
     """Return the chance level: mean and 95 % band of a statistic under its null.
+
+    A number beyond the band has a p-value of at most 0.05, a number inside a larger one: see
+    `p_value`. On the side without harm the band ends at the last draw.
 
     Parameters
     ----------
     null_draws : array-like, shape (m,)
         The statistic on rearranged data; NaN where it could not be computed: ignored.
+    harm : "higher", "lower" or "either"
+        Which direction counts as more extreme.
     method : str
         How the draws were made.
     weights : array-like, shape (m,), or float, optional
@@ -64,27 +77,33 @@ def band(null_draws: ArrayLike, *, method: str = "", weights: ArrayLike | None =
     if not len(draws):
         return Chance(np.nan, np.nan, np.nan, method)
     if mass is None:
-        draws, (weight, places) = np.sort(draws), _equal_weights(len(draws))
+        draws = np.sort(draws)
+        mean = float((draws * np.full(len(draws), 1.0 / len(draws))).sum())
+        outside = _most_outside(len(draws), harm, exact=weights is not None)
+        places = outside, len(draws) - 1 - outside
     else:
         order = np.argsort(draws, kind="stable")
         draws, weight = draws[order], mass[order] / mass.sum()
-        places = _central(weight)
-    low, high = draws[places].tolist()
-    return Chance(float((draws * weight).sum()), low, high, method)
+        mean, share = float((draws * weight).sum()), _ALPHA / len(_SIGNS[harm]) + _TIE
+        below = int((np.cumsum(weight) <= share).sum())
+        places = below, len(draws) - 1 - int((np.cumsum(weight[::-1]) <= share).sum())
+    low = draws[0 if harm == "higher" else places[0]]
+    return Chance(mean, float(low), float(draws[-1 if harm == "lower" else places[1]]), method)
 
 
-@lru_cache(16)
-def _equal_weights(n_draws: int) -> tuple[Floats, Integers]:
-    """Return weights of so many draws that are all alike, and the places of the central 95 %."""
-    weight = np.full(n_draws, 1.0 / n_draws)
-    return weight, _central(weight)
+@lru_cache(64)
+def _most_outside(n_draws: int, harm: Harm, *, exact: bool) -> int:
+    """Return how many draws may lie beyond an end of a 95 % band.
+
+    With that many at least as extreme, the p-value is at most 0.05.
+    """
+    share = _ALPHA / len(_SIGNS[harm]) + _TIE
+    if exact:
+        return math.floor(share * n_draws)
+    return max(math.floor(share * (n_draws + 1)) - 1, 0)
 
 
-def _central(weight: Floats) -> Integers:
-    return np.searchsorted(np.cumsum(weight) + _TIE, (0.025, 0.975))
-
-
-def mirrored_band(half: ArrayLike, *, method: str = "") -> Chance:
+def mirrored_band(half: ArrayLike, harm: Harm = "either", *, method: str = "") -> Chance:
     """Return the chance level where the other half of the draws is minus the ones given.
 
     As where two sets of equal size exchange members: the mean is 0.
@@ -93,8 +112,8 @@ def mirrored_band(half: ArrayLike, *, method: str = "") -> Chance:
     ----------
     half : array-like, shape (m,)
         Finite numbers.
-    method : str
-        How the draws were made.
+    harm, method
+        As in `band`.
 
     Returns
     -------
@@ -105,12 +124,22 @@ def mirrored_band(half: ArrayLike, *, method: str = "") -> Chance:
     n_draws = len(sizes)
     if not n_draws:
         return Chance(np.nan, np.nan, np.nan, method)
-    low, high = (max(int(np.ceil((share - _TIE) * 2 * n_draws)) - 1, 0) for share in (0.025, 0.975))
-    # All draws in order would be minus their sizes, falling, and their sizes, rising.
-    # One place at a time, which vector units find; mostly it is the same one.
-    places = n_draws - 1 - low, high - n_draws
-    ends = {place: float(np.partition(sizes, place)[place]) for place in {*places}}
-    return Chance(0.0, 0.0 - ends[places[0]], ends[places[1]], method)
+    # The largest of all draws are the largest sizes.
+    place = n_draws - 1 - _most_outside(2 * n_draws, harm, exact=True)
+    end, largest = float(np.partition(sizes, place)[place]), float(sizes.max())
+    low = largest if harm == "higher" else end
+    return Chance(0.0, 0.0 - low, largest if harm == "lower" else end, method)
+
+
+def folded_band(
+    null_draws: ArrayLike, *, method: str = "", weights: ArrayLike | None = None
+) -> Chance:
+    """Return the chance level of a number whose size is tested: its mean, and a band around 0.
+
+    See `band` for parameters.
+    """
+    end = band(np.abs(floats(null_draws)), "higher", weights=weights).high
+    return Chance(band(null_draws, weights=weights).mean, -end, end, method)
 
 
 def p_value(

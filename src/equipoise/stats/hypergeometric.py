@@ -1,8 +1,12 @@
-"""Tails of the hypergeometric distribution, without loading `scipy.stats` (a third of a second)."""
+"""Tails and quantiles of the hypergeometric distribution.
+
+Without loading `scipy.stats`, which takes a third of a second.
+"""
 
 import numpy as np
+from scipy import special
 
-from equipoise.core import Floats
+from equipoise.core import Booleans, Floats
 
 # A sum ends at terms that are this small beside it, and above this the tail is 0 in float64.
 _NEGLIGIBLE, _ENDLESS = 2.0**-62, 1e300
@@ -33,6 +37,43 @@ def tails(
         below = _ratios(n_drawn - successes, n_drawn, total - marked, total)
     # All probabilities sum to 1, so P(X = k) needs no factorial.
     return 1.0 / (1.0 + (above - 1.0) / below), 1.0 / (1.0 + (below - 1.0) / above)
+
+
+def central(n_drawn: Floats, marked: Floats, total: Floats, beyond: float) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest number that neither tail makes unlikely.
+
+    The smallest k with P(X <= k) > `beyond`, and the largest with P(X >= k) > `beyond`; see
+    `tails`.
+
+    Parameters
+    ----------
+    n_drawn, marked, total : ndarray
+        Whole numbers of one shape.
+    beyond : float
+        Probability of a tail, below 0.5.
+    """
+    return (
+        _smallest(n_drawn, marked, total, beyond),
+        n_drawn - _smallest(n_drawn, total - marked, total, beyond),
+    )
+
+
+def _smallest(n_drawn: Floats, marked: Floats, total: Floats, beyond: float) -> Floats:
+    """Return the smallest k with P(X <= k) > `beyond`, by steps from the normal quantile."""
+    least, most = np.maximum(n_drawn + marked - total, 0.0), np.minimum(n_drawn, marked)
+    mean = n_drawn * marked / total
+    others = (total - n_drawn) / np.maximum(total - 1.0, 1.0)
+    spread = np.sqrt(mean * (1.0 - marked / total) * others)
+    place = np.clip(np.rint(mean + special.ndtri(beyond) * spread), least, most)
+
+    def likely(k: Floats) -> Booleans:
+        return tails(np.clip(k, least, most), n_drawn, marked, total)[0] > beyond
+
+    while (rising := ~likely(place) & (place < most)).any():
+        place = place + rising
+    while (falling := (place > least) & likely(place - 1.0)).any():
+        place = place - falling
+    return place
 
 
 def _ratios(successes: Floats, n_drawn: Floats, marked: Floats, total: Floats) -> Floats:

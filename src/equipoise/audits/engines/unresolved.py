@@ -36,7 +36,7 @@ _RATES = {rate.name: rate for rate in RATES} | dict.fromkeys(
 )
 _ODDS = ("true_positive_rate", "false_positive_rate")
 _EFFECTS = ("cramers_v", "phi", "tschuprows_t")
-_BAND = 0.975
+_BEYOND = 0.05
 _LINES = 1000
 _COLUMNS = {
     "model": TEXT,
@@ -331,6 +331,5 @@ def _p_after_decrease(draft: UncorrectedFinding, decrease: float, df: int) -> fl
         return math.nan
     if band == 0.0:
         return float(remaining == 0.0)
-    beyond = (1.0 - _BAND) * (1.0 if draft.harm == "higher" else 2.0)
-    quantile = special.chdtri(df, beyond)
+    quantile = special.chdtri(df, 2.0 * _BEYOND if draft.harm == "lower" else _BEYOND)
     return float(special.chdtrc(df, quantile * (remaining / band) ** 2))

@@ -16,6 +16,7 @@ from equipoise.core.wording import number
 from equipoise.data import Coded, read_table
 from equipoise.data.labels import LabelRows, Outputs, part_of
 from equipoise.data.problems import listed, match
+from equipoise.data.quantities import check_predicted
 from equipoise.metrics.counts import count
 from equipoise.metrics.counts.rates import Rates
 from equipoise.metrics.measure import measure
@@ -63,14 +64,9 @@ def read_scores(
     ConfigError
         When the target has other than two classes, or no positive one is named.
     DataError
-        When a score is no number.
+        When a score is no number, or the target is a quantity that the scores estimate.
     """
     classes = truth.target.vocabulary
-    if positive is None or len(classes) != 2:
-        raise ConfigError(
-            f"models.{name}.score: a score is of the positive one of two classes, and "
-            f"{truth.column} has {listed(classes, 5)}. To do: name it under data.positive"
-        )
     source, column = section.source(base, prediction=section.score), str(section.score)
     id_ = source.id or truth.ids.name
     table = read_table(
@@ -83,6 +79,12 @@ def read_scores(
     positions = match(ids, truth.ids)
     values = np.full(len(truth.ids), np.nan)
     values[positions[positions >= 0]] = file_scores[positions >= 0]
+    check_predicted(truth.target, values, str(truth.column), truth.file)
+    if positive is None or len(classes) != 2:
+        raise ConfigError(
+            f"models.{name}.score: a score is of the positive one of two classes, and "
+            f"{truth.column} has {listed(classes, 5)}. To do: name it under data.positive"
+        )
     place = classes.index(positive)
     threshold, rule = section.threshold, ""
     if isinstance(threshold, str):

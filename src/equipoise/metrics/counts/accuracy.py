@@ -27,14 +27,13 @@ from equipoise.core import (
 from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.building import (
     UNTESTED,
-    closed_or_percentile_ends,
     clustered_method,
     compare_with_chance,
     count_estimate,
     gaps,
     group_values,
-    interval_method,
     part,
+    share_interval,
 )
 from equipoise.metrics.counts.rates import too_few
 from equipoise.metrics.counts.table import Counts, Null, accuracy_design, check_lengths, count
@@ -47,7 +46,6 @@ from equipoise.stats.intervals import (
     simultaneous_gap,
     simultaneous_minimum,
     simultaneous_shortfall,
-    wilson,
 )
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Seed
@@ -55,7 +53,6 @@ from equipoise.stats.streams import Seed
 _NO_CHANCE = "accuracy itself has no chance level: it compares no groups"
 _Comparison = tuple[Aggregate, ComparedTo]
 _METHODS: Mapping[_Comparison, str] = {
-    (Aggregate.VALUE, ""): "Wilson interval",
     (Aggregate.WORST_GROUP, ""): "simultaneous Wilson intervals of all groups",
     (Aggregate.DIFFERENCE, ""): "pairwise Newcombe intervals, simultaneous over groups",
     (Aggregate.DIFFERENCE, "overall"): (
@@ -86,7 +83,8 @@ def accuracy(
     Returns
     -------
     Estimate
-        In [0, 1], lower is worse; Wilson interval, or bootstrap over units. No chance level.
+        In [0, 1], lower is worse; Wilson interval, or bootstrap over units, exact in units where
+        all rows or none are right. No chance level.
         `.by` has one row whose `by_group` are the groups' accuracies.
 
     Raises
@@ -293,11 +291,10 @@ class Accuracy(Measure):
         """Turn the number into the estimate."""
         right, total, design, by_group = _by_group(counts, draws)
         usable, comparison = counts.groups.usable, (self.aggregate, self.compared_to)
+        pooled = share_interval(counts, draws, 0, right.sum(), total.sum())
         compared = (right / design)[usable], (total / design)[usable]
         closed: dict[_Comparison, Ends] = {
-            (Aggregate.VALUE, ""): closed_or_percentile_ends(
-                counts, draws, 0, ClosedForm(wilson, (right.sum(), total.sum()))
-            ),
+            (Aggregate.VALUE, ""): pooled.ends,
             (Aggregate.WORST_GROUP, ""): ClosedForm(simultaneous_minimum, compared),
             (Aggregate.DIFFERENCE, ""): ClosedForm(simultaneous_gap, compared),
             (Aggregate.DIFFERENCE, "overall"): ClosedForm(
@@ -305,12 +302,10 @@ class Accuracy(Measure):
                 (right[usable], total[usable]),
             ),
         }
-        ends, method = closed[comparison], _METHODS[comparison]
+        ends, method = closed[comparison], _METHODS.get(comparison, pooled.method)
         if self.compares:
             method = clustered_method(counts, method)
             ends = ends if usable.sum() >= 2 else no_ends
-        else:
-            method = interval_method(counts, draws, method)
         spec = spec_for("accuracy", *comparison)
         chance_test = compare_with_chance(draws, 0, spec.value_harm)
         accuracy_part = part(
@@ -322,13 +317,7 @@ class Accuracy(Measure):
             counts,
             draws,
             spec=spec,
-            interval_kind=(
-                IntervalKind.SIMULTANEOUS
-                if self.compares
-                else IntervalKind.CONFIDENCE
-                if draws.boot is None
-                else IntervalKind.PERCENTILE
-            ),
+            interval_kind=IntervalKind.SIMULTANEOUS if self.compares else pooled.kind,
             method=method,
             ends=ends,
             chance_test=chance_test,
@@ -471,9 +460,10 @@ class HitRate(Measure):
         right, total, design, by_group = _by_group(counts, draws)
         usable = counts.groups.usable
         compared = (right / design)[usable], (total / design)[usable]
-        rates = ClosedForm(wilson, (right.sum(), total.sum()))
-        ends = closed_or_percentile_ends(counts, draws, 0, rates)
-        rate = part("hit_rate", "", draws, 0, ends=ends, n=round(total.sum()), by_group=by_group)
+        pooled = share_interval(counts, draws, 0, right.sum(), total.sum())
+        rate = part(
+            "hit_rate", "", draws, 0, ends=pooled.ends, n=round(total.sum()), by_group=by_group
+        )
         gap = part(
             "hit_rate",
             "",
@@ -490,8 +480,9 @@ class HitRate(Measure):
             "hit_rate",
             counts,
             draws,
-            method=interval_method(counts, draws, "Wilson interval; pairwise Newcombe for the gap"),
-            ends=ends,
+            method=f"{pooled.method}; pairwise Newcombe for the gap",
+            ends=pooled.ends,
+            interval_kind=pooled.kind,
             chance_test=UNTESTED,
             no_chance="the hit rate itself compares no groups; its gap in `by` has a chance level",
             params={"k": self.k, "null": self.null},

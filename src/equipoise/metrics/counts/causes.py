@@ -30,6 +30,7 @@ from equipoise.core import (
     encode,
     floats,
     integers,
+    nans,
     no_ends,
     record,
     tally,
@@ -47,6 +48,7 @@ from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.metrics.counts.table import Counts, count
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
+from equipoise.stats.association import Association
 from equipoise.stats.intervals import divide
 from equipoise.stats.resampling import Resampling, level_of
 from equipoise.stats.streams import Seed
@@ -502,6 +504,8 @@ def rank_causes(  # noqa: PLR0913 - one keyword for each choice
         explains where its interval at the level of all causes together (Bonferroni) excludes 0 on
         the side of the disparity, the interval of the disparity excludes 0, and p is at most
         1 - level. Causes that explain come first. Causes overlap: their numbers don't add up.
+        `beyond`: the cause before it that leaves it nothing to explain, where groups have the same
+        distribution of that one, and `association`, Cramér's V of the two.
 
     Raises
     ------
@@ -517,23 +521,72 @@ def rank_causes(  # noqa: PLR0913 - one keyword for each choice
     >>> table["cause"].to_pylist()
     ['painting', 'sign']
     """
-    level, rows = level_of(resampling), []
-    for name, cause in causes.items():
+    level, rows = level_of(resampling), list[dict[str, Cell]]()
+    hows, image_weights = how or {}, weights or {}
+
+    def row_of(name: str, values: ArrayLike, weight: ArrayLike | None) -> dict[str, Cell]:
         estimate = explained_disparity(
-            outcome, groups, cause, how=(how or {}).get(name, "reweight"), first=first, bins=bins,
-            weights=(weights or {}).get(name), units=units,
-            resampling=resampling, rng=rng,
+            values, groups, causes[name], how=hows.get(name, "reweight"), first=first, bins=bins,
+            weights=weight, units=units, resampling=resampling, rng=rng,
         )  # fmt: skip
-        rows.append(_row(name, estimate, level, len(causes)))
+        return _row(name, estimate, level, len(causes))
+
+    rows.extend(row_of(name, outcome, image_weights.get(name)) for name in causes)
     rows.sort(key=_rank)
+    leading = dict[str, _Rows]()
+    for row in rows:
+        if not row["explains"]:
+            break
+        name = str(row["cause"])
+        weight = image_weights.get(name)
+        cause_rows = _Rows.of(outcome, groups, causes[name], first, bins, weight)
+        for other, other_rows in leading.items():
+            rest = _without_cause(other_rows, hows.get(other, "reweight"), weight)
+            if not row_of(name, *rest)["explains"]:
+                row |= {"beyond": other, "association": _association(cause_rows, other_rows)}
+                break
+        else:
+            leading[name] = cause_rows
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 
-_TEXTS, _WHOLE = ("cause", "how", "reason"), ("n", "strata", "without_support")
+def _without_cause(
+    rows: _Rows, adjustment: How, weights: ArrayLike | None
+) -> tuple[Floats, Floats]:
+    """Return outcomes and weights of images where a cause no longer differs between groups.
+
+    Outcomes are NaN, and weights 0, where images are removed or a group has too few with the same
+    value of the cause.
+    """
+    outcome, weight = nans(len(rows.complete)), np.zeros(len(rows.complete))
+    stays = _Explained(rows, adjustment).supported[rows.stratum]
+    row_weight = np.ones(len(rows.side)) if rows.weight is None else rows.weight
+    if adjustment == "reweight":
+        sums = np.zeros((len(_SIDES), len(rows.strata)))
+        np.add.at(sums, (rows.side[stays], rows.stratum[stays]), row_weight[stays])
+        shares = divide(np.broadcast_to(sums.sum(axis=0), sums.shape), sums)
+        row_weight = row_weight * np.where(stays, shares[rows.side, rows.stratum], 0.0)
+    outcome[rows.complete] = np.where(stays, rows.outcome, np.nan)
+    weight[rows.complete] = np.where(stays, row_weight, 0.0)
+    return outcome, weight if weights is None else weight * (floats(weights) > 0)
+
+
+def _association(first: _Rows, second: _Rows) -> float:
+    """Return Cramér's V of two causes over the images that have both."""
+    table = np.zeros((len(first.strata), len(second.strata)))
+    both = first.complete & second.complete
+    np.add.at(
+        table, (first.stratum[both[first.complete]], second.stratum[both[second.complete]]), 1.0
+    )
+    association = Association.of(table)
+    return float(np.sqrt(divide(association.chi2, association.n * association.smaller)))
+
+
+_TEXTS, _WHOLE = ("cause", "how", "reason", "beyond"), ("n", "strata", "without_support")
 _FIELDS = (
     "cause", "how", "explains", "explained", "low", "high", "chance", "chance_low", "chance_high",
     "p_value", "share", "disparity", "disparity_low", "disparity_high", "without", "without_low",
-    "without_high", "n", "strata", "without_support", "reason",
+    "without_high", "n", "strata", "without_support", "reason", "beyond", "association",
 )  # fmt: skip
 _TYPES = {
     **dict.fromkeys(_TEXTS, pa.string()), **dict.fromkeys(_WHOLE, pa.int64()),
@@ -581,6 +634,8 @@ def _row(name: str, estimate: Estimate, level: float, causes: int) -> dict[str, 
         "strata": int(estimate.params["strata"]),
         "without_support": estimate.excluded.get("without common support", 0),
         "reason": estimate.reason,
+        "beyond": "",
+        "association": math.nan,
     }
 
 

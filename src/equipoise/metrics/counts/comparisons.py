@@ -26,7 +26,7 @@ from equipoise.stats import hypergeometric
 from equipoise.stats.intervals import Scored, divide, normal, scored, where
 
 OTHERS = "all other groups"
-_BAND = 0.025
+_BEYOND = 0.025
 
 
 @record
@@ -39,21 +39,22 @@ class AgainstRest:
         The share of all other groups with its Wilson interval.
     difference : Scored
         The group's share minus that of the rest, with Newcombe's interval.
-    chance : ndarray
-        Half the width of the middle 95 % of the difference when rows exchange their groups: a
-        normal band around 0 with the exact variance.
+    chance_low, chance_high : ndarray
+        Middle 95 % of the difference when rows exchange their groups: beyond it `p_value` is at
+        most 0.05.
     p_value : ndarray
         Exact, two-sided: twice the smaller tail of the hypergeometric distribution; of rates
         within classes by the side of the interval that is closer to chance.
     mean : ndarray
-        Middle of the band: what the groups' own shares of the true classes make.
+        Mean of the difference then: what the groups' own shares of the true classes make.
     null : str
         How rows are exchanged.
     """
 
     rest: Scored
     difference: Scored
-    chance: Floats
+    chance_low: Floats
+    chance_high: Floats
     p_value: Floats
     mean: Floats
     null: str = "; exact (hypergeometric)"
@@ -76,13 +77,14 @@ class AgainstRest:
         )
         total, n_all = successes + rest_successes, n + rest_n
         tails = np.minimum(*hypergeometric.tails(successes, n, total, n_all))
+        defined, p = (n > 0) & (rest_n > 0), np.minimum(2.0 * tails, 1.0)
         with unwarned():
-            variance = n * (total / n_all) * (1.0 - total / n_all) * (rest_n / (n_all - 1.0))
-            band = -special.ndtri(_BAND) * np.sqrt(variance) * (1.0 / n + 1.0 / rest_n)
-        defined = (n > 0) & (rest_n > 0)
-        chance = np.where(defined, band, np.nan)
-        p = np.where(defined, np.minimum(2.0 * tails, 1.0), np.nan)
-        return cls(rest_shares, group_shares.minus(rest_shares), chance, p, np.zeros_like(p))
+            low, high = (
+                np.where(defined, least / n - (total - least) / rest_n, np.nan)
+                for least in hypergeometric.central(n, total, n_all, _BEYOND)
+            )
+        difference, p = group_shares.minus(rest_shares), np.where(defined, p, np.nan)
+        return cls(rest_shares, difference, low, high, p, np.zeros_like(p))
 
     @classmethod
     def within_classes(cls, counts: Counts, rate: Rate, level: float = 0.95) -> AgainstRest:
@@ -119,9 +121,12 @@ class AgainstRest:
         )
         p = 2.0 * special.ndtr(-normal(level) * divide(np.abs(difference.value - mean), half_width))
         null_text = " within each true class; the interval inverted"
+        # On the other side of chance, the other half of the interval would be inverted.
+        z = normal(1.0 - 2.0 * _BEYOND) / normal(level)
         return cls(
-            rest_rates, difference, (difference.high - difference.low) / 2.0, p, mean, null_text
-        )
+            rest_rates, difference, mean - z * (difference.high - difference.value),
+            mean + z * (difference.value - difference.low), p, mean, null_text,
+        )  # fmt: skip
 
 
 def all_others(counts: Floats) -> Floats:

@@ -908,6 +908,15 @@ def accuracy_design(counts: Counts) -> Floats:
     return design_effects(*sums, least=least_design(counts))
 
 
+def independent_units(counts: Counts) -> float:
+    """Return how many units of equal weight the units of all rows count as; of rows, the rows."""
+    sampler = counts.sampler
+    if not isinstance(sampler, ItemSampler):
+        return float(counts.totals(counts.observed)[0].sum())
+    weights = np.bincount(sampler.unit[sampler.item], sampler.weight)
+    return float(weights.sum() ** 2 / (weights**2).sum())
+
+
 def group_owners(sampler: ItemSampler, groups: int) -> tuple[Integers, Integers]:
     """Return which rows of one unit in one group each entry is of, and their group."""
     pairs = sampler.unit[sampler.item] * groups + sampler.group[sampler.item]

@@ -85,7 +85,7 @@ from equipoise.metrics.scores.cells import (
     weighted_sums,
 )
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
-from equipoise.stats.chance import band
+from equipoise.stats.chance import folded_band
 from equipoise.stats.draws import Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Permutation, Resampling, level_of, resolution_of
 from equipoise.stats.streams import Seed, stream, unit_keys, unit_times, unit_uniforms
@@ -422,7 +422,7 @@ class ConceptResults:
                 chance_test = compare_with_null(
                     sizes, abs(value), "higher", text, resolution=finest, scale=1.0
                 )
-                chance_test = replace(chance_test, chance=band(null[:, index], method=text))
+                chance_test = replace(chance_test, chance=folded_band(null[:, index], method=text))
             yield pair, value, column_of(boot, index), chance_test
 
     def members(self, g: int, concept: int | None = None) -> Integers:

@@ -21,18 +21,14 @@ from equipoise.core import (
     tally,
     unwarned,
 )
-from equipoise.metrics.building import (
-    bootstrap_method,
-    ends_of,
-    explain_undefined,
-)
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.building import explain_undefined
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
-from equipoise.stats.draws import block_sizes
-from equipoise.stats.intervals import wilson
-from equipoise.stats.resampling import Bootstrap, Resampling, level_of
-from equipoise.stats.streams import Seed, stream
+from equipoise.stats.intervals import normal, wilson
+from equipoise.stats.resampling import Resampling, level_of
 
+_JACKKNIFE = "jackknife of ln(1 - alpha) over items, with two items added"
+_WILSON = "Wilson's bound on the share of items with a disagreement"
 _NO_CHANCE = "alpha subtracts the agreement by chance: 0 is chance"
 
 
@@ -42,7 +38,6 @@ def krippendorff_alpha(
     labellers: Labels,
     *,
     resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
 ) -> Estimate:
     """Agreement of labellers beyond chance: Krippendorff's alpha of nominal labels.
 
@@ -51,17 +46,15 @@ def krippendorff_alpha(
     labels, items, labellers : array-like, shape (n,)
         Label, item and labeller of each answer; an answer without a label is left out.
     resampling : Bootstrap, Permutation or None
-        Replicates over items; None: no interval.
-    rng : int or Generator
-        Seed of the replicates.
+        None: no interval. Nothing is drawn.
 
     Returns
     -------
     Estimate
         In (-1, 1]: 1 is perfect agreement, 0 chance. Only items with two or more labels count.
-        `.by` has the share of pairs that agree on each label. NaN where all labels are alike. If
-        no disagreement was seen, the low end follows from Wilson's bound on the share of items
-        with one.
+        `.by` has the share of pairs that agree on each label. NaN where all labels are alike. The
+        interval is the jackknife's of ln(1 - alpha), with two items added. If no disagreement was
+        seen, the low end follows from Wilson's bound on the share of items with one.
 
     Raises
     ------
@@ -71,7 +64,7 @@ def krippendorff_alpha(
     References
     ----------
     Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability"; Krippendorff 2019, Content
-    Analysis, chapter 12.
+    Analysis, chapter 12; Agresti & Coull 1998, The American Statistician 52, 119-126.
 
     Examples
     --------
@@ -79,7 +72,7 @@ def krippendorff_alpha(
     >>> m.krippendorff_alpha(
     ...     ["a", "a", "b", "b", "a", "b"] * 5, [n // 2 for n in range(30)], [0, 1] * 15
     ... )
-    <krippendorff_alpha 0.356 [−0.160, 0.741]; n = 15>
+    <krippendorff_alpha 0.356 [−0.380, 0.658]; n = 15>
     """
     answer, names = encode(labels, subject="labels")
     item, labeller = encode(items, subject="items")[0], encode(labellers, subject="labellers")[0]
@@ -100,37 +93,25 @@ def krippendorff_alpha(
         if len(multiply_labelled)
         else np.nan
     )
-    boot = None
-    if isinstance(resampling, Bootstrap) and not np.isnan(value):
-        boot = np.concatenate(
-            [
-                _alpha(multiply_labelled, _weights(len(multiply_labelled), size, rng, start))
-                for start, size in block_sizes(resampling.replicates, len(multiply_labelled))
-            ]
-        )
-    ends = ends_of(boot)
-    if value == 1.0 and boot is not None:
-        ends = _unanimous(multiply_labelled)
+    ends: Ends = no_ends
+    method = NO_INTERVAL
+    if resampling is not None and not np.isnan(value):
+        method = _JACKKNIFE if value < 1.0 else _WILSON
+        ends = _jackknife(multiply_labelled) if value < 1.0 else _unanimous(multiply_labelled)
     reason = "no item has two labels" if not len(multiply_labelled) else "all labels are alike"
     return make_estimate(
         "krippendorff_alpha",
         value,
         {"items": len(multiply_labelled)},
-        bootstrap_method(boot, resampling, "items"),
+        method,
         no_chance=_NO_CHANCE,
         params={"labels": int(multiply_labelled.sum())},
         by=_parts(multiply_labelled, names, level_of(resampling)),
         excluded={"items with one label": tally(table.sum(axis=1) == 1)},
         unit="item",
         reason=explain_undefined(value, reason),
-        ends=no_ends if np.isnan(value) else ends,
+        ends=ends,
     )
-
-
-def _weights(items: int, replicates: int, rng: Seed, start: int) -> Floats:
-    equal_shares = np.full(items, 1.0 / items)
-    counts = stream(rng, "items", start).multinomial(items, equal_shares, size=replicates)
-    return floats(counts)
 
 
 def _alpha(table: Floats, weights: Floats) -> Floats:
@@ -142,6 +123,34 @@ def _alpha(table: Floats, weights: Floats) -> Floats:
     expected = (n**2 - (totals**2).sum(axis=1)) / (n - 1.0)
     with unwarned():
         return floats(1.0 - (weights @ disagreeing) / np.where(expected > 0, expected, np.nan))
+
+
+def _jackknife(table: Floats) -> Ends:
+    """Return the interval of alpha from the jackknife of ln(1 - alpha) over items.
+
+    Two items are added, as Agresti and Coull add successes and failures: one whose labellers agree
+    on the rarest label, and one where one of them gives it and the others the most frequent one.
+    Without them, a rare label that happens to have few disagreements has too short an interval.
+    """
+    totals, value = table.sum(axis=0), float(_alpha(table, np.ones((1, len(table))))[0])
+    rare, frequent = int(np.where(totals > 0, totals, np.inf).argmin()), int(totals.argmax())
+    if rare == frequent:
+        rare = int(np.flatnonzero((totals > 0) & (np.arange(len(totals)) != frequent))[0])
+    size, added = round(float(np.median(table.sum(axis=1)))), np.zeros((2, len(totals)))
+    added[0, rare], added[1, rare], added[1, frequent] = size, 1.0, size - 1.0
+    rows, times = np.unique(np.concatenate([table, added]), axis=0, return_counts=True)
+    without_one = np.tile(floats(times), (len(rows), 1)) - np.eye(len(rows))
+    logs = np.log1p(-_alpha(rows, without_one))
+    n, centre = times.sum(), math.log1p(-float(_alpha(rows, floats(times)[None])[0]))
+    mean = float(times @ logs) / n
+    error = math.sqrt((n - 1.0) / n * float(times @ (logs - mean) ** 2))
+
+    def ends(level: float) -> Span:
+        half = float(normal(level)) * error
+        low, high = (-math.expm1(centre + sign * half) for sign in (1.0, -1.0))
+        return min(low, value), max(high, value)
+
+    return ends
 
 
 def _unanimous(table: Floats) -> Ends:
@@ -182,7 +191,7 @@ register(
         definition="1 minus observed over expected disagreement of labellers on the same items.",
         direction="Lower: labellers disagree more; 0 is chance.",
         chance=f"none: {_NO_CHANCE}",
-        interval="percentile bootstrap over items",
+        interval=_JACKKNIFE,
         reference="Krippendorff 2011",
     )
 )

@@ -1321,7 +1321,7 @@ def _against_rest(
                 part_of=pool.part_of,
                 within_value=pool.within_value,
                 ends=known_ends(low, high),
-                chance_test=replace(chance_test, chance=band(null_differences[:, group])),
+                chance_test=replace(chance_test, chance=band(null_differences[:, group], "either")),
                 n=group_value.n + rest_value.n,
                 by_group=(group_value, rest_value),
                 shows="effect of the group",

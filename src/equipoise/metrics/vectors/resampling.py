@@ -171,11 +171,12 @@ class ExchangedDifferences:
         errors = [self.errors, self.errors[::-1]]
         return np.concatenate(errors) if self.mirrored else self.errors
 
-    def chance(self, method: str, factor: float = 1.0, shift: float = 0.0) -> Chance:
+    def chance(self, method: str, harm: Harm, factor: float = 1.0, shift: float = 0.0) -> Chance:
         """Return the chance level of factor × the single number (k = 1) + shift."""
         if self.mirrored and shift == 0.0:
-            return mirrored_band(self.draws[:, 0] * factor, method=method)
-        return band(self.null[:, 0] * factor + shift, method=method)
+            return mirrored_band(self.draws[:, 0] * factor, harm, method=method)
+        weights = 1.0 if self.enumerated else None
+        return band(self.null[:, 0] * factor + shift, harm, method=method, weights=weights)
 
     def p_value(self, harm: Harm) -> PValue:
         """Return the p-value of the single number (k = 1), exact where that is feasible."""
@@ -249,7 +250,7 @@ def compare_with_exchanges(
             scale=tested.scale,
         )
     p = tested.p_value(harm)
-    return ChanceTest(tested.chance(text, factor, shift), p.value, f"{text}; {p.method}")
+    return ChanceTest(tested.chance(text, harm, factor, shift), p.value, f"{text}; {p.method}")
 
 
 def compare_studentized(
@@ -271,7 +272,7 @@ def compare_studentized(
     weights = 1.0 if tested.enumerated else None
     p = p_value(ratios, observed, harm, weights=weights, resolution=tested.resolution)
     text = f"{text}; differences in standard errors"
-    chance = band(ratios * factor + shift, method=text, weights=weights)
+    chance = band(ratios * factor + shift, harm, method=text, weights=weights)
     return ChanceTest(chance, p.value, f"{text}; {p.method}")
 
 

@@ -1,0 +1,72 @@
+"""Notes on attributes: groups that are all too small, and one that predicts another."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise import audits, report
+from equipoise.core import DataError
+
+ROWS = 600
+KINDS = ("predictions", "dataset")
+
+
+def config_of(kind, groups):
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({
+        "id": np.arange(ROWS).astype(str), "gender": rng.choice(["woman", "man"], ROWS),
+        "site": [f"site {row // 6}" for row in range(ROWS)], "kind": rng.choice(["x", "y"], ROWS),
+        "said": rng.choice(["x", "y"], ROWS),
+    })  # fmt: skip
+    data = {"table": frame, "id": "id", "groups": groups}
+    if kind == "dataset":
+        images = {"table": frame, "id": "id"}
+        data = {"images": images, "groups": groups, "labels": ["kind"]}
+        return audits.parse_config({"audit": kind, "data": data})
+    models = {"m": {"table": frame, "prediction": "said"}}
+    data |= {"target": "kind"}
+    return audits.parse_config({"audit": kind, "data": data, "models": models})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_attribute_of_small_groups_is_one_note(kind):
+    result = audits.run(config_of(kind, ["gender", "site", ["gender", "site"]]))
+    about = [note for note in result.manifest.notes if "site" in note]
+    assert len(about) == 2
+    assert sum("100 groups" in note for note in about) == 1
+    assert not any("site 1" in note for note in about)
+    assert {finding.groups for finding in result.findings} - {""} == {"gender"}
+    # Their sizes are kept.
+    sizes = [row for row in result.tables["group_sizes"].to_pylist() if row["groups"] == "site"]
+    assert len(sizes) == 100
+
+
+def test_a_report_names_the_attribute_once(tmp_path):
+    report.write(audits.run(config_of("predictions", ["gender", "site"])), tmp_path / "run")
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "all 100 groups of site" in page
+    assert "site 99 (n" not in page
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_groups_alone_are_an_error(kind):
+    with pytest.raises(DataError) as raised:
+        audits.run(config_of(kind, ["site"]))
+    assert "site" in raised.value.problem
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03, 0.5])
+def test_an_attribute_that_predicts_another_is_a_note(noise):
+    rng = np.random.default_rng(3)
+    woman = rng.random(ROWS) < 0.5
+    long = woman ^ (rng.random(ROWS) < noise)
+    frame = pl.DataFrame({
+        "id": np.arange(ROWS).astype(str), "gender": np.where(woman, "woman", "man"),
+        "hair": np.where(long, "long", "short"), "kind": rng.choice(["x", "y"], ROWS),
+        "said": rng.choice(["x", "y"], ROWS),
+    })  # fmt: skip
+    data = {"table": frame, "id": "id", "target": "kind", "groups": ["gender", "hair"]}
+    models = {"m": {"table": frame, "prediction": "said"}}
+    config = audits.parse_config({"audit": "predictions", "data": data, "models": models})
+    notes = [n for n in audits.run(config).manifest.notes if n.startswith("gender and hair: ")]
+    assert len(notes) == (noise < 0.5)
