@@ -15,6 +15,7 @@ from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
 from equipoise.cli.terminal import say, say_table, say_values
 from equipoise.core import AuditResult, Family, Finding, NullHypothesis
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.estimate import name_with
 from equipoise.core.finding import REAL
 from equipoise.core.types import FileFacts, Json
@@ -22,6 +23,7 @@ from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.next_steps import Place
+from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
 from equipoise.report.result import first_screen
 from equipoise.report.summary import agreement, conclusions_by_model, rankings_of
 from equipoise.report.text import count, decimals_of, interval, number, verdict_key, verdict_title
@@ -123,7 +125,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
         ],
-        "verdicts": _verdicts(result.findings),
+        "verdicts": _verdicts(conclusions_about_groups(result, page_of(result).leads)),
         "findings": [
             asdict(finding) | {"verdict": _word(finding)}
             for finding in result.findings
@@ -236,7 +238,7 @@ def show_all(result: AuditResult, run: Path) -> None:
             number(finding.chance),
             shown_verdict(finding),
         )
-        for finding in ranked(result.findings)
+        for finding in ranked(with_page_verdicts(result, page_of(result).leads).findings)
         if finding.family is not Family.FOLD
     ]
     columns = "model groups metric about value interval chance verdict"
@@ -245,9 +247,12 @@ def show_all(result: AuditResult, run: Path) -> None:
     say_values({"notes": result.manifest.notes})
 
 
-def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
-    counted = (finding for finding in findings if finding.family is not Family.FOLD)
-    return dict(Counter(map(_word, counted)).most_common())
+def _verdicts(conclusions: Iterable[Conclusion]) -> dict[str, int]:
+    words = (
+        verdict_key(conclusion.verdict, comparison=bool(conclusion.standings))
+        for conclusion in conclusions
+    )
+    return dict(Counter(words).most_common())
 
 
 def _word(finding: Finding) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from equipoise.core.plain_json import number_from_json, plain
 from equipoise.core.types import Facts, Fields
 
 
@@ -144,10 +145,10 @@ class Ratio:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any] | None) -> Ratio | None:
-        """Rebuild a ratio from a file, where numbers that JSON lacks are text."""
+        """Rebuild a ratio from a file, see `plain` for its numbers."""
         if item is None:
             return None
-        ends = {name: float(item[name]) for name in ("value", "low", "high")}
+        ends = {name: number_from_json(item[name]) for name in ("value", "low", "high")}
         return cls(**ends, decides=item["decides"])
 
 
@@ -342,10 +343,10 @@ def as_row(number: Numbered) -> dict[str, Any]:
 
 
 def plain_parameters(parameters: Facts) -> Fields:
-    """Return parameters as they read back from a file; what JSON lacks becomes text."""
-    text = json.dumps(dict(parameters), sort_keys=True, default=str)
-    plain: Fields = json.loads(text)
-    return plain
+    """Return parameters as they read back from a file; see `plain`."""
+    text = json.dumps(plain(parameters), sort_keys=True, allow_nan=False)
+    read_back: Fields = json.loads(text)
+    return read_back
 
 
 _DECODERS: Mapping[str, Callable[[Any], object]] = MappingProxyType({

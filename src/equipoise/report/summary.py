@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import filterfalse
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
@@ -17,10 +16,10 @@ from equipoise.report.blocks import (
     Summary,
     has,
 )
-from equipoise.report.concluding import conclusions_of
 from equipoise.report.forms import draw
 from equipoise.report.leading_chart import chart_of
 from equipoise.report.next_steps import fields_of
+from equipoise.report.page_verdicts import conclusions_about_groups
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector, measure_of
@@ -124,9 +123,8 @@ def conclusions_by_model(
 
     Findings of no model, such as human judgements, are left out where they say nothing new.
     """
-    conclusions = result.conclusions or conclusions_of(result.findings, leads)
     by_model: dict[str, list[Conclusion]] = {finding.model: [] for finding in result.findings}
-    for conclusion in filterfalse(is_ranking, conclusions):
+    for conclusion in conclusions_about_groups(result, leads):
         by_model[conclusion.model].append(conclusion)
     unnamed = by_model.get("", [])
     if len(by_model) > 1 and not any(map(_is_disparity, unnamed)):
@@ -230,12 +228,12 @@ def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, 
         statement.badge.verdict: statement.finding
         for statement in reversed(statements)
         if statement.badge and statement.finding
-    }
+        and not spec_of_finding(statement.finding).of_one_answer
+    }  # fmt: skip
     steps = []
     if finding := first.get(Verdict.DISPARITY):
         steps += [step.format(**fields_of(finding)) for step in about]
-    uncertain = first.get(Verdict.DETECTED)
-    if uncertain and not spec_of_finding(uncertain).of_one_answer:
+    if Verdict.DETECTED in first:
         steps.append("Add images: the difference is real, and its size is uncertain.")
     if finding := first.get(Verdict.INCONCLUSIVE):
         more = "images of the smallest groups"
