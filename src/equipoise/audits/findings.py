@@ -109,7 +109,7 @@ _MOST_TIMES = 100
 
 @dataclass(frozen=True)
 class Place:
-    """Where a number was measured."""
+    """Where a number was measured; fields are those of `Finding`."""
 
     audit: str
     model: str
@@ -117,6 +117,7 @@ class Place:
     version: str
     level: float
     within: str = ""
+    sides: tuple[str, ...] = ()
 
 
 def whole(

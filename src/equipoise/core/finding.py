@@ -232,6 +232,9 @@ class Finding:
         Whether a report may start with the finding.
     beside : str
         What stands beside the value, as a sentence.
+    sides : tuple of str
+        The two sets of groups whose difference has a sign: the value is positive for the first.
+        () where groups are attributes.
     """
 
     audit: str
@@ -280,6 +283,12 @@ class Finding:
     group: str = ""
     leads: bool = True
     beside: str = ""
+    sides: tuple[str, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes whose intersections are compared."""
+        return attributes_of(self.groups)
 
     @property
     def tested(self) -> bool:
@@ -316,6 +325,11 @@ SCHEMA = schema_of(Finding)
 def findings_to_table(findings: Iterable[Finding]) -> pa.Table:
     """Return findings as an Arrow table of `SCHEMA`, in the order given."""
     return pa.Table.from_pylist([as_row(finding) for finding in findings], schema=SCHEMA)
+
+
+def attributes_of(groups: str) -> tuple[str, ...]:
+    """Return the attributes whose intersections findings call `groups`."""
+    return tuple(groups.split(" × ")) if groups else ()
 
 
 class Numbered(Protocol):

@@ -308,7 +308,7 @@ def _without_echoes(findings: Sequence[Finding], clusters: Sequence[Cluster]) ->
 
 
 def _attributes(finding: Finding) -> tuple[str, ...]:
-    return tuple(finding.groups.split(" × "))
+    return finding.attributes or ("",)
 
 
 def _echoes(finding: Finding, main: Finding) -> bool:

@@ -71,7 +71,7 @@ def _causes(result: AuditResult, page: Page, place: Place, finding: Finding) -> 
     """Yield a test of each other attribute of the run as a cause."""
     if "causes" not in page.commands or not finding.groups:
         return
-    compared = finding.groups.split(" × ")
+    compared = finding.attributes
     for attribute in [name for name in _attributes(result) if name not in compared][:MOST_CAUSES]:
         command = ("equipoise", "causes", place.run, "--cause", attribute)
         yield Step(f"Test {attribute} as a cause:", join(command))

@@ -151,9 +151,9 @@ def cards(
         return None
     conclusions = conclusions_about_groups(result, leads) if judged else []
     leading = {conclusion.finding: conclusion for conclusion in conclusions}
-    shown = with_page_verdicts(result, leads).findings
+    judged_findings = with_page_verdicts(result, leads).findings
     others = [
-        finding for place, finding in enumerate(shown)
+        finding for place, finding in enumerate(judged_findings)
         if place not in leading and finding.family is not Family.FOLD
     ]  # fmt: skip
     blocks: list[Block] = []

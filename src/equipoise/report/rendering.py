@@ -126,17 +126,17 @@ def _sections(
     result: AuditResult, page: Page, first_chart: Chart | None
 ) -> tuple[list[Section], list[Section]]:
     """Return the open sections and the folded sections."""
-    whole, result = result, with_page_verdicts(result, page.leads)
+    judged = with_page_verdicts(result, page.leads)
     front = [
-        group_table(result, page.by_group),
-        *(make(result) for make in page.front),
-        cards(whole, page.leads, first_chart, judged=page.judged),
+        group_table(judged, page.by_group),
+        *(make(judged) for make in page.front),
+        cards(result, page.leads, first_chart, judged=page.judged),
     ]
     back = [
-        *(make(result) for make in page.sections),
-        models(result),
+        *(make(judged) for make in page.sections),
+        models(judged),
         gallery(result),
-        all_findings(result.findings) if page.judged else None,
+        all_findings(judged.findings) if page.judged else None,
         appendix.data(result, page.facts(result), page.subjects),
         appendix.limitations(result),
         appendix.failures(result),

@@ -107,8 +107,10 @@ class Result(AuditResult):
 
     def table(self) -> TextTable:
         """Return the results by group; all findings where no metric has values by group."""
-        shown = with_page_verdicts(self, self.shown_page.leads)
-        section = group_table(shown, self.shown_page.by_group) or all_findings(shown.findings)
+        judged_result = with_page_verdicts(self, self.shown_page.leads)
+        section = group_table(judged_result, self.shown_page.by_group) or all_findings(
+            judged_result.findings
+        )
         if section is None:
             return TextTable("No findings", (), ())
         table = text_table(next(block for block in section.blocks if isinstance(block, Table)))

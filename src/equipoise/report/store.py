@@ -90,8 +90,8 @@ def write(
     if WORKSHEET in result.tables:
         with writer(folder / f"{WORKSHEET}.csv") as file:
             write_csv(result.tables[WORKSHEET], file)
-    shown = with_page_verdicts(result, page.leads if page else ())
-    if page and (by_group := group_file(shown, page.by_group)) is not None:
+    judged_result = with_page_verdicts(result, page.leads if page else ())
+    if page and (by_group := group_file(judged_result, page.by_group)) is not None:
         write_table(by_group, folder / f"{FILE}.parquet")
         _write_text(folder / f"{FILE}.csv", [as_csv(by_group)])
     _write_text(folder / "report.html", [render(result, page, place)])

@@ -148,7 +148,7 @@ def _statement(
     finding = findings[first.finding]
     text = conclusion_sentence(finding, first)
     if not (first.real or first.standings or first.at_equal_mix):
-        text = f"{enclose('', model, ': ')}{text}"
+        text = enclose("", model, ": ") + text
     comparison = bool(first.standings)
     return Statement(
         Badge(first.verdict, comparison, limit_of(finding), deciding_ratio(finding)),
