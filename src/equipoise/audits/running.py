@@ -179,5 +179,4 @@ def save(inputs: AnyInputs, folder: Path) -> None:
     ids, groups, pictures = inputs.audit.pictured(config, data, inputs.models)
     if pictures:
         seed = config.resampling.seed
-        base = inputs.models.base
-        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes, base)
+        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes)

@@ -365,7 +365,7 @@ def plain_parameters(parameters: Facts) -> Fields:
 
 _DECODERS: Mapping[str, Callable[[Any], object]] = MappingProxyType({
     "family": Family, "interval": IntervalKind, "null": NullHypothesis, "parameters": json.loads,
-    "ratio": Ratio.from_json, "verdict": Verdict,
+    "ratio": Ratio.from_json, "verdict": Verdict, "sides": tuple,
 })  # fmt: skip
 """What makes a field of what a file holds, where that is no text."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyarrow.csv import write_csv
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from equipoise.report.next_steps import Place
 
 CONCLUSIONS = "conclusions.json"
+ResultT = TypeVar("ResultT", bound=AuditResult)
 _FIELDS = {f.name for f in fields(Manifest)}
 
 
@@ -95,6 +97,24 @@ def write(
         write_table(by_group, folder / f"{FILE}.parquet")
         _write_text(folder / f"{FILE}.csv", [as_csv(by_group)])
     _write_text(folder / "report.html", [render(result, page, place)])
+
+
+def with_base(result: ResultT, base: Path, run: Path) -> ResultT:
+    """Return a result that says from its run where relative paths of its configuration start.
+
+    So commands that read the run work in any folder.
+    """
+    manifest = replace(result.manifest, base=os.path.relpath(base.resolve(), run.resolve()))
+    return replace(result, manifest=manifest)
+
+
+def base_of(run: Path) -> Path:
+    """Return the folder that relative paths of a run's configuration start from.
+
+    It is the working directory where the run doesn't say so.
+    """
+    base = _read_manifest(run).base
+    return run / base if base else Path()
 
 
 def read(directory: Path | str) -> AuditResult:
