@@ -19,6 +19,7 @@ from equipoise.audits.gallery import pictures_of_findings
 from equipoise.audits.group_sizes import FAILURES
 from equipoise.audits.manifest import Account, account_of, manifest_of_run
 from equipoise.audits.measuring import checked_designs, measure_designs
+from equipoise.audits.notes import merged
 from equipoise.audits.opening import AnyInputs, Inputs, prepare
 from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
@@ -100,12 +101,13 @@ def run(
     tables = {**measured.tables, **_shared_tables(inputs, account)}
     page = kind_page(settings.audit, settings.study)
     harms = [draft.harm for draft in measured.findings]
-    causes = explain(audit, settings, data, designs, findings, harms)
+    explanation = explain(audit, settings, data, designs, findings, harms)
+    manifest = replace(manifest, notes=merged([*manifest.notes, *explanation.notes]))
     adjustments = adjust(audit, settings, designs, findings)
     leads = page.leads if page else ()
     conclusions = (
         *_ranking(inputs, findings, leads),
-        *conclusions_of(findings, leads, causes, adjustments, settings.testing.alpha),
+        *conclusions_of(findings, leads, explanation.causes, adjustments, settings.testing.alpha),
     )
     return _with_gallery(Result(findings, manifest, tables, conclusions, page), inputs)
 
