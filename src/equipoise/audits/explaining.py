@@ -88,8 +88,8 @@ def explain(
 
 _NOT_EXAMINED = (
     "causes of differences were confirmed for {n} cells of groups and classes. Further cells "
-    "weren't examined, as the numbers are too many to count again: one difference may stand in several "
-    "conclusions."
+    "weren't examined, as the numbers are too many to count again: one difference may stand in "
+    "several conclusions."
 )
 
 

@@ -25,6 +25,7 @@ from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.next_steps import Place
 from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
 from equipoise.report.result import first_screen
+from equipoise.report.short_lines import wanted_data
 from equipoise.report.summary import agreement, conclusions_by_model, rankings_of
 from equipoise.report.text import count, decimals_of, interval, number, verdict_key, verdict_title
 from equipoise.report.words import (
@@ -116,6 +117,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
                 "sentence": conclusion_sentence(finding, conclusion),
                 "correction": corrected_size(finding, conclusion),
                 "agreement": agreement(conclusion, result.findings),
+                "wanted": wanted_data(finding, conclusion),
             }
             for conclusions in (
                 first,
@@ -178,6 +180,8 @@ def _lines_of(statement: Statement, run: Path, room: int) -> list[str]:
         if n_others <= _MOST_AGREEMENTS and remark.agreement:
             text = f"{text} {remark.agreement}"
         first, *further = wrap(text, WIDTH - 4)
+        if further and n_others > _MOST_AGREEMENTS and remark.line:
+            first, *further = wrap(remark.line, WIDTH - 4)
         is_last = place == n_others - 1
         if place and len(lines) + 1 + len(further) > room - (not is_last):
             lines.append(f"  · and {n_others - place} more: {join(_show_all_command(run))}")

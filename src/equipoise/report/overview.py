@@ -42,6 +42,7 @@ from equipoise.report.page_verdicts import conclusions_about_groups, with_page_v
 from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
 from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector, measure_of
+from equipoise.report.short_lines import wanted_data
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
@@ -193,7 +194,9 @@ class _Item:
 def _stated_item(finding: Finding, conclusion: Conclusion) -> _Item:
     text = f"{conclusion_sentence(finding, conclusion)} {finding.beside}".strip()
     badge = replace(_badge(finding), verdict=conclusion.verdict)
-    return _Item(finding, badge, text, conclusion_certainty(finding, conclusion))
+    certain = conclusion_certainty(finding, conclusion)
+    certain += enclose(" ", wanted_data(finding, conclusion))
+    return _Item(finding, badge, text, certain)
 
 
 def _cards(items: Sequence[_Item], first_chart: Chart | None, *, is_open: bool) -> list[Block]:

@@ -23,6 +23,7 @@ from equipoise.report.page_verdicts import conclusions_about_groups
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector, measure_of
+from equipoise.report.short_lines import short_line, wanted_data
 from equipoise.report.text import count, enclose, listed, plural
 from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
@@ -153,18 +154,22 @@ def _statement(
     return Statement(
         Badge(first.verdict, comparison, limit_of(finding), deciding_ratio(finding)),
         text,
-        conclusion_certainty(finding, first),
+        conclusion_certainty(finding, first) + enclose(" ", wanted_data(finding, first)),
         agreement(first, findings) or _beside(first, findings),
         finding,
-        tuple(
-            Remark(
-                Badge(other.verdict, comparison),
-                conclusion_sentence(findings[other.finding], other),
-                agreement(other, findings),
-            )
-            for other in further
-        ),
+        tuple(_remark(other, findings, comparison=comparison) for other in further),
         first,
+    )
+
+
+def _remark(conclusion: Conclusion, findings: Sequence[Finding], *, comparison: bool) -> Remark:
+    finding = findings[conclusion.finding]
+    wanted = wanted_data(finding, conclusion)
+    return Remark(
+        Badge(conclusion.verdict, comparison),
+        conclusion_sentence(finding, conclusion) + enclose(" ", wanted),
+        agreement(conclusion, findings),
+        short_line(finding, conclusion),
     )
 
 
@@ -203,7 +208,8 @@ def agreement(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
     subject = plural(n, "more number")
     if len(names) <= _MOST_NAMED and name_of(lead) not in names:
         subject = listed([*names])
-    return f"{subject} {'shows' if n == 1 else 'show'} the same difference."
+    singular = n == 1 or (len(names) == 1 and subject in names)
+    return f"{subject} {'shows' if singular else 'show'} the same difference."
 
 
 def _number_of(finding: Finding) -> tuple[object, ...] | None:
