@@ -9,6 +9,7 @@ import yaml
 from audits.comparisons import images as predicted
 from equipoise import audit, audits
 from equipoise.audits.quick import guess_config
+from equipoise.core import DataError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 # Of each kind: the attribute of its example that gets the sentinel, and what is counted.
@@ -58,6 +59,33 @@ def test_every_kind_keeps_a_sentinel_where_missing_is_written(kind):
     planned = plan_of(values_of(kind, missing=[]), kind)
     assert any(UNKNOWN in row["group"] for row in planned.groups)
     assert not any(UNKNOWN in note and "counts as missing" in note for note in planned.notes)
+
+
+def associations(column, **table):
+    """Return an example's config with a sentinel in a column that makes groups or regions."""
+    values = yaml.safe_load((EXAMPLES / "associations" / "audit.yaml").read_text())
+    people = values["data"]["people"]
+    frame = pl.read_csv(EXAMPLES / "associations" / people["table"], infer_schema_length=0)
+    cells = pl.Series(column, [UNKNOWN] * ROWS + frame[column].to_list()[ROWS:])
+    people |= {"table": frame.with_columns(cells), **table}
+    return values
+
+
+@pytest.mark.parametrize("column", ["gender", "region"])
+def test_groups_and_regions_of_associations_have_sentinels(column):
+    planned = plan_of(associations(column), "associations")
+    assert all(UNKNOWN not in row["group"] for row in planned.groups)
+    [note] = [note for note in planned.notes if UNKNOWN in note]
+    assert note.startswith(f"{column}: ")
+    assert str(ROWS) in note
+
+
+def test_a_set_of_associations_keeps_the_value_that_it_names():
+    values = associations("gender")
+    values["sets"]["unsure"] = {"people": {"gender": UNKNOWN}}
+    with pytest.raises(DataError) as caught:  # two groups are compared, and now there are three
+        audits.run(audits.parse_config(values), base=EXAMPLES / "associations")
+    assert caught.value.column == "gender"
 
 
 def predictions(place, *, model=None, **data):
