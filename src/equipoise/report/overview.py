@@ -192,11 +192,13 @@ class _Item:
 
 
 def _stated_item(finding: Finding, conclusion: Conclusion) -> _Item:
+    """Return the finding that states a conclusion; at equal classes, what the conclusion says."""
+    wanted = enclose(" ", wanted_data(finding, conclusion))
+    if conclusion.at_equal_mix is None:
+        return _Item(finding, certainty=_how_sure(finding) + wanted)
     text = f"{conclusion_sentence(finding, conclusion)} {finding.beside}".strip()
     badge = replace(_badge(finding), verdict=conclusion.verdict)
-    certain = conclusion_certainty(finding, conclusion)
-    certain += enclose(" ", wanted_data(finding, conclusion))
-    return _Item(finding, badge, text, certain)
+    return _Item(finding, badge, text, conclusion_certainty(finding, conclusion) + wanted)
 
 
 def _cards(items: Sequence[_Item], first_chart: Chart | None, *, is_open: bool) -> list[Block]:
