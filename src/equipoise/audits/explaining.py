@@ -72,16 +72,16 @@ def explain(
     """
     causes, notes = list[Cause](), list[Note]()
     models = dict.fromkeys(design.model for design in designs)
-    most = MOST_NUMBERS // max(len(models), 1)
+    work_limit = MOST_NUMBERS // max(len(models), 1)
     for model in models:
         model_findings = {
             place: finding for place, finding in enumerate(findings) if finding.model == model
         }
         model_designs = [design for design in designs if design.model == model]
-        case = _Case(audit, config, model, model_findings, harms, most)
-        examined, whole = case.causes(data, model_designs)
+        case = _Case(audit, config, model, model_findings, harms, work_limit)
+        examined, complete = case.causes(data, model_designs)
         causes += examined
-        if not whole:
+        if not complete:
             notes.append(Note(model, _NOT_EXAMINED.format(n=len(examined))))
     return Explanation(tuple(causes), tuple(notes))
 
@@ -102,7 +102,7 @@ class _Case:
     model: str
     findings: Mapping[int, Finding]
     harms: Sequence[Harm]
-    most: int
+    work_limit: int
 
     def causes(self, data: Data, designs: Sequence[Design]) -> tuple[list[Cause], bool]:
         """Return causes, and whether all likely cells were examined."""
@@ -155,7 +155,7 @@ class _Case:
         numbers = sum(finding.groups in names for finding in self.findings.values())
         rows = sum(len(design.groups.codes) for design in designs)
         work = numbers + rows // _ROWS_OF_A_NUMBER + n_cells // _CELLS_OF_A_NUMBER
-        return self.most // max(work, 1)
+        return self.work_limit // max(work, 1)
 
 
 def _cutoff(alpha: float, tests: int) -> float:

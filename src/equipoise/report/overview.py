@@ -153,14 +153,14 @@ def cards(
     conclusions = conclusions_about_groups(result, leads) if judged else []
     leading = {conclusion.finding: conclusion for conclusion in conclusions}
     judged_findings = with_page_verdicts(result, leads).findings
-    others = [
+    other_findings = [
         finding for place, finding in enumerate(judged_findings)
         if place not in leading and finding.family is not Family.FOLD
     ]  # fmt: skip
     blocks: list[Block] = []
     for verdict in VERDICT_TITLES:
         stated = [conclusion for conclusion in conclusions if conclusion.verdict is verdict]
-        numbers = ranked(finding for finding in others if finding.verdict is verdict)
+        numbers = ranked(finding for finding in other_findings if finding.verdict is verdict)
         items = [_stated_item(result.findings[item.finding], item) for item in stated]
         items += [_Item(finding) for finding in sorted(numbers, key=better_off)]
         if items:

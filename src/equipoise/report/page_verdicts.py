@@ -33,7 +33,7 @@ def conclusions_about_groups(
 
 
 def with_page_verdicts(result: ResultT, leads: Sequence[Selector] = ()) -> ResultT:
-    """Return a result whose findings have the verdicts that pages and the terminal show.
+    """Return a result with the verdicts that pages and the terminal show.
 
     A difference that the labels have, or that the mix of classes makes, passes its own test.
     Where it is no conclusion it has no verdict, with the reason, so that the title isn't denied.

@@ -64,16 +64,16 @@ class Sentence(str):
         """Return the sentence with a capital first letter."""
         if not self.parts:
             return self
-        first, *others = self.parts
+        first, *rest = self.parts
         text = first.text[:1].upper() + first.text[1:]
-        return Sentence(replace(first, text=text), *others)
+        return Sentence(replace(first, text=text), *rest)
 
     def without_end(self, end: str) -> Sentence:
         """Return the sentence without an end, which is in its last part."""
         if not self.parts or not self.endswith(end):
             return self
-        *others, last = self.parts
-        return Sentence(*others, replace(last, text=last.text.removesuffix(end)))
+        *before, last = self.parts
+        return Sentence(*before, replace(last, text=last.text.removesuffix(end)))
 
     def first_words(self, n: int) -> Sentence:
         """Return the first n words; "…" stands for the others."""
@@ -117,7 +117,7 @@ def share_part(share: float) -> Part:
 
 
 def with_names(text: str, groups: Iterable[str]) -> Sentence:
-    """Return a text that an audit stored with its finding, whose names of groups are parts.
+    """Return a stored text with names of groups as parts.
 
     Of "women" and "men" the longer name is looked for first, and each as a whole word.
     """
