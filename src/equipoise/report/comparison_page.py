@@ -192,7 +192,7 @@ def summary(result: AuditResult) -> Summary:
 
 
 def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
-    """Join both models on each subject of the pair that leads, else in each metric that leads."""
+    """Join both models on each subject, else in each leading metric."""
     lead, pair = pairs_of(leads[:1])[0]
     values = _values_of_subjects(result, lead, pair) or _values_of_classes(result, lead)
     kind, title = "subject", name_of(lead)
@@ -277,7 +277,7 @@ def _change(values: tuple[str, tuple[float, float]]) -> float:
 
 
 def _values_of_metrics(leads: Sequence[Finding], lead: Finding) -> Values:
-    """Return what both models have in each metric that leads and has the unit of the first."""
+    """Return both models' values of the leading metrics with the first one's unit."""
     unit = spec_of_shown(lead).unit
     return [
         (spec_of_shown(finding).title, pair.values)

@@ -183,7 +183,7 @@ def _cards_heading(
 
 @dataclass(frozen=True)
 class _Item:
-    """A finding that a card is about, and what a conclusion says in its place."""
+    """The finding of a card, with the words of a conclusion in its place."""
 
     finding: Finding
     badge: Badge | None = None
@@ -192,7 +192,7 @@ class _Item:
 
 
 def _stated_item(finding: Finding, conclusion: Conclusion) -> _Item:
-    """Return the finding that states a conclusion; at equal classes, what the conclusion says."""
+    """Return the finding of a conclusion, with its words at equal classes."""
     wanted = enclose(" ", wanted_data(finding, conclusion))
     if conclusion.at_equal_mix is None:
         return _Item(finding, certainty=_how_sure(finding) + wanted)

@@ -1,4 +1,4 @@
-"""What stands beside the sentence of a conclusion: a form of one line, and the data it lacks."""
+"""Conclusions in one line, and the data that would decide them."""
 
 import math
 
@@ -14,7 +14,7 @@ _LETTERS = 76
 
 
 def short_line(finding: Finding, conclusion: Conclusion) -> str:
-    """Return a conclusion in a line: what is measured, and both groups with their shares.
+    """Return a conclusion in a line: the metric and both groups with their shares.
 
     "" where a conclusion compares no two groups that have shares.
     """
@@ -31,7 +31,7 @@ def short_line(finding: Finding, conclusion: Conclusion) -> str:
 
 
 def wanted_data(finding: Finding, conclusion: Conclusion) -> str:
-    """Say how many images would decide a conclusion; "" where it is decided, or that is unknown."""
+    """Say how many images would decide a conclusion; "" where unknown."""
     if conclusion.verdict is not Verdict.INCONCLUSIVE or not has(finding.more):
         return ""
     of = enclose(" of ", finding.more_of)

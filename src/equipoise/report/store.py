@@ -100,7 +100,7 @@ def write(
 
 
 def with_base(result: ResultT, base: Path, run: Path) -> ResultT:
-    """Return a result that says from its run where relative paths of its configuration start.
+    """Return a result with the folder of its configuration's relative paths.
 
     So commands that read the run work in any folder.
     """

@@ -169,7 +169,7 @@ class Config(AuditConfig):
         return tuple(dict.fromkeys(filter(None, columns)))
 
     def named_levels(self, table: str) -> tuple[str, ...]:
-        """Return values of a table's columns that sets or measurements name, so that they stay."""
+        """Return values of a table's columns that the configuration names."""
         levels = [options.first for options in self.measure if options.images == table]
         for members in self.sets.values():
             selection = members.get(table)

@@ -55,7 +55,7 @@ def sides_of_zero(sides: Sequence[str]) -> str:
 
 
 def sides_by_groups(result: AuditResult) -> dict[str, Sequence[str]]:
-    """Return the two sets that findings compare by what they call their groups."""
+    """Return the two compared sets by the findings' name of their groups."""
     return {finding.groups: finding.sides for finding in result.findings}
 
 

@@ -222,5 +222,5 @@ class MeasureConfig(Section):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The two sets of attributes, where these are what is compared."""
+        """The two sets of attributes, where no column of groups is compared."""
         return () if self.groups is not None else tuple(self.attributes)
