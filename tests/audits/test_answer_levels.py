@@ -39,7 +39,7 @@ def test_one_answer_to_all_images_is_told_first(kind):
     finding = lead(run(kind, ["male"] * ROWS, labels))
     assert (finding.metric, finding.value) == ("dominant_answer", 1.0)
     assert finding.parameters["answer"] == "male"
-    assert finding.verdict is Verdict.DETECTED
+    assert finding.verdict is Verdict.DISPARITY
 
 
 def test_a_model_that_repeats_rare_labels_tells_images_apart():

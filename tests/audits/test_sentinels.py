@@ -73,6 +73,33 @@ def test_every_kind_refuses_numbers_as_groups(kind):
     assert "60" in raised.value.problem
 
 
+def associations(column, **table):
+    """Return an example's config with a sentinel in a column that makes groups or regions."""
+    values = yaml.safe_load((EXAMPLES / "associations" / "audit.yaml").read_text())
+    people = values["data"]["people"]
+    frame = pl.read_csv(EXAMPLES / "associations" / people["table"], infer_schema_length=0)
+    cells = pl.Series(column, [UNKNOWN] * ROWS + frame[column].to_list()[ROWS:])
+    people |= {"table": frame.with_columns(cells), **table}
+    return values
+
+
+@pytest.mark.parametrize("column", ["gender", "region"])
+def test_groups_and_regions_of_associations_have_sentinels(column):
+    planned = plan_of(associations(column), "associations")
+    assert all(UNKNOWN not in row["group"] for row in planned.groups)
+    [note] = [note for note in planned.notes if UNKNOWN in note]
+    assert note.startswith(f"{column}: ")
+    assert str(ROWS) in note
+
+
+def test_a_set_of_associations_keeps_the_value_that_it_names():
+    values = associations("gender")
+    values["sets"]["unsure"] = {"people": {"gender": UNKNOWN}}
+    with pytest.raises(DataError) as caught:  # two groups are compared, and now there are three
+        audits.run(audits.parse_config(values), base=EXAMPLES / "associations")
+    assert caught.value.column == "gender"
+
+
 def predictions(place, *, model=None, **data):
     frame = predicted(900).with_columns(place=place)
     values = {

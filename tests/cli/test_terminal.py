@@ -28,7 +28,7 @@ def test_json_is_ascii_and_strict(capsys):
     assert "\x1b" not in out
     assert json.loads(out) == {
         "label": "é\x1b\u202e",
-        "nan": "NaN",
+        "nan": None,
         "low": ["-Infinity"],
         "yes": True,
     }

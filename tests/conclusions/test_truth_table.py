@@ -154,7 +154,7 @@ CASES = {
     ),
     "few rows": Case(worlds.few, (Lead(OPEN, "gender", metric="accuracy"),)),
     "one answer to all": Case(
-        worlds.one_answer, (Lead(DETECTED, "", metric="dominant_answer", size=1.0, within=0.0),),
+        worlds.one_answer, (Lead(DISPARITY, "", metric="dominant_answer", size=1.0, within=0.0),),
         ({"groups": "gender"},),
     ),
     "base rates of the labels": Case(
@@ -330,6 +330,52 @@ def test_all_surfaces_start_with_the_same_sentence(name, tmp_path):
     ):
         starts_with(text, sentences)
     assert repr(loaded.conclusions) == repr(result.conclusions)
+
+
+def texts_of(value):
+    """Yield all texts of a JSON document."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_of(item)
+
+
+@pytest.mark.parametrize("name", ["one answer to all", "two causes", "a reference population"])
+def test_a_missing_number_is_null_in_every_json(name, tmp_path):
+    result = result_of(name)
+    report.write(result, tmp_path, page_of(result))
+    documents = [file.read_text("utf-8") for file in tmp_path.glob("*.json")]
+    documents.append(on_terminal("show", tmp_path, "--json"))
+    documents += pl.read_parquet(tmp_path / "findings.parquet")["parameters"].to_list()
+    for document in documents:
+        content = json.loads(document, parse_constant=pytest.fail)
+        assert not {"nan", "NaN"} & {*texts_of(content)}
+    assert any(": null" in document for document in documents)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_verdict_on_a_page_denies_its_conclusions(name):
+    result = result_of(name)
+    html = report.render(result, page_of(result))
+    real = [conclusion for conclusion in result.conclusions if conclusion.real]
+    badges = re.findall(r'class="badge v-(\w+)|"badge":\["(\w+)"', html)
+    shown = {first or second for first, second in badges} & {DISPARITY, DETECTED}
+    assert bool(shown) == bool(real)
+    for conclusion in real:
+        assert conclusion.verdict.value in shown
+    assert real or '<td class="n differs"' not in html
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_findings_of_a_page_are_counted_as_conclusions(name):
+    result = result_of(name)
+    html = report.render(result, page_of(result))
+    headings = re.findall(r"<h3>([^<]*?): (?:(\d+) conclusions?, )?\d+ numbers?</h3>", html)
+    counts = {title: int(n) for title, n in headings if n}
+    about_groups = [c for c in result.conclusions if not c.standings]
+    assert sum(counts.values()) == len(about_groups)
+    assert counts.get("Disparity", 0) == sum(c.verdict.value == DISPARITY for c in about_groups)
 
 
 @pytest.mark.parametrize("name", ["a class of a group", "an intersection", "no answer for a group"])

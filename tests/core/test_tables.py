@@ -39,6 +39,7 @@ def example_finding(**changes):
         "aggregate": Aggregate.DIFFERENCE, "variant": Variant.POOL_ORDER, "top_k": 5,
         "interval": IntervalKind.SPREAD, "null": NullHypothesis.ROWS, "parameters": {"k": 5},
     }  # fmt: skip
+    values["sides"] = ("men", "women")
     values["ratio"] = Ratio(math.inf, 2.5, math.inf, decides=True)
     return Finding(**values | {"by_group": GROUPS, "excluded": LEFT_OUT} | changes)
 

@@ -135,7 +135,7 @@ def test_page_names_the_compared_models():
 
 def test_page_speaks_of_differences_not_of_disparities():
     text = visible_words(page())
-    assert "Differences (4)" in text
+    assert "Difference: 3 conclusions, 4 numbers" in text
     assert "disparit" not in text
     data = json.loads(re.findall(r'id="page-data">(.*?)</script>', render(comparison()))[0])
     chart_data = json.dumps(data["data"])

@@ -152,7 +152,8 @@ def test_shares_from_outside_are_expected_where_they_are_declared():
 
 def test_values_with_a_sign_point_to_both_sides():
     base = {
-        "metric": "mcas", "groups": "men against women", "model": "m", "by_group": (),
+        "metric": "mcas", "groups": "men against women", "sides": ("men", "women"), "model": "m",
+        "by_group": (),
         "aggregate": Aggregate.VALUE, "compared_to": "", "family": Family.LEAF,
         "chance": 0.0, "chance_low": -0.1, "chance_high": 0.1, "threshold": 0.2,
     }  # fmt: skip

@@ -35,13 +35,13 @@ def test_read_returns_the_written_result(tmp_path):
     }
 
 
-def test_json_writes_nan_and_infinity_as_words_with_the_reason(tmp_path):
+def test_json_writes_nan_as_null_and_infinity_as_a_word_with_the_reason(tmp_path):
     undefined = finding(
         value=NAN, ci_low=float("-inf"), ci_high=float("inf"), reason="too few rows"
     )
     write(replace(faces(), findings=(undefined,), conclusions=()), tmp_path)
     row = json.loads((tmp_path / "findings.json").read_text(encoding="utf-8"))[0]
-    assert (row["value"], row["ci_low"], row["ci_high"]) == ("NaN", "-Infinity", "Infinity")
+    assert (row["value"], row["ci_low"], row["ci_high"]) == (None, "-Infinity", "Infinity")
     assert row["reason"] == "too few rows"
 
 

@@ -1,6 +1,7 @@
 """The title of a page: the leading conclusion in few words, with its groups marked and escaped."""
 
 import re
+from copy import deepcopy
 from dataclasses import replace
 from html import unescape
 from itertools import pairwise
@@ -12,7 +13,8 @@ from equipoise.core import AuditResult, Verdict
 from equipoise.report import render
 from equipoise.report.blocks import Span, Statement, Summary
 from equipoise.report.result import first_screen
-from equipoise.report.titles import MOST_WORDS, marked, plain_title, verdict_line
+from equipoise.report.sentences import fill, named, with_names
+from equipoise.report.titles import MOST_WORDS, plain_title, verdict_line
 from report.pages import PAGES, result_and_page
 from report.synthetic import finding, group_values, manifest
 
@@ -52,10 +54,28 @@ def test_the_groups_of_the_conclusion_are_marked():
     }  # fmt: skip
 
 
-def test_a_name_inside_another_is_no_name():
-    spans = marked("women 41 %, men 9 %, womenfolk", ("women", "men"))
+def test_only_parts_that_name_a_group_are_marked():
+    model = replace(gap("women", "men"), model="women")
+    spans = titled(model).title
     assert [span.text for span in spans if span.role] == ["women", "men"]
-    assert plain(spans) == "women 41 %, men 9 %, womenfolk"
+    assert spans[0].text.startswith("women")
+    assert spans[0].role == ""
+
+
+def test_a_stored_text_has_names_of_groups_as_whole_words():
+    text = "lowest for men (9 %), highest for women (41 %), not for womenfolk"
+    sentence = with_names(text, ("men", "women"))
+    assert sentence == text
+    assert [part.group for part in sentence.parts if part.group] == ["men", "women"]
+
+
+@pytest.mark.parametrize("words", range(1, 9))
+def test_a_sentence_that_is_cut_keeps_its_parts(words):
+    sentence = fill("right for {group} ({n} of 9) and others", group=named("old men"), n=3)
+    short = sentence.first_words(words)
+    assert short == (f"{' '.join(sentence.split(' ')[:words])} …" if words < 9 else sentence)
+    assert short == "".join(part.text for part in short.parts)
+    assert deepcopy(sentence).parts == sentence.parts
 
 
 def test_names_of_groups_are_escaped():

@@ -301,7 +301,10 @@ def _compare_parts(
     pair = Pair(*models, (first, second), models[mean > 0] if mean else "")
     better = int((differences > 0).sum()), int((differences < 0).sum())
     family = Family.DESCRIPTIVE if untested else Family.COMPOSITE
-    place = Place(COMPARISON, pair.name, first_finding.groups, first_finding.version, level)
+    place = Place(
+        COMPARISON, pair.name, first_finding.groups, first_finding.version, level,
+        sides=first_finding.sides,
+    )  # fmt: skip
     return difference(
         part, pair, place, family=family, unit="subject", method=method, null=null,
         null_drawn=null_text, compared_to=first_finding.compared_to, better_on=better,

@@ -3,18 +3,23 @@
 A disparity in one cell (a group within a class) moves dozens of metrics. The likeliest cell is set
 to the level of the other groups and the metrics are counted again, without resampling. What is
 then no disparity has been explained; the likeliest cell of the rest comes next.
+
+Numbers are counted for as many cells as sizes leave room for, see `_Case.room`: about a second, and
+never by the clock, so that the same data give the same causes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
 from equipoise.audits.candidates import Candidate, candidates_of, likeliest
 from equipoise.audits.cells import Cell
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.kind import AnyAudit, Data, Design
+from equipoise.audits.notes import Note
 from equipoise.core import EquipoiseError, Finding, Harm
 from equipoise.core.conclusion import Cause
 from equipoise.core.finding import REAL
@@ -23,6 +28,26 @@ from equipoise.report.expecting import added_to_labels
 from equipoise.stats.verdict import LEAST_RATIO, harmful_excess
 
 _SHARE_LEFT = 0.7
+MOST_NUMBERS = 10_000
+"""Numbers that are counted again for all cells together, each in a tenth of a millisecond."""
+_ROWS_OF_A_NUMBER, _CELLS_OF_A_NUMBER = 2_500, 50
+"""Rows of a comparison, and cells, that take as long as a number."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Causes of a run's disparities.
+
+    Attributes
+    ----------
+    causes : tuple of Cause
+        By model, the likeliest first.
+    notes : tuple of Note
+        On models of which further cells weren't examined.
+    """
+
+    causes: tuple[Cause, ...]
+    notes: tuple[Note, ...]
 
 
 def explain(
@@ -32,7 +57,7 @@ def explain(
     designs: Sequence[Design],
     findings: Sequence[Finding],
     harms: Sequence[Harm],
-) -> list[Cause]:
+) -> Explanation:
     """Return the causes of each model's disparities, the likeliest first.
 
     Parameters
@@ -46,56 +71,92 @@ def explain(
     harms : sequence of Harm
         Which side of chance is worse for each finding.
     """
-    causes = list[Cause]()
-    for model in dict.fromkeys(design.model for design in designs):
-        strong = {
-            place: finding
-            for place, finding in enumerate(findings)
-            if finding.model == model and finding.verdict in REAL
+    causes, notes = list[Cause](), list[Note]()
+    models = dict.fromkeys(design.model for design in designs)
+    work_limit = MOST_NUMBERS // max(len(models), 1)
+    for model in models:
+        model_findings = {
+            place: finding for place, finding in enumerate(findings) if finding.model == model
         }
         model_designs = [design for design in designs if design.model == model]
-        causes += _explain_model(audit, config, data, model_designs, strong, harms)
-    return causes
+        case = _Case(audit, config, model, model_findings, harms, work_limit)
+        examined, complete = case.causes(data, model_designs)
+        causes += examined
+        if not complete:
+            notes.append(Note(model, _NOT_EXAMINED.format(n=len(examined))))
+    return Explanation(tuple(causes), tuple(notes))
 
 
-def _explain_model(
-    audit: AnyAudit,
-    config: AuditConfig,
-    data: Data,
-    designs: Sequence[Design],
-    strong: dict[int, Finding],
-    harms: Sequence[Harm],
-) -> Iterator[Cause]:
-    level = config.testing.alpha
-    while strong and (candidates := [*_candidates(audit, designs, level)]):
-        candidate = likeliest(candidates)
-        if candidate.score < _cutoff(level, len(candidates)):
-            return
-        cell = candidate.cell
-        data = audit.level(data, designs[0], cell)
-        try:
-            designs = [
-                design for design in audit.designs(config, data)
-                if design.model == designs[0].model
-            ]  # fmt: skip
-            recounted = _recount(audit, config, data, designs)
-        except EquipoiseError:
-            return
-        cutoff = _cutoff(level, len(strong))
-        explained = tuple(
-            place
-            for place, finding in strong.items()
-            if _is_explained(finding, recounted.get(_key(finding)), cell, harms[place], cutoff)
-        )
-        yield Cause(
-            model=designs[0].model,
-            groups=cell.groups.name,
-            group=cell.groups.names[cell.group],
-            subject=cell.subject,
-            n=cell.n,
-            findings=explained,
-        )
-        strong = {place: strong[place] for place in strong if place not in explained}
+_NOT_EXAMINED = (
+    "causes of differences were confirmed for {n} cells of groups and classes. Further cells "
+    "weren't examined, as the numbers are too many to count again: one difference may stand in "
+    "several conclusions."
+)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A model whose disparities are explained."""
+
+    audit: AnyAudit
+    config: AuditConfig
+    model: str
+    findings: Mapping[int, Finding]
+    harms: Sequence[Harm]
+    work_limit: int
+
+    def causes(self, data: Data, designs: Sequence[Design]) -> tuple[list[Cause], bool]:
+        """Return causes, and whether all likely cells were examined."""
+        audit, config, level = self.audit, self.config, self.config.testing.alpha
+        strong = {place: f for place, f in self.findings.items() if f.verdict in REAL}
+        compared = {finding.groups for finding in strong.values()}
+        causes, room = list[Cause](), -1
+        while strong and (cells := [*_candidates(audit, designs, level)]):
+            candidate = likeliest(cells)
+            if candidate.score < _cutoff(level, len(cells)):
+                break
+            if room < 0:
+                room = self.room([d for d in designs if d.groups.name in compared], len(cells))
+            if len(causes) == room:
+                return causes, False
+            cell = candidate.cell
+            data = audit.level(data, designs[0], cell)
+            try:
+                designs = [d for d in audit.designs(config, data) if d.model == self.model]
+                # Only numbers of the groups that differ can be explained.
+                recounted = _recount(
+                    audit, config, data, [d for d in designs if d.groups.name in compared]
+                )
+            except EquipoiseError:
+                break
+            cutoff = _cutoff(level, len(strong))
+            explained = tuple(
+                place
+                for place, finding in strong.items()
+                if _is_explained(
+                    finding, recounted.get(_key(finding)), cell, self.harms[place], cutoff
+                )
+            )
+            causes.append(
+                Cause(
+                    model=self.model,
+                    groups=cell.groups.name,
+                    group=cell.groups.names[cell.group],
+                    subject=cell.subject,
+                    n=cell.n,
+                    findings=explained,
+                )
+            )
+            strong = {place: strong[place] for place in strong if place not in explained}
+        return causes, True
+
+    def room(self, designs: Sequence[Design], n_cells: int) -> int:
+        """Return for how many cells numbers may be counted again: by sizes alone."""
+        names = {design.groups.name for design in designs}
+        numbers = sum(finding.groups in names for finding in self.findings.values())
+        rows = sum(len(design.groups.codes) for design in designs)
+        work = numbers + rows // _ROWS_OF_A_NUMBER + n_cells // _CELLS_OF_A_NUMBER
+        return self.work_limit // max(work, 1)
 
 
 def _cutoff(alpha: float, tests: int) -> float:
@@ -136,7 +197,7 @@ def _is_of_cell(finding: Finding, cell: Cell) -> bool:
 
     Where the rest can't be measured, such as mistakes of a class without any, this decides.
     """
-    attributes, cell_attributes = {*finding.groups.split(" × ")}, {*cell.groups.attributes}
+    attributes, cell_attributes = {*finding.attributes}, {*cell.groups.attributes}
     nested = attributes <= cell_attributes or cell_attributes <= attributes
     return nested and (not cell.subject or finding.subject in ("", cell.subject))
 

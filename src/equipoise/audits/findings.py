@@ -112,7 +112,7 @@ class UncorrectedFinding:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a number was measured."""
+    """Where a number was measured; fields are those of `Finding`."""
 
     audit: str
     model: str
@@ -120,6 +120,7 @@ class Place:
     version: str
     level: float
     within: str = ""
+    sides: tuple[str, ...] = ()
 
 
 def whole(

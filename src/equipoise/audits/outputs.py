@@ -136,8 +136,11 @@ class Models:
     @property
     def read_counts(self) -> list[Facts]:
         """Counts of every table that was read."""
-        tables = [getattr(table, "counts", {}) for table in self.tables.values()]
-        return [*tables, *(images.counts.get("read", {}) for images in self.sets.values())]
+        tables = list[object]()
+        for table in self.tables.values():
+            tables += table.values() if isinstance(table, Mapping) else [table]
+        counts = [getattr(table, "counts", {}) for table in tables]
+        return [*counts, *(images.counts.get("read", {}) for images in self.sets.values())]
 
     def once(self, name: str, read: Callable[[], T]) -> T:
         """Return a table by name, read once for the dry run and the audit."""

@@ -13,12 +13,13 @@ import pyarrow as pa
 from equipoise.audits import group_sizes
 from equipoise.audits.adjusting import adjust
 from equipoise.audits.config import AuditConfig
-from equipoise.audits.explaining import explain
+from equipoise.audits.explaining import Explanation, explain
 from equipoise.audits.findings import conclude
 from equipoise.audits.gallery import pictures_of_findings
 from equipoise.audits.group_sizes import FAILURES
 from equipoise.audits.manifest import Account, account_of, manifest_of_run
 from equipoise.audits.measuring import checked_designs, measure_designs
+from equipoise.audits.notes import merged
 from equipoise.audits.opening import AnyInputs, Inputs, prepare
 from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
@@ -105,12 +106,16 @@ def run(
     page = kind_page(settings.audit, settings.study)
     harms = [draft.harm for draft in measured.findings]
     # These count again, by the groups that were predicted.
-    causes = [] if sources else explain(audit, settings, data, designs, findings, harms)
+    explanation = (
+        Explanation((), ()) if sources
+        else explain(audit, settings, data, designs, findings, harms)
+    )  # fmt: skip
+    manifest = replace(manifest, notes=merged([*manifest.notes, *explanation.notes]))
     adjustments = {} if sources else adjust(audit, settings, designs, findings)
     leads = page.leads if page else ()
     conclusions = (
         *(() if sources else _ranking(inputs, findings, leads)),
-        *conclusions_of(findings, leads, causes, adjustments, settings.testing.alpha),
+        *conclusions_of(findings, leads, explanation.causes, adjustments, settings.testing.alpha),
     )
     return _with_gallery(Result(findings, manifest, tables, conclusions, page), inputs)
 
@@ -184,5 +189,4 @@ def save(inputs: AnyInputs, folder: Path) -> None:
     ids, groups, pictures = inputs.audit.pictured(config, data, inputs.models)
     if pictures:
         seed = config.resampling.seed
-        base = inputs.models.base
-        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes, base)
+        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes)

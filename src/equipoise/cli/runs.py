@@ -15,6 +15,7 @@ from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
 from equipoise.cli.terminal import say, say_table, say_values
 from equipoise.core import AuditResult, Family, Finding, NullHypothesis
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.estimate import name_with
 from equipoise.core.finding import REAL
 from equipoise.core.types import FileFacts, Json
@@ -22,7 +23,9 @@ from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.next_steps import Place
+from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
 from equipoise.report.result import first_screen
+from equipoise.report.short_lines import wanted_data
 from equipoise.report.summary import agreement, conclusions_by_model, rankings_of
 from equipoise.report.text import count, decimals_of, interval, number, verdict_key, verdict_title
 from equipoise.report.words import (
@@ -114,6 +117,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
                 "sentence": conclusion_sentence(finding, conclusion),
                 "correction": corrected_size(finding, conclusion),
                 "agreement": agreement(conclusion, result.findings),
+                "wanted": wanted_data(finding, conclusion),
             }
             for conclusions in (
                 first,
@@ -123,7 +127,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
         ],
-        "verdicts": _verdicts(result.findings),
+        "verdicts": _verdicts(conclusions_about_groups(result, page_of(result).leads)),
         "findings": [
             asdict(finding) | {"verdict": _word(finding)}
             for finding in result.findings
@@ -176,6 +180,8 @@ def _lines_of(statement: Statement, run: Path, room: int) -> list[str]:
         if n_others <= _MOST_AGREEMENTS and remark.agreement:
             text = f"{text} {remark.agreement}"
         first, *further = wrap(text, WIDTH - 4)
+        if further and n_others > _MOST_AGREEMENTS and remark.line:
+            first, *further = wrap(remark.line, WIDTH - 4)
         is_last = place == n_others - 1
         if place and len(lines) + 1 + len(further) > room - (not is_last):
             lines.append(f"  · and {n_others - place} more: {join(_show_all_command(run))}")
@@ -236,7 +242,7 @@ def show_all(result: AuditResult, run: Path) -> None:
             number(finding.chance),
             shown_verdict(finding),
         )
-        for finding in ranked(result.findings)
+        for finding in ranked(with_page_verdicts(result, page_of(result).leads).findings)
         if finding.family is not Family.FOLD
     ]
     columns = "model groups metric about value interval chance verdict"
@@ -245,9 +251,12 @@ def show_all(result: AuditResult, run: Path) -> None:
     say_values({"notes": result.manifest.notes})
 
 
-def _verdicts(findings: Iterable[Finding]) -> dict[str, int]:
-    counted = (finding for finding in findings if finding.family is not Family.FOLD)
-    return dict(Counter(map(_word, counted)).most_common())
+def _verdicts(conclusions: Iterable[Conclusion]) -> dict[str, int]:
+    words = (
+        verdict_key(conclusion.verdict, comparison=bool(conclusion.standings))
+        for conclusion in conclusions
+    )
+    return dict(Counter(words).most_common())
 
 
 def _word(finding: Finding) -> str:

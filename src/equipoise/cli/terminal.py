@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from equipoise.core.plain_json import plain
 from equipoise.core.types import Json
 
 if TYPE_CHECKING:
@@ -54,12 +55,10 @@ def note(text: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Write a value to stdout as JSON; NaN and infinities are strings.
+    """Write a value to stdout as JSON; NaN is null, and infinities are strings.
 
     Everything outside ASCII is escaped, so that no label can act on a terminal.
     """
-    from equipoise.report.store import plain  # heavy, and the help needs none
-
     click.echo(json.dumps(plain(value), indent=1, allow_nan=False))
 
 

@@ -24,6 +24,7 @@ from equipoise.audits.config_fields import (
 )
 from equipoise.audits.studies import StudyName
 from equipoise.core import Booleans, Bytes, ConfigError, Integers, Objects, Progress, record
+from equipoise.core.plain_json import plain
 from equipoise.core.types import FileFacts
 from equipoise.core.writing import remove_folder, write, writer
 from equipoise.evidence import new_run
@@ -252,7 +253,9 @@ def run_training(
             "config": config.model_dump(mode="json"), "inputs": inputs, "images": counts,
             "equipoise": __version__,
         }  # fmt: skip
-        write(folder / "training.json", json.dumps(facts, indent=1, default=str).encode())
+        write(
+            folder / "training.json", json.dumps(plain(facts), indent=1, allow_nan=False).encode()
+        )
     remove_folder(states)
     return facts
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from equipoise.core.finding import REAL, Aggregate, ComparedTo, Finding, Ratio, Verdict
+from equipoise.core.plain_json import number_from_json
 from equipoise.core.types import Facts
 
 
@@ -89,8 +90,8 @@ class Adjustment:
 
     @classmethod
     def from_json(cls, item: Facts) -> Adjustment:
-        """Rebuild an adjustment from a file, where numbers that JSON lacks are text."""
-        numbers = {name: float(item[name]) for name in _ADJUSTED}
+        """Rebuild an adjustment from a file, see `plain` for its numbers."""
+        numbers = {name: number_from_json(item[name]) for name in _ADJUSTED}
         return cls(**{**item, **numbers, "verdict": Verdict(item["verdict"])})
 
 
@@ -123,7 +124,7 @@ class Standing:
     @classmethod
     def from_json(cls, item: Facts) -> Standing:
         """Rebuild a standing from a file."""
-        return cls(**{**item, "value": float(item["value"])})
+        return cls(**{**item, "value": number_from_json(item["value"])})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +253,7 @@ class Conclusion:
 
     @classmethod
     def from_json(cls, item: Facts) -> Conclusion:
-        """Rebuild a conclusion from a file, where numbers that JSON lacks are text.
+        """Rebuild a conclusion from a file, see `plain` for its numbers.
 
         Raises
         ------
@@ -262,7 +263,7 @@ class Conclusion:
         numbers = [field.name for field in fields(cls) if field.type == "float"]
         return cls(**{
             **item,
-            **{name: float(item[name]) for name in numbers if name in item},
+            **{name: number_from_json(item[name]) for name in numbers if name in item},
             "verdict": Verdict(item["verdict"]),
             "aggregate": Aggregate(item["aggregate"]),
             "ratio": Ratio.from_json(item["ratio"]),

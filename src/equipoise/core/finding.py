@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from equipoise.core.plain_json import number_from_json, plain
 from equipoise.core.types import Facts, Fields
 
 
@@ -145,10 +146,10 @@ class Ratio:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any] | None) -> Ratio | None:
-        """Rebuild a ratio from a file, where numbers that JSON lacks are text."""
+        """Rebuild a ratio from a file, see `plain` for its numbers."""
         if item is None:
             return None
-        ends = {name: float(item[name]) for name in ("value", "low", "high")}
+        ends = {name: number_from_json(item[name]) for name in ("value", "low", "high")}
         return cls(**ends, decides=item["decides"])
 
 
@@ -233,6 +234,9 @@ class Finding:
         Whether a report may start with the finding.
     beside : str
         What stands beside the value, as a sentence.
+    sides : tuple of str
+        The two sets of groups whose difference has a sign: the value is positive for the first.
+        () where groups are attributes.
     """
 
     audit: str
@@ -281,6 +285,12 @@ class Finding:
     group: str = ""
     leads: bool = True
     beside: str = ""
+    sides: tuple[str, ...] = ()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes whose intersections are compared."""
+        return attributes_of(self.groups)
 
     @property
     def tested(self) -> bool:
@@ -319,6 +329,11 @@ def findings_to_table(findings: Iterable[Finding]) -> pa.Table:
     return pa.Table.from_pylist([as_row(finding) for finding in findings], schema=SCHEMA)
 
 
+def attributes_of(groups: str) -> tuple[str, ...]:
+    """Return the attributes whose intersections findings call `groups`."""
+    return tuple(groups.split(" × ")) if groups else ()
+
+
 class Numbered(Protocol):
     """A finding or part: a number, each group's contribution, and exclusions."""
 
@@ -344,15 +359,15 @@ def as_row(number: Numbered) -> dict[str, Any]:
 
 
 def plain_parameters(parameters: Facts) -> Fields:
-    """Return parameters as they read back from a file; what JSON lacks becomes text."""
-    text = json.dumps(dict(parameters), sort_keys=True, default=str)
-    plain: Fields = json.loads(text)
-    return plain
+    """Return parameters as they read back from a file; see `plain`."""
+    text = json.dumps(plain(parameters), sort_keys=True, allow_nan=False)
+    read_back: Fields = json.loads(text)
+    return read_back
 
 
 _DECODERS: Mapping[str, Callable[[Any], object]] = MappingProxyType({
     "family": Family, "interval": IntervalKind, "null": NullHypothesis, "parameters": json.loads,
-    "ratio": Ratio.from_json, "verdict": Verdict,
+    "ratio": Ratio.from_json, "verdict": Verdict, "sides": tuple,
 })  # fmt: skip
 """What makes a field of what a file holds, where that is no text."""
 

@@ -41,6 +41,9 @@ class Manifest:
     models : mapping
         What each model that was run is, by name: its weights' digest, preprocessing, device, ...;
         empty where their outputs were given.
+    base : str
+        Folder that relative paths of the configuration start from, relative to the run; "" where
+        the run isn't in a folder of its own.
     """
 
     config: Facts
@@ -57,6 +60,7 @@ class Manifest:
     warnings: Strings = ()
     notes: Strings = ()
     models: Facts = field(default_factory=dict)
+    base: str = ""
     schema_version: int = SCHEMA_VERSION
 
 

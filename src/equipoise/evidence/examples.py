@@ -49,8 +49,6 @@ CORNERS = ("left", "top", "right", "bottom")
 _SMALL = pl.col("subject", "outcome", "label").cast(pl.Categorical())
 # Where a picture is: its file, relative to the run, and its row and column in a file of several.
 _PLACE = {"file": pl.String(), "row": pl.UInt32(), "column": pl.String()}
-# Metadata of the images: the folder that the config's paths start from, relative to the run.
-_BASE = "base"
 # Images that are read together.
 _ROWS = 1 << 16
 _CROP = dict.fromkeys(CORNERS, pl.Int32())
@@ -64,7 +62,6 @@ def write_examples(
     rows: Mapping[str, pl.DataFrame],
     seed: int,
     boxes: pl.DataFrame | None = None,
-    base: Path = Path(),
 ) -> None:
     """Write the images of a run, and a table of examples for each model.
 
@@ -84,8 +81,6 @@ def write_examples(
         Of the random order in which images are shown.
     boxes : polars.DataFrame, optional
         Boxes of labels, see `ImageSet`.
-    base : Path
-        Folder that relative paths of the config start from.
     """
     folder = run / FOLDER
     table = pl.DataFrame({"image_id": pl.Series(ids.tolist(), dtype=pl.String)})
@@ -103,7 +98,6 @@ def write_examples(
         )
     facts = {
         LEAST: str(min((groups_of_choice.min_size for groups_of_choice in groups), default=1)),
-        _BASE: os.path.relpath(base, run),
     }
     listed = table.to_arrow().replace_schema_metadata(facts)
     write_table(listed, folder / IMAGES, row_group_size=_ROWS)
@@ -184,14 +178,6 @@ class _Kept:
     def take(self, places: Sequence[int]) -> _Kept:
         """Return some of the pictures."""
         return _Kept(self.run, self.table[[*places]])
-
-
-def base_of(run: Path) -> Path:
-    """Return the folder that relative paths of a run's config start from, where it's known."""
-    listed = run / FOLDER / IMAGES
-    if not listed.is_file():
-        return Path()
-    return run / pl.read_parquet_metadata(listed).get(_BASE, "")
 
 
 def read_pictures(run: Path, places: Sequence[int] | None = None) -> Pictures:

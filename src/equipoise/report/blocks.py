@@ -433,11 +433,14 @@ class Remark:
     text : str
     agreement : str
         The other findings that show the same difference.
+    line : str
+        It in a line, where the text is longer; "" where it has no such form.
     """
 
     badge: Badge
     text: str
     agreement: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from equipoise.core import Aggregate, Family, Finding, Verdict
 from equipoise.core.conclusion import Conclusion, Standing
-from equipoise.core.finding import REAL
+from equipoise.core.finding import REAL, attributes_of
 from equipoise.report.words import Pair, over_subjects, pair_of, pairs_of, spec_of_shown, weight
 
 Groups = str
@@ -76,11 +76,11 @@ def _differences(findings: Sequence[Finding], places: Iterable[int]) -> list[Dif
             by_model[pair.worse, finding.groups].append(place)
     merged: dict[tuple[str, Groups], list[int]] = {}
     for (worse, groups), members in sorted(by_model.items(), key=lambda item: _depth(item[0][1])):
-        attributes = {*groups.split(" × ")}
+        attributes = {*attributes_of(groups)}
         base = next(
             (
                 key for key in merged
-                if key[0] == worse and key[1] and {*key[1].split(" × ")} < attributes
+                if key[0] == worse and key[1] and {*attributes_of(key[1])} < attributes
             ),
             (worse, groups),
         )  # fmt: skip

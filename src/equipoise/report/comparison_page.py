@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from equipoise.core import AuditResult, Fields, Finding, Verdict
+from equipoise.core.finding import REAL
 from equipoise.report.blocks import (
     NUMBER,
     SHARE,
@@ -12,6 +13,7 @@ from equipoise.report.blocks import (
     Chart,
     Column,
     Page,
+    Role,
     Section,
     Summary,
     Table,
@@ -24,10 +26,20 @@ from equipoise.report.blocks import (
     scope_of,
     title_of,
 )
-from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
+from equipoise.report.chart_records import ChartMark, ChartRecord, Form, Scale
+from equipoise.report.forms import draw
+from equipoise.report.plots import VERDICTS, Axis, intervals
 from equipoise.report.selecting import measure_of
 from equipoise.report.summary import statements_of
-from equipoise.report.text import VERDICT_TITLES, enclose, listed, title, verdict_title
+from equipoise.report.text import (
+    VERDICT_TITLES,
+    enclose,
+    listed,
+    number,
+    percent,
+    title,
+    verdict_title,
+)
 from equipoise.report.words import (
     Pair,
     changed,
@@ -182,23 +194,49 @@ def summary(result: AuditResult) -> Summary:
 
 
 def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
-    """Draw both models on each subject of the pair that leads, else the differences."""
+    """Join both models on each subject, else in each leading metric."""
     lead, pair = pairs_of(leads[:1])[0]
-    values = (
-        _values_of_groups(result, lead)
-        or _values_of_subjects(result, lead, pair)
-        or _values_of_classes(result, lead)
-    )
-    models = [pair.first, pair.second]
-    if len(values) > 1:
-        share = spec_of_shown(lead).unit in ("share", "points")
-        marks = [mark for subject, ends in values[:LEAVES] for mark in _ends(subject, models, ends)]
-        points = labelled_points(marks, "subject", series="model", percent=share)
-        name = f"{name_of(lead)}: {pair.first} and {pair.second}"
-        return intervals(points, f"{name}.", Axis(percent=share), title=name, series=models)
-    estimated = [finding for finding in leads if has(finding.value)]
-    of_pair = [finding for finding in estimated if finding.model == estimated[0].model]
-    return differences_chart(of_pair, name=of_pair[0].model) if of_pair else None
+    kind, title, values = "group", name_of(lead), _values_of_groups(result, lead)
+    if not values:
+        kind = "subject"
+        values = _values_of_subjects(result, lead, pair) or _values_of_classes(result, lead)
+    if len(values) < 2:
+        kind, title, values = "metric", "Values of both models", _values_of_metrics(leads, lead)
+    share = spec_of_shown(lead).unit in ("share", "points")
+    shown_values = values[:LEAVES]
+    marks = [
+        mark
+        for place, (label, ends) in enumerate(shown_values)
+        for mark in _marks(label, lead, pair, ends, named=place == 0)
+    ]
+    if not marks:
+        return None
+    more = f", {len(shown_values)} of {len(values)}" if len(shown_values) < len(values) else ""
+    return draw(ChartRecord(
+        form=Form.DUMBBELL,
+        title=f"{title}: {pair.first} and {pair.second}{more}",
+        marks=tuple(marks),
+        scale=Scale.SHARE if share else Scale.NUMBER,
+        names={"label": kind, "series": "model"},
+        highlighted=(pair.first, pair.second),
+        note="The largest change comes first." if len(marks) > 2 else "",
+    ))  # fmt: skip
+
+
+def _marks(
+    label: str, lead: Finding, pair: Pair, ends: tuple[float, float], *, named: bool
+) -> Iterator[ChartMark]:
+    """Yield the marks of both models in a row, in colour where they differ."""
+    share = spec_of_shown(lead).unit in ("share", "points")
+    for model, value in zip((pair.first, pair.second), ends, strict=True):
+        role: Role = ""
+        if lead.verdict in REAL:
+            role = "worse" if model == pair.worse else "other"
+        if has(value):
+            yield ChartMark(
+                label=label, name=model, value=value, role=role, named=named,
+                text=percent(value) if share else number(value),
+            )  # fmt: skip
 
 
 Values = list[tuple[str, tuple[float, float]]]
@@ -257,9 +295,14 @@ def _change(values: tuple[str, tuple[float, float]]) -> float:
     return -abs(second - first)
 
 
-def _ends(subject: str, models: Sequence[str], ends: tuple[float, float]) -> Iterator[Fields]:
-    for model, value in zip(models, ends, strict=True):
-        yield {"subject": subject, "model": model, "value": value}
+def _values_of_metrics(leads: Sequence[Finding], lead: Finding) -> Values:
+    """Return both models' values of the leading metrics with the first one's unit."""
+    unit = spec_of_shown(lead).unit
+    return [
+        (spec_of_shown(finding).title, pair.values)
+        for finding, pair in pairs_of(leads)
+        if finding.model == lead.model and spec_of_shown(finding).unit == unit
+    ]
 
 
 def _steps(leads: Sequence[Finding]) -> Iterator[str]:

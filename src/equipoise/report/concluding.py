@@ -368,7 +368,7 @@ def _with_explained(
 
 
 def _attributes(finding: Finding) -> tuple[str, ...]:
-    return tuple(finding.groups.split(" × "))
+    return finding.attributes or ("",)
 
 
 def _echoes(finding: Finding, main: Finding, *, adds_up: bool) -> bool:

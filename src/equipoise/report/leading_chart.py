@@ -13,7 +13,7 @@ from equipoise.report.chart_records import NO_ENDS, ChartMark, ChartRecord, Ends
 from equipoise.report.expecting import expected_shares
 from equipoise.report.selecting import measure_of
 from equipoise.report.text import count, enclose, number, percent
-from equipoise.report.titles import AGAINST, sides_of
+from equipoise.report.titles import sides_of
 from equipoise.report.words import group_value_name, harm, in_points, name_of, sized, worst_first
 
 MOST_PANELS = 6
@@ -180,7 +180,7 @@ class _Case:
 
     def by_level(self, place: int) -> ChartRecord:
         """Draw groups in a row for each level of the other attributes."""
-        attributes = self.first.groups.split(" × ")
+        attributes = self.first.attributes
         marked, others = attributes[place], [*attributes[:place], *attributes[place + 1 :]]
 
         def row_of(part: GroupValue) -> str:
@@ -337,8 +337,10 @@ class _Case:
         """Draw the value of each subject around chance."""
         rows = sorted(self.largest() or [self.first], key=lambda finding: -finding.value)
         marks = [self.value_mark(other) for row in rows for other in self.of_models(row)]
-        first, against, second = self.first.groups.partition(AGAINST)
-        sides = (f"← {second}", f"{first} →") if against else ("", "")
+        sides = ("", "")
+        if self.first.sides:
+            first, second = self.first.sides
+            sides = (f"← {second}", f"{first} →")
         extent = self.extent(len(rows), max(len(self.subjects), 1))
         title_text = f"{name_of(self.first)}{enclose(': ', self.first.groups)}{extent}"
         scale = _SCALES.get(spec_of_finding(self.first).unit, Scale.NUMBER)

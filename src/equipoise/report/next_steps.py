@@ -74,7 +74,7 @@ def _causes(result: AuditResult, page: Page, place: Place, finding: Finding) -> 
     """Yield a test of each other attribute of the run as a cause."""
     if "causes" not in page.commands or not finding.groups:
         return
-    compared = finding.groups.split(" × ")
+    compared = finding.attributes
     attributes = [
         name for name in _attributes(result)
         if name not in compared and not _tells_labels(result.findings, name)

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict
-from itertools import groupby
+from dataclasses import asdict, dataclass, replace
 
 from equipoise.core import (
     Aggregate,
@@ -14,6 +13,7 @@ from equipoise.core import (
     NullHypothesis,
     Verdict,
 )
+from equipoise.core.conclusion import Conclusion
 from equipoise.metrics.spec import spec_for
 from equipoise.report.blocks import (
     CLIPPED,
@@ -38,9 +38,11 @@ from equipoise.report.blocks import (
     scope_of,
 )
 from equipoise.report.comparison_page import differences_chart
+from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
 from equipoise.report.plots import VERDICTS, Axis, intervals, labelled_points
 from equipoise.report.ratio_words import deciding_ratio
-from equipoise.report.selecting import measure_of
+from equipoise.report.selecting import Selector, measure_of
+from equipoise.report.short_lines import wanted_data
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
@@ -56,6 +58,8 @@ from equipoise.report.words import (
     better_off,
     certainty,
     compares,
+    conclusion_certainty,
+    conclusion_sentence,
     figures,
     group_value_name,
     harmful_side,
@@ -124,52 +128,92 @@ def _whole(finding: Finding | None) -> str:
 SHOWN, MOST = 8, 60
 _OPEN = (Verdict.DISPARITY, Verdict.DETECTED, Verdict.INCONCLUSIVE)
 
-_TITLES = {**VERDICT_TITLES, Verdict.DISPARITY: "Disparities"}
-
 
 def cards(
-    findings: Sequence[Finding], first_chart: Chart | None = None, *, judged: bool = True
+    result: AuditResult,
+    leads: Sequence[Selector] = (),
+    first_chart: Chart | None = None,
+    *,
+    judged: bool = True,
 ) -> Section | None:
-    """Return the section of all findings: disparities first, largest excess first.
+    """Return the section of all findings by verdict: conclusions first, then other numbers.
 
     Parameters
     ----------
-    findings : sequence of Finding
+    result : AuditResult
+    leads : sequence of Selector
+        Metrics of the kind of audit, most important first, for a result without conclusions.
     first_chart : Chart, optional
         The chart that the page shows already; no card repeats it.
     judged : bool
         Whether findings have verdicts; the changes of a mitigation have none.
     """
-    if not findings:
+    if not result.findings:
         return None
+    conclusions = conclusions_about_groups(result, leads) if judged else []
+    leading = {conclusion.finding: conclusion for conclusion in conclusions}
+    judged_findings = with_page_verdicts(result, leads).findings
+    other_findings = [
+        finding for place, finding in enumerate(judged_findings)
+        if place not in leading and finding.family is not Family.FOLD
+    ]  # fmt: skip
     blocks: list[Block] = []
-    ordered = ranked(finding for finding in findings if finding.family is not Family.FOLD)
-    # Findings are ranked by verdict first.
-    for verdict, same in groupby(ordered, lambda finding: finding.verdict):
-        verdict_findings = sorted(same, key=better_off)
-        name = _TITLES[verdict]
-        if not judged:
-            name = "Changes"
-        elif verdict == Verdict.DISPARITY and is_comparison(verdict_findings[0]):
-            name = "Differences"
-        blocks.append(Heading(f"{name} ({count(len(verdict_findings))})"))
-        blocks += _cards(verdict_findings, first_chart)
+    for verdict in VERDICT_TITLES:
+        stated = [conclusion for conclusion in conclusions if conclusion.verdict is verdict]
+        numbers = ranked(finding for finding in other_findings if finding.verdict is verdict)
+        items = [_stated_item(result.findings[item.finding], item) for item in stated]
+        items += [_Item(finding) for finding in sorted(numbers, key=better_off)]
+        if items:
+            blocks.append(Heading(_cards_heading(verdict, items, len(stated), judged=judged)))
+            blocks += _cards(items, first_chart, is_open=verdict in _OPEN)
     return Section("findings", "Findings", tuple(blocks))
 
 
-def _cards(findings: Sequence[Finding], first_chart: Chart | None) -> list[Block]:
+def _cards_heading(
+    verdict: Verdict, items: Sequence["_Item"], n_conclusions: int, *, judged: bool
+) -> str:
+    """Count the conclusions with a verdict, and all numbers that have it."""
+    numbers = plural(len(items), "number")
+    if not judged:
+        return f"Changes: {numbers}"
+    name = verdict_title(verdict, comparison=is_comparison(items[0].finding))
+    conclusions = plural(n_conclusions, "conclusion") if n_conclusions else ""
+    return f"{name}: {enclose('', conclusions, ', ')}{numbers}"
+
+
+@dataclass(frozen=True)
+class _Item:
+    """The finding of a card, with the words of a conclusion in its place."""
+
+    finding: Finding
+    badge: Badge | None = None
+    text: str = ""
+    certainty: str = ""
+
+
+def _stated_item(finding: Finding, conclusion: Conclusion) -> _Item:
+    """Return the finding of a conclusion, with its words at equal classes."""
+    wanted = enclose(" ", wanted_data(finding, conclusion))
+    if conclusion.at_equal_mix is None:
+        return _Item(finding, certainty=_how_sure(finding) + wanted)
+    text = f"{conclusion_sentence(finding, conclusion)} {finding.beside}".strip()
+    badge = replace(_badge(finding), verdict=conclusion.verdict)
+    return _Item(finding, badge, text, conclusion_certainty(finding, conclusion) + wanted)
+
+
+def _cards(items: Sequence[_Item], first_chart: Chart | None, *, is_open: bool) -> list[Block]:
     """Return one card for all findings with the same sentence; later ones are folded."""
-    merged: dict[str, list[Finding]] = {}
-    for finding in findings:
-        merged.setdefault(sentence(finding), []).append(finding)
+    merged: dict[str, list[_Item]] = {}
+    for item in items:
+        merged.setdefault(sentence(item.finding), []).append(item)
     cards: list[Card] = []
     charts_seen: set[tuple[Hashable, ...]] = set()
     for text, same in [*merged.items()][:MOST]:
         # A chart of the same groups' same numbers says nothing new.
-        key = same[0].model, same[0].by_group
+        key = same[0].finding.model, same[0].finding.by_group
         cards.append(_card(text, same, first_chart, repeats=key in charts_seen))
         charts_seen.add(key)
-    n_shown = SHOWN if findings[0].verdict in _OPEN else 0
+    n_shown = SHOWN if is_open else 0
     blocks: list[Block] = [*cards[:n_shown]]
     if folded_cards := tuple(cards[n_shown:]):
         blocks.append(Fold(f"Show {plural(len(folded_cards), 'finding')}", folded_cards))
@@ -179,8 +223,9 @@ def _cards(findings: Sequence[Finding], first_chart: Chart | None) -> list[Block
     return blocks
 
 
-def _card(text: str, same: Sequence[Finding], first_chart: Chart | None, *, repeats: bool) -> Card:
+def _card(text: str, items: Sequence[_Item], first_chart: Chart | None, *, repeats: bool) -> Card:
     """Return a card: its chart is of the groups, if they have numbers that no card has drawn."""
+    same = [item.finding for item in items]
     first, blocks = same[0], list[Block]()
     chart = estimates = _estimates_chart(same)
     varied = len({part.value for part in first.by_group if not math.isnan(part.value)}) > 1
@@ -193,9 +238,13 @@ def _card(text: str, same: Sequence[Finding], first_chart: Chart | None, *, repe
     if first.by_group:
         blocks.append(_groups_table(first))
     blocks += [Facts(_facts(finding)) for finding in same]
-    lines = dict.fromkeys(_how_sure(finding) for finding in same if not math.isnan(finding.value))
-    badge = None if first.audit == "mitigation" else _badge(first)
-    return Card(badge, text, tuple(lines), tuple(blocks), chart)
+    lines = dict.fromkeys(
+        item.certainty or _how_sure(item.finding)
+        for item in items
+        if not math.isnan(item.finding.value)
+    )
+    badge = None if first.audit == "mitigation" else items[0].badge or _badge(first)
+    return Card(badge, items[0].text or text, tuple(lines), tuple(blocks), chart)
 
 
 def _estimates_chart(same: Sequence[Finding]) -> Chart | None:

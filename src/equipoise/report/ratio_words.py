@@ -4,11 +4,12 @@ import math
 
 from equipoise.core import Finding, GroupValue
 from equipoise.metrics.spec import spec_of_finding
-from equipoise.report.text import counted, decimals_of, number, percent, quoted
+from equipoise.report.sentences import Part, Sentence, named
+from equipoise.report.text import counted, decimals_of, number, percent
 from equipoise.stats.verdict import LEAST_RATIO
 
 
-def compare_errors(finding: Finding, worst: GroupValue, other: GroupValue) -> str:
+def compare_errors(finding: Finding, worst: GroupValue, other: GroupValue) -> Sentence:
     """Say how many times as often the worst group has an error as another, with both counts.
 
     The text continues a clause that names the error.
@@ -20,7 +21,8 @@ def compare_errors(finding: Finding, worst: GroupValue, other: GroupValue) -> st
         often, link = "more often", "than"
         if ratio.low >= LEAST_RATIO:
             often, link = f"at least {_rounded(ratio.low)} times as often", "as"
-    return f"{often} for {_errors(finding, worst)} {link} for {_errors(finding, other)}"
+    worst_errors, other_errors = _errors(finding, worst), _errors(finding, other)
+    return Sentence(f"{often} for ", worst_errors, f" {link} for ", other_errors)
 
 
 def ratio_text(finding: Finding) -> str:
@@ -37,13 +39,13 @@ def deciding_ratio(finding: Finding) -> str:
     return _rounded(finding.ratio.value) if finding.ratio and finding.ratio.decides else ""
 
 
-def _errors(finding: Finding, group: GroupValue) -> str:
+def _errors(finding: Finding, group: GroupValue) -> Sentence:
     """Return a group with its share of errors and their count."""
     share = group.value
     if spec_of_finding(finding).errors == "rest":
         share = 1.0 - share
-    shown = percent(share, decimals_of([share]))
-    return f"{quoted(group.group)} ({shown}, {counted(share, group.n)})"
+    percentage = Part(percent(share, decimals_of([share])), value=share)
+    return Sentence(named(group.group), " (", percentage, f", {counted(share, group.n)})")
 
 
 def _rounded(ratio: float) -> str:

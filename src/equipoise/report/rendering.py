@@ -28,6 +28,7 @@ from equipoise.report.by_group import FILE, as_csv, group_file, group_table
 from equipoise.report.deferred import block_to_json, deferred_blocks
 from equipoise.report.next_steps import Place
 from equipoise.report.overview import all_findings, cards, models
+from equipoise.report.page_verdicts import with_page_verdicts
 from equipoise.report.plots import CONFIG
 from equipoise.report.result import first_screen, page_title, shared_page
 from equipoise.report.text import interval, number, unbroken, visible
@@ -125,16 +126,17 @@ def _sections(
     result: AuditResult, page: Page, first_chart: Chart | None
 ) -> tuple[list[Section], list[Section]]:
     """Return the open sections and the folded sections."""
+    judged = with_page_verdicts(result, page.leads)
     front = [
-        group_table(result, page.by_group),
-        *(make(result) for make in page.front),
-        cards(result.findings, first_chart, judged=page.judged),
+        group_table(judged, page.by_group),
+        *(make(judged) for make in page.front),
+        cards(result, page.leads, first_chart, judged=page.judged),
     ]
     back = [
-        *(make(result) for make in page.sections),
-        models(result),
+        *(make(judged) for make in page.sections),
+        models(judged),
         gallery(result),
-        all_findings(result.findings) if page.judged else None,
+        all_findings(judged.findings) if page.judged else None,
         appendix.data(result, page.facts(result), page.subjects),
         appendix.limitations(result),
         appendix.failures(result),
@@ -158,7 +160,7 @@ def _charts(blocks: Iterable[Block]) -> Iterator[Chart]:
 
 def _downloads(result: AuditResult, page: Page) -> dict[str, str]:
     """Return files that the page itself holds, by name, where they are small enough."""
-    table = group_file(result, page.by_group)
+    table = group_file(with_page_verdicts(result, page.leads), page.by_group)
     if table is None:
         return {}
     text = as_csv(table)

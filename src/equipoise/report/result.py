@@ -10,7 +10,7 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from equipoise.core import AuditResult, Family
+from equipoise.core import AuditResult
 from equipoise.core.finding import REAL, findings_to_table
 from equipoise.core.views import Mark, Plot, TextTable
 from equipoise.report.blocks import Page, Row, Statement, Step, Summary, Table, Words
@@ -18,9 +18,10 @@ from equipoise.report.by_group import group_table
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.next_steps import Place, look, next_steps
 from equipoise.report.overview import all_findings
+from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
 from equipoise.report.summary import summarize
 from equipoise.report.text import count, enclose, listed, plural, verdict_title, visible
-from equipoise.report.words import compares, has_shares, is_comparison, models_of
+from equipoise.report.words import compares, has_shares, models_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +107,10 @@ class Result(AuditResult):
 
     def table(self) -> TextTable:
         """Return the results by group; all findings where no metric has values by group."""
-        section = group_table(self, self.shown_page.by_group) or all_findings(self.findings)
+        judged_result = with_page_verdicts(self, self.shown_page.leads)
+        section = group_table(judged_result, self.shown_page.by_group) or all_findings(
+            judged_result.findings
+        )
         if section is None:
             return TextTable("No findings", (), ())
         table = text_table(next(block for block in section.blocks if isinstance(block, Table)))
@@ -132,13 +136,13 @@ class Result(AuditResult):
         return frame
 
     def __repr__(self) -> str:
+        conclusions = conclusions_about_groups(self, self.shown_page.leads)
         verdicts = Counter(
-            verdict_title(finding.verdict, comparison=is_comparison(finding))
-            for finding in self.findings
-            if finding.family is not Family.FOLD
+            verdict_title(conclusion.verdict, comparison=bool(conclusion.standings))
+            for conclusion in conclusions
         )
         counts = ", ".join(f"{n} {word}" for word, n in verdicts.most_common())
-        n_text = plural(len(self.findings), "finding") + enclose(" (", counts, ")")
+        n_text = plural(len(conclusions), "conclusion") + enclose(" (", counts, ")")
         lines = [f"{page_title(self, self.shown_page)}: {n_text}"]
         for statement in first_screen(self, self.shown_page).statements:
             lines.append(f"- {statement.text}")

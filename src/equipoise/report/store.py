@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyarrow.csv import write_csv
@@ -16,6 +16,7 @@ from equipoise.core import AuditResult, Finding, Manifest, RunError
 from equipoise.core.conclusion import Conclusion
 from equipoise.core.files import read_json_file, read_table, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
+from equipoise.core.plain_json import plain
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
 from equipoise.core.writing import writer
 from equipoise.evidence.run_labels import LABELS, list_labels
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from equipoise.report.next_steps import Place
 
 CONCLUSIONS = "conclusions.json"
+ResultT = TypeVar("ResultT", bound=AuditResult)
 _FIELDS = {f.name for f in fields(Manifest)}
 
 
@@ -77,6 +79,7 @@ def write(
     True
     """
     from equipoise.report.by_group import FILE, as_csv, group_file
+    from equipoise.report.page_verdicts import with_page_verdicts
     from equipoise.report.rendering import render
 
     folder = Path(directory)
@@ -89,10 +92,29 @@ def write(
     if WORKSHEET in result.tables:
         with writer(folder / f"{WORKSHEET}.csv") as file:
             write_csv(result.tables[WORKSHEET], file)
-    if page and (by_group := group_file(result, page.by_group)) is not None:
+    judged_result = with_page_verdicts(result, page.leads if page else ())
+    if page and (by_group := group_file(judged_result, page.by_group)) is not None:
         write_table(by_group, folder / f"{FILE}.parquet")
         _write_text(folder / f"{FILE}.csv", [as_csv(by_group)])
     _write_text(folder / "report.html", [render(result, page, place)])
+
+
+def with_base(result: ResultT, base: Path, run: Path) -> ResultT:
+    """Return a result with the folder of its configuration's relative paths.
+
+    So commands that read the run work in any folder.
+    """
+    manifest = replace(result.manifest, base=os.path.relpath(base.resolve(), run.resolve()))
+    return replace(result, manifest=manifest)
+
+
+def base_of(run: Path) -> Path:
+    """Return the folder that relative paths of a run's configuration start from.
+
+    It is the working directory where the run doesn't say so.
+    """
+    base = _read_manifest(run).base
+    return run / base if base else Path()
 
 
 def read(directory: Path | str) -> AuditResult:
@@ -206,25 +228,3 @@ def _lines(findings: Iterable[Finding]) -> Iterator[str]:
         yield before + encode(plain(finding))
         before = ",\n"
     yield "\n]\n" if before == ",\n" else "[\n\n]\n"
-
-
-_NON_FINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
-_PLAIN = frozenset({str, int, bool, type(None)})
-
-
-def plain(value: Any) -> Any:
-    """Make a value of JSON's types; numbers that JSON lacks become strings."""
-    # Most values are of these types, and asking for others takes longer.
-    if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
-        return value
-    if isinstance(value, float) and not math.isfinite(value):
-        return _NON_FINITE.get(value, "NaN")
-    if isinstance(value, list | tuple):
-        return [*map(plain, value)]
-    if is_dataclass(value):
-        return plain(vars(value))
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, str | int | float):
-        return value
-    return str(value)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import filterfalse
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
@@ -17,13 +16,14 @@ from equipoise.report.blocks import (
     Summary,
     has,
 )
-from equipoise.report.concluding import conclusions_of
 from equipoise.report.forms import draw
 from equipoise.report.leading_chart import chart_of
 from equipoise.report.next_steps import fields_of
+from equipoise.report.page_verdicts import conclusions_about_groups
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector, measure_of
+from equipoise.report.short_lines import short_line, wanted_data
 from equipoise.report.text import count, enclose, listed, plural
 from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
@@ -125,9 +125,8 @@ def conclusions_by_model(
 
     Findings of no model, such as human judgements, are left out where they say nothing new.
     """
-    conclusions = result.conclusions or conclusions_of(result.findings, leads)
     by_model: dict[str, list[Conclusion]] = {finding.model: [] for finding in result.findings}
-    for conclusion in filterfalse(is_ranking, conclusions):
+    for conclusion in conclusions_about_groups(result, leads):
         by_model[conclusion.model].append(conclusion)
     unnamed = by_model.get("", [])
     if len(by_model) > 1 and not any(map(_is_disparity, unnamed)):
@@ -151,23 +150,27 @@ def _statement(
     finding = findings[first.finding]
     text = conclusion_sentence(finding, first)
     if not (first.real or first.standings or first.at_equal_mix):
-        text = f"{enclose('', model, ': ')}{text}"
+        text = enclose("", model, ": ") + text
     comparison = bool(first.standings)
     return Statement(
         Badge(first.verdict, comparison, limit_of(finding), deciding_ratio(finding)),
         text,
-        conclusion_certainty(finding, first),
+        conclusion_certainty(finding, first) + enclose(" ", wanted_data(finding, first)),
         agreement(first, findings) or _beside(first, findings),
         finding,
-        tuple(
-            Remark(
-                Badge(other.verdict, comparison),
-                conclusion_sentence(findings[other.finding], other),
-                agreement(other, findings),
-            )
-            for other in further
-        ),
+        tuple(_remark(other, findings, comparison=comparison) for other in further),
         first,
+    )
+
+
+def _remark(conclusion: Conclusion, findings: Sequence[Finding], *, comparison: bool) -> Remark:
+    finding = findings[conclusion.finding]
+    wanted = wanted_data(finding, conclusion)
+    return Remark(
+        Badge(conclusion.verdict, comparison),
+        conclusion_sentence(finding, conclusion) + enclose(" ", wanted),
+        agreement(conclusion, findings),
+        short_line(finding, conclusion),
     )
 
 
@@ -206,7 +209,8 @@ def agreement(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
     subject = plural(n, "more number")
     if len(names) <= _MOST_NAMED and name_of(lead) not in names:
         subject = listed([*names])
-    return f"{subject} {'shows' if n == 1 else 'show'} the same difference."
+    singular = n == 1 or (len(names) == 1 and subject in names)
+    return f"{subject} {'shows' if singular else 'show'} the same difference."
 
 
 def _number_of(finding: Finding) -> tuple[object, ...] | None:
@@ -239,12 +243,12 @@ def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, 
         statement.badge.verdict: statement.finding
         for statement in reversed(statements)
         if statement.badge and statement.finding
-    }
+        and not spec_of_finding(statement.finding).of_one_answer
+    }  # fmt: skip
     steps = []
     if finding := first.get(Verdict.DISPARITY):
         steps += [step.format(**fields_of(finding)) for step in about]
-    uncertain = first.get(Verdict.DETECTED)
-    if uncertain and not spec_of_finding(uncertain).of_one_answer:
+    if Verdict.DETECTED in first:
         steps.append("Add images: the difference is real, and its size is uncertain.")
     if finding := first.get(Verdict.INCONCLUSIVE):
         more = "images of the smallest groups"

@@ -1,6 +1,5 @@
 """The title of a page: the conclusion that leads, its groups marked, and one line of how sure."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,6 +7,7 @@ from equipoise.core import Finding, Verdict
 from equipoise.core.conclusion import Conclusion
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Role, Span, Summary, has
+from equipoise.report.sentences import Sentence
 from equipoise.report.text import p_value
 from equipoise.report.words import (
     conclusion_sentence,
@@ -25,8 +25,6 @@ MOST_WORDS = 25
 """Words of a title."""
 
 _ROLES: tuple[Role, Role] = ("worse", "other")
-AGAINST = " against "
-"""What stands between two sets of groups whose difference has a sign."""
 
 
 def title_of(finding: Finding, conclusion: Conclusion, start: str = "") -> tuple[Span, ...]:
@@ -51,9 +49,9 @@ def title_of(finding: Finding, conclusion: Conclusion, start: str = "") -> tuple
     if conclusion.real:
         narrowed = _of_two_groups(finding, conclusion)
         texts += [headline(narrowed), headline(_with_short_names(narrowed))]
-    texts = [f"{start}{text}" for text in texts]
+    texts = [start + text for text in texts]
     text = next(filter(fits, texts), min(texts, key=len))
-    return marked(cut(text), sides_of(finding, conclusion))
+    return spans_of(cut(text), sides_of(finding, conclusion))
 
 
 def fits(text: str) -> bool:
@@ -61,16 +59,14 @@ def fits(text: str) -> bool:
     return len(text.split(" ")) <= MOST_WORDS
 
 
-def cut(text: str) -> str:
+def cut(text: Sentence) -> Sentence:
     """Return a text with at most `MOST_WORDS` words; "…" stands for the others."""
-    if fits(text):
-        return text
-    return f"{' '.join(text.split(' ')[:MOST_WORDS])} …"
+    return text.first_words(MOST_WORDS)
 
 
 def plain_title(summary: Summary) -> tuple[Span, ...]:
     """Return the title of a summary, which is its first statement unless it has one."""
-    return summary.title or (Span(cut(summary.statements[0].text)),)
+    return summary.title or (Span(cut(Sentence(summary.statements[0].text))),)
 
 
 def _of_two_groups(finding: Finding, conclusion: Conclusion) -> Finding:
@@ -95,22 +91,26 @@ def sides_of(finding: Finding, conclusion: Conclusion) -> tuple[str, str]:
         return "", ""
     if conclusion.group:
         return conclusion.group, conclusion.other
-    first, against, second = finding.groups.partition(AGAINST)
-    return (first, second) if against else ("", "")
+    if not finding.sides:
+        return "", ""
+    first, second = finding.sides
+    return first, second
 
 
-def marked(text: str, sides: Sequence[str]) -> tuple[Span, ...]:
-    """Split a text at the names of two groups, and mark these; other words stay as they are."""
+def spans_of(sentence: Sentence, sides: Sequence[str]) -> tuple[Span, ...]:
+    """Return the parts of a sentence; those that name one of two groups have its role."""
     roles: dict[str, Role] = {}
     for name, role in zip(sides, _ROLES, strict=True):
         if name:
             roles |= {name: role, shortened(name): role}
-    if not roles:
-        return (Span(text),)
-    # Of "women" and "men", the longer name is looked for first, and each as a whole word.
-    names = "|".join(map(re.escape, sorted(roles, key=len, reverse=True)))
-    parts = re.split(rf"(?<!\w)({names})(?!\w)", text)
-    return tuple(Span(part, roles.get(part, "")) for part in parts if part)
+    spans = list[Span]()
+    for part in sentence.parts:
+        role = roles.get(part.group, "")
+        if spans and spans[-1].role == role == "":
+            spans[-1] = Span(spans[-1].text + part.text)
+        else:
+            spans.append(Span(part.text, role))
+    return tuple(spans)
 
 
 def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:

@@ -25,6 +25,7 @@ from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec
 from equipoise.report.blocks import panels, rows
 from equipoise.report.expecting import added_to_labels, departure
 from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
+from equipoise.report.sentences import Part, Sentence, fill, named, share_part, with_names
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
@@ -97,18 +98,18 @@ def sentence(finding: Finding) -> str:
     return f"{headline(finding)} {finding.beside}".strip()
 
 
-def headline(finding: Finding, clause: str = "") -> str:
+def headline(finding: Finding, clause: str = "") -> Sentence:
     """Return the sentence of a finding's value for the groups, without its addition.
 
     A clause ends the sentence.
     """
     groups_sentence = _groups_sentence(finding, clause)
     if groups_sentence is None:
-        return f"{_value_sentence(finding).removesuffix('.')}{clause}."
+        return _value_sentence(finding).without_end(".") + clause + "."
     return groups_sentence
 
 
-def _groups_sentence(finding: Finding, clause: str = "") -> str | None:
+def _groups_sentence(finding: Finding, clause: str = "") -> Sentence | None:
     """Return which group is worse off than another, or None without group shares."""
     spec = spec_of_finding(finding)
     if spec.expectation:
@@ -121,22 +122,24 @@ def _groups_sentence(finding: Finding, clause: str = "") -> str | None:
     worst, other, best = groups
     if finding.by_ratio:
         errors = compare_errors(finding, worst, other)
-        return f"{_filled(spec.error_clause, finding)} {errors}{clause}."
-    first = f"{_part(spec, worst)} ({counted(worst.value, worst.n)})"
-    text = _filled(spec.clause, finding, groups=f"{first} and {_part(spec, other)}") + clause
+        return _filled(spec.error_clause, finding) + " " + errors + clause + "."
+    first = _part(spec, worst) + f" ({counted(worst.value, worst.n)})"
+    text = _filled(spec.clause, finding, groups=first + " and " + _part(spec, other)) + clause
     if best.group == other.group:
-        return f"{text}."
+        return text + "."
     end = "lowest" if worst.value > other.value else "highest"
     gap = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
-    return f"{text}. The {end} is {percent(best.value)}, for {quoted(best.group)}, {gap}."
+    last = Sentence(share_part(best.value), ", for ", named(best.group), f", {gap}.")
+    return text + f". The {end} is " + last
 
 
 def _filled(
-    clause: str, finding: Finding, *, capital: bool = True, **fields: str | int | None
-) -> str:
+    clause: str, finding: Finding, *, capital: bool = True, **fields: str | Part | int | None
+) -> Sentence:
     """Return a template with a finding's model and subject in place of its fields."""
     subject = enclose("“", shortened(finding.subject), "”")
-    text = clause.format(
+    text = fill(
+        clause,
         model=_model_of(finding),
         subject=subject,
         about=enclose(" about ", subject),
@@ -144,10 +147,10 @@ def _filled(
         **fields,
     )
     # A model keeps its name as it is.
-    return _capitalised(text) if capital and not clause.startswith("{model}") else text
+    return text.capitalised() if capital and not clause.startswith("{model}") else text
 
 
-def _departure_sentence(finding: Finding, spec: MetricSpec) -> str | None:
+def _departure_sentence(finding: Finding, spec: MetricSpec) -> Sentence | None:
     """Return which group departs from its expected share, or None without one."""
     if (departing := departure(finding)) is None:
         return None
@@ -155,10 +158,10 @@ def _departure_sentence(finding: Finding, spec: MetricSpec) -> str | None:
     return _filled(
         spec.clause,
         finding,
-        group=quoted(part.group),
-        share=percent(part.value),
+        group=named(part.group),
+        share=share_part(part.value),
         n=counted(part.value, finding.top_k or finding.n),
-        expected=percent(expected),
+        expected=share_part(expected),
         k=finding.top_k,
     )
 
@@ -178,8 +181,8 @@ def _version_note(finding: Finding) -> str:
     return f" ({finding.version})"
 
 
-def _part(spec: MetricSpec, part: GroupValue) -> str:
-    return spec.part.format(share=percent(part.value), group=quoted(part.group))
+def _part(spec: MetricSpec, part: GroupValue) -> Sentence:
+    return fill(spec.part, share=share_part(part.value), group=named(part.group))
 
 
 def _about(finding: Finding, word: str = "for") -> str:
@@ -279,17 +282,19 @@ def group_value_name(finding: Finding) -> str:
     return label[:1].upper() + label[1:]
 
 
-def _value_sentence(finding: Finding) -> str:
+def _value_sentence(finding: Finding) -> Sentence:
     """State a value and its direction."""
     spec = spec_of_finding(finding)
-    direction = finding.direction.strip().rstrip(".")
+    names = [*finding.sides, *(part.group for part in finding.by_group)]
+    direction = with_names(finding.direction.strip().rstrip("."), names)
     within = "{direction}" in spec.sentence
     template, model, k = spec.sentence, "", finding.top_k
     if within and not direction:
         template = SENTENCE
     if finding.model:
         model = f" of {_model_of(finding)}"
-    text = template.format(
+    text = fill(
+        template,
         title=name_of(finding),
         model=model,
         subject=_about(finding),
@@ -301,8 +306,8 @@ def _value_sentence(finding: Finding) -> str:
         k="K" if k is None else k,
     )
     if within or not direction:
-        return _capitalised(text)
-    return f"{text} {_capitalised(direction)}."
+        return text.capitalised()
+    return text + " " + direction.capitalised() + "."
 
 
 def _shown(finding: Finding, spec: MetricSpec) -> str:
@@ -343,7 +348,7 @@ def figures(finding: Finding) -> str:
     return " · ".join(parts)
 
 
-def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
+def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
     """Say what was concluded: who is worse off, or how large a difference may still be.
 
     Parameters
@@ -353,16 +358,16 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> str:
     conclusion : Conclusion
     """
     if is_comparison(finding):
-        return comparison_sentence(finding, conclusion)
+        return Sentence(comparison_sentence(finding, conclusion))
     if conclusion.standings:
         sentence_of = change_sentence if finding.change_from else ranking_sentence
-        return sentence_of(finding, conclusion)
+        return Sentence(sentence_of(finding, conclusion))
     if conclusion.at_equal_mix is not None:
         return sentence_at_equal_mix(finding, conclusion)
     clause = _clause_at_equal_shares(finding, conclusion)
     if conclusion.real:
         return headline(finding, f"{_clause_of_labels(finding)}{clause}")
-    return f"{_bound_sentence(finding, conclusion).removesuffix('.')}{clause}."
+    return Sentence(_bound_sentence(finding, conclusion).removesuffix("."), clause, ".")
 
 
 def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
@@ -405,21 +410,23 @@ def _sample(finding: Finding) -> str:
 
 def sentence_at_equal_mix(
     finding: Finding, conclusion: Conclusion, *, explained: bool = True
-) -> str:
+) -> Sentence:
     """Say what groups have at equal classes, then over all rows."""
     spec = spec_of_finding(finding)
     over_all = {part.group: part.value for part in finding.by_group}
     sides = (
         (conclusion.group, conclusion.group_value), (conclusion.other, conclusion.other_value),
     )  # fmt: skip
-    parts = [spec.part.format(share=percent(value), group=quoted(group)) for group, value in sides]
+    first, other = (
+        fill(spec.part, share=share_part(value), group=named(group)) for group, value in sides
+    )
     raw = " and ".join(percent(over_all[group]) for group, _ in sides)
-    clause = _filled(spec.clause, finding, capital=False, groups=" and ".join(parts))
-    text = f"At equal mix of classes, {clause}; over all rows {raw}"
+    clause = _filled(spec.clause, finding, capital=False, groups=first + " and " + other)
+    text = Sentence("At equal mix of classes, ", clause, f"; over all rows {raw}")
     nothing = finding.verdict in REAL and _is_nothing(conclusion, finding.threshold)
     if nothing and explained:
         text += ": the mix of classes explains the difference"
-    return f"{text}."
+    return text + "."
 
 
 def _is_nothing(conclusion: Conclusion, threshold: float) -> bool:
@@ -432,13 +439,13 @@ def _is_nothing(conclusion: Conclusion, threshold: float) -> bool:
     )
 
 
-def _clause_at_equal_shares(finding: Finding, conclusion: Conclusion) -> str:
+def _clause_at_equal_shares(finding: Finding, conclusion: Conclusion) -> Sentence:
     """Say what the difference is at equal classes and at equal values of another attribute.
 
     Only where they move it: to another sign, by the practical threshold, or, for classes, by a
     point. Of other attributes the one that moves it most is said.
     """
-    clauses, others = "", []
+    clauses, others = Sentence(), []
     for adjustment in conclusion.adjustments:
         far = adjustment.turns or abs(adjustment.moved) >= finding.threshold
         if not adjustment.by and adjustment.moves:
@@ -449,10 +456,10 @@ def _clause_at_equal_shares(finding: Finding, conclusion: Conclusion) -> str:
         return clauses
     most = max(others, key=lambda adjustment: (adjustment.turns, abs(adjustment.moved)))
     if not most.turns:
-        return f"{clauses}; at equal {most.by} {_shares(most)}"
+        return clauses + f"; at equal {most.by} {_shares(most)}"
     side = "worse" if better_off(finding) else "better"
-    size = f"{number(100 * abs(most.size), 1)} points {side} for {quoted(conclusion.group)}"
-    return f"{clauses}; the sign turns at equal {most.by}: {size}"
+    size = f"{number(100 * abs(most.size), 1)} points {side} for "
+    return clauses + f"; the sign turns at equal {most.by}: {size}" + named(conclusion.group)
 
 
 def _clause_of_labels(finding: Finding) -> str:
@@ -955,12 +962,14 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
     )
 
 
-def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> str:
+def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> Sentence:
     """Say for which groups two models are worse."""
     first, second = conclusion.opposite
     values = " and ".join(_value_text(spec, standing.value) for standing in (first, second))
-    worse = f"{first.model} is worse for {quoted(first.group)}, {second.model} for"
-    return f"{worse} {quoted(second.group)}: {place} {values}."
+    return Sentence(
+        f"{first.model} is worse for ", named(first.group), f", {second.model} for ",
+        named(second.group), f": {place} {values}.",
+    )  # fmt: skip
 
 
 def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:

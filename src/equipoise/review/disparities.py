@@ -22,6 +22,7 @@ from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
 from equipoise.report.concluding import in_order
+from equipoise.report.page_verdicts import with_page_verdicts
 from equipoise.review.labels import look_up_values
 from equipoise.review.sampling import RunImages, load_images
 
@@ -160,7 +161,7 @@ def find_disparity(
     ConfigError
         If no finding fits, or there is no such group.
     """
-    result = read(run)
+    result = with_page_verdicts(read(run))
     kind = result.manifest.resolved.get("audit")
     if kind not in ("predictions", "concepts"):
         raise RunError(

@@ -33,11 +33,12 @@ from equipoise.core import (
 from equipoise.data import ArraySource, Items, load_vectors
 from equipoise.data.labels import Outputs
 from equipoise.evidence import Decoding, ImageError, Pictures
-from equipoise.evidence.examples import BOXES, FOLDER, IMAGES, base_of
+from equipoise.evidence.examples import BOXES, FOLDER, IMAGES
 from equipoise.evidence.pictures import Source, pixels
 from equipoise.metrics import explained_disparity, labelled_share_gap
 from equipoise.metrics.measure import Drawing
 from equipoise.models.registry import is_code
+from equipoise.report.store import base_of
 from equipoise.review.disparities import Disparity
 from equipoise.review.labels import consensus, read_labels
 from equipoise.review.questions import UNSURE

@@ -29,6 +29,7 @@ from equipoise.core.writing import FULL
 from equipoise.evidence import ImageError, Pictures, decode, read_pictures, tidy
 from equipoise.report.blocks import distinct
 from equipoise.report.concluding import in_order
+from equipoise.report.page_verdicts import with_page_verdicts
 from equipoise.report.rendering import templates
 from equipoise.report.text import visible
 from equipoise.report.words import heading, sentence, shown_verdict
@@ -232,7 +233,11 @@ class ReviewPage:
     @cached_property
     def findings(self) -> list[Finding]:
         """Findings that compare groups, the most serious first."""
-        return [finding for finding in in_order(self.examples.result) if finding.by_group]
+        return [
+            finding
+            for finding in in_order(with_page_verdicts(self.examples.result))
+            if finding.by_group
+        ]
 
     def index(self, request: Request) -> Response:
         """List the findings."""

@@ -402,13 +402,13 @@ def _shared_rows(rows: Integers, other_rows: Integers | None) -> Integers:
 
 
 def _read_items(config: Config, images: Mapping[str, AuditImages], base: Path) -> dict[str, Items]:
-    """Return the items of each table."""
-    return {
-        name: load_items(
-            images.get(name, section).source(base, tuple(config.columns(name))), subject=name
-        )
-        for name, section in config.data.items()
-    }
+    """Return the items of each table; columns whose values are groups have sentinels."""
+    items = dict[str, Items]()
+    for name, section in config.data.items():
+        source = images.get(name, section).source(base, tuple(config.columns(name)))
+        groups, levels = config.grouping_columns(name), config.named_levels(name)
+        items[name] = load_items(replace(source, attributes=groups, levels=levels), subject=name)
+    return items
 
 
 def _sources(

@@ -160,10 +160,22 @@ class Config(AuditConfig):
             values = members.get(table)
             if isinstance(values, Mapping):
                 columns += values
-        for options in self.measure:
-            if options.images == table:
-                columns += [options.groups, options.regions]
-        return list(dict.fromkeys(filter(None, columns)))
+        return list(dict.fromkeys(filter(None, (*columns, *self.grouping_columns(table)))))
+
+    def grouping_columns(self, table: str) -> tuple[str, ...]:
+        """Return the columns of a table whose values are groups or regions."""
+        measured = [options for options in self.measure if options.images == table]
+        columns = [column for o in measured for column in (o.groups, o.regions)]
+        return tuple(dict.fromkeys(filter(None, columns)))
+
+    def named_levels(self, table: str) -> tuple[str, ...]:
+        """Return values of a table's columns that the configuration names."""
+        levels = [options.first for options in self.measure if options.images == table]
+        for members in self.sets.values():
+            selection = members.get(table)
+            if isinstance(selection, Mapping):
+                levels += [value for values in selection.values() for value in values]
+        return tuple(dict.fromkeys(filter(None, levels)))
 
 
 def _finding_keys(options: MeasureConfig) -> Iterator[tuple[object, ...]]:

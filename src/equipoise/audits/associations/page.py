@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from equipoise.audits.engines.associations.charts import (
     parts_of_mcas,
     section_of,
+    sides_by_groups,
     tabled,
     target_scores,
     xmcas_table,
@@ -65,7 +66,7 @@ def scores(result: AuditResult) -> Section | None:
 
 def parts(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target, stacked."""
-    return parts_of_mcas(rows(result, "mcas_parts"))
+    return parts_of_mcas(rows(result, "mcas_parts"), sides_by_groups(result))
 
 
 def amplification(result: AuditResult) -> Section | None:

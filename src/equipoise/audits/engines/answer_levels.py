@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 def one_answer(design: LabelDesign, place: Place) -> Iterator[UncorrectedFinding]:
     """Yield the finding that a model gives one answer to nearly all images, where it does."""
-    truth = design.target.values if (design.target.codes >= 0).any() else None
-    units = None if design.units is None else design.units.values
-    estimate = dominant_answer(design.label.values, truth, units=units)
+    truth = design.target if (design.target.codes >= 0).any() else None
+    estimate = dominant_answer(design.label, truth, units=design.units)
     if estimate.chance is None or not estimate.value >= estimate.chance.mean:
         return
     answer, n_same = str(estimate.params["answer"]), estimate.params["count"]
@@ -40,11 +39,11 @@ def expected_answers(
     seed: int,
 ) -> Iterator[UncorrectedFinding]:
     """Yield how far answers to all images depart from the expected shares."""
-    answers = design.label.values
-    if not {*expected} & {*answers}:
+    if not any(design.label.equals(answer).any() for answer in expected):
         return
-    units = None if design.units is None else design.units.values
-    estimate = answer_level(answers, expected, units=units, resampling=resampling, rng=seed)
+    estimate = answer_level(
+        design.label, expected, units=design.units, resampling=resampling, rng=seed
+    )
     shares = tuple(part.by_group[0] for part in estimate.parts)
     yield whole(
         estimate, place, Family.COMPOSITE, metric="answer_level", by_group=shares,

@@ -7,7 +7,8 @@ from equipoise.audits.engines.associations.charts import (
     MOST_TARGETS,
     parts_of_mcas,
     section_of,
-    sides,
+    sides_by_groups,
+    sides_of_zero,
     tabled,
     target_scores,
     xmcas_table,
@@ -177,16 +178,16 @@ def plane(result: AuditResult) -> Section | None:
     table = rows(result, "xmcas")
     if not table:
         return None
-    charts = []
+    charts, sides = [], sides_by_groups(result)
     for place, panel in by_place(table):
         similarities = [row for row in panel if row["part"] == "similarity"]
         for group in distinct(similarities, "group"):
-            charts.append(_plane_chart(panel, group, place))
+            charts.append(_plane_chart(panel, group, place, sides[panel[0]["groups"]]))
     fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table),))
     return section_of("plane", "Similarity to further groups", _PLANE, charts, fold)
 
 
-def _plane_chart(panel: Sequence[Row], group: str, name: str) -> Chart:
+def _plane_chart(panel: Sequence[Row], group: str, name: str, sides: Sequence[str]) -> Chart:
     joined = []
     for target_rows in panels(panel, "set", "target").values():
         by_part = {(row["part"], row["group"]): row for row in target_rows}
@@ -204,7 +205,7 @@ def _plane_chart(panel: Sequence[Row], group: str, name: str) -> Chart:
     return scatter(
         marks,
         f"MCAS and similarity to {group}: {name}",
-        Axis(sides(panel[0]["groups"])),
+        Axis(sides_of_zero(sides)),
         Axis(f"similarity to {group}"),
         title=f"{name}; up: {group}",
         series=distinct(marks, "series"),
@@ -215,7 +216,7 @@ def _plane_chart(panel: Sequence[Row], group: str, name: str) -> Chart:
 def parts(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target."""
     targets = (row for row in rows(result, "mcas_parts") if not row["set"])
-    return parts_of_mcas(targets)
+    return parts_of_mcas(targets, sides_by_groups(result))
 
 
 def guidance(result: AuditResult) -> Section | None:

@@ -164,7 +164,6 @@ register(
         unit="share",
         threshold=0.0,
         threshold_reason="the null hypothesis is a share that hardly tells images apart",
-        gravest="detected",
         direction="Higher: the model tells fewer images apart, whatever groups they show.",
         reference="equipoise",
         chance="95 %, or more where labels are nearly all the same",

@@ -1,6 +1,6 @@
 """Sections, charts and tables that the pages of associations share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import fsum
@@ -46,10 +46,17 @@ def section_of(
     return Section.of(name, heading, text if first_charts else None, first_charts, *more)
 
 
-def sides(groups: str) -> str:
+def sides_of_zero(sides: Sequence[str]) -> str:
     """Return which set is on which side of 0, for two sets that are compared."""
-    first, separator, second = groups.partition(" against ")
-    return f"← closer to {second} · closer to {first} →" if separator else ""
+    if len(sides) != 2:
+        return ""
+    first, second = sides
+    return f"← closer to {second} · closer to {first} →"
+
+
+def sides_by_groups(result: AuditResult) -> dict[str, Sequence[str]]:
+    """Return the two compared sets by the findings' name of their groups."""
+    return {finding.groups: finding.sides for finding in result.findings}
 
 
 def tabled(
@@ -95,7 +102,7 @@ def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart
             low="ci_low", high="ci_high",
         ),
         f"{name}. Value, interval and chance band of each target.",
-        Axis("" if pairs else sides(groups), zero=True),
+        Axis("" if pairs else sides_of_zero(panel[0]["sides"]), zero=True),
         title=name,
         series=distinct(rows_shown, "version"),
     )  # fmt: skip
@@ -131,19 +138,19 @@ def _summaries(result: AuditResult) -> Iterable[Block]:
         yield Fold(name, (Table.of(name, columns, table, source="score_summaries"),))
 
 
-def parts_of_mcas(table: Iterable[Row]) -> Section | None:
-    """Return the four parts of MCAS of each target, stacked."""
+def parts_of_mcas(table: Iterable[Row], sides: Mapping[str, Sequence[str]]) -> Section | None:
+    """Return the four parts of MCAS of each target, stacked; `sides` are those by groups."""
     text = (
         "A bar is one of the four associations that add up to MCAS. The diamond is their sum. "
         "Bars on both sides of 0 cancel each other. II: images with images. ITP: texts of the "
         "target with images of the groups. ITA: images of the target with texts of the groups. "
         "TT: texts with texts. Where II is longer than TT, images exaggerate what texts say."
     )
-    charts = [_stack(*place) for place in by_place(table)]
+    charts = [_stack(*place, sides) for place in by_place(table)]
     return section_of("mcas", "Parts of MCAS", text, charts)
 
 
-def _stack(name: str, panel: Sequence[Row]) -> Chart:
+def _stack(name: str, panel: Sequence[Row], sides: Mapping[str, Sequence[str]]) -> Chart:
     bar_rows = []
     for target_rows in by_target(panel).values():
         total = sum(row["value"] for row in target_rows)
@@ -155,7 +162,7 @@ def _stack(name: str, panel: Sequence[Row]) -> Chart:
             f"{interval(row['low'], row['high'])}; MCAS {number(row['total'])}",
             "value", "total", label="target", series="part",
         ),
-        f"MCAS by its parts: {name}", Axis(sides(panel[0]["groups"])), title=name,
+        f"MCAS by its parts: {name}", Axis(sides_of_zero(sides[panel[0]["groups"]])), title=name,
         series=distinct(bar_rows, "part"), stacked=True,
     )  # fmt: skip
     columns = [

@@ -219,3 +219,8 @@ class MeasureConfig(Section):
         if self.groups is not None:
             return self.groups
         return " against ".join(self.attributes)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The two sets of attributes, where no column of groups is compared."""
+        return () if self.groups is not None else tuple(self.attributes)

@@ -489,7 +489,10 @@ class Question:
     def place(self, modality: str = "") -> Place:
         """Return where a number was measured."""
         version = ", ".join(filter(None, (modality, self.options.version))) or "default"
-        return Place(self.audit, self.model, self.options.group_text, version, self.level)
+        options = self.options
+        return Place(
+            self.audit, self.model, options.group_text, version, self.level, sides=options.sides
+        )
 
 
 SCHEMAS: Mapping[str, Columns] = {
