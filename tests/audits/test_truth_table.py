@@ -170,7 +170,7 @@ PARITY = ("demographic_parity", "selection_rate")
 CASES = {
     "perfect": (partial(noisy, 1.0), FAIR, "", ""),
     "right alike for every group": (noisy, FAIR, "", ""),
-    "constant": (constant, {Verdict.DETECTED}, "", "answers “cook” for 100"),
+    "constant": (constant, {Verdict.DISPARITY}, "", "answers “cook” for 100"),
     "random": (at_random, FAIR, "", "by chance"),
     "wrong for a small group": (partial(noisy, few=0.55), SURE, "few", ""),
     "wrong for a large group": (partial(noisy, women=0.75), SURE, "women", ""),

@@ -25,6 +25,7 @@ OPTIONAL = {
     "rest_metric",
     "symbol",
     "clause",
+    "pair_clause",
     "errors",
     "error_clause",
     "expectation",

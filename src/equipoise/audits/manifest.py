@@ -94,7 +94,7 @@ def manifest_of_run(
     refused, measured : iterable of Note
         Notes on designs that were not measured, and on what was.
     base : Path
-        Folder whose git commit is recorded.
+        Folder of the configuration, whose git commit is recorded.
     seconds : float
         Time of the run.
     """
@@ -128,4 +128,5 @@ def manifest_of_run(
         manifest,
         models={outputs.model: outputs.info for outputs in models.outputs},
         warnings=merged([*missing, *repeated, *audit.warnings(config, data, designs)]),
+        base=str(base.absolute()),
     )

@@ -42,8 +42,8 @@ class Manifest:
         What each model that was run is, by name: its weights' digest, preprocessing, device, ...;
         empty where their outputs were given.
     base : str
-        Folder that relative paths of the configuration start from, relative to the run; "" where
-        the run isn't in a folder of its own.
+        Folder that relative paths of the configuration start from: absolute, and in a run relative
+        to it; "" where that is unknown.
     """
 
     config: Facts

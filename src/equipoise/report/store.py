@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow.csv import write_csv
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from equipoise.report.next_steps import Place
 
 CONCLUSIONS = "conclusions.json"
-ResultT = TypeVar("ResultT", bound=AuditResult)
 _FIELDS = {f.name for f in fields(Manifest)}
 
 
@@ -83,6 +82,7 @@ def write(
     from equipoise.report.rendering import render
 
     folder = Path(directory)
+    result = _with_relative_base(result, folder)
     write_table(findings_to_table(result.findings), folder / "findings.parquet")
     _write_text(folder / "findings.json", _lines(result.findings))
     _write_text(folder / CONCLUSIONS, [_json(result.conclusions)])
@@ -99,13 +99,14 @@ def write(
     _write_text(folder / "report.html", [render(result, page, place)])
 
 
-def with_base(result: ResultT, base: Path, run: Path) -> ResultT:
-    """Return a result with the folder of its configuration's relative paths.
-
-    So commands that read the run work in any folder.
-    """
-    manifest = replace(result.manifest, base=os.path.relpath(base.resolve(), run.resolve()))
-    return replace(result, manifest=manifest)
+def _with_relative_base(result: AuditResult, run: Path) -> AuditResult:
+    """Return a result with the folder of its configuration relative to a run."""
+    base = result.manifest.base
+    if not Path(base).is_absolute():
+        return result
+    return replace(
+        result, manifest=replace(result.manifest, base=os.path.relpath(base, run.resolve()))
+    )
 
 
 def base_of(run: Path) -> Path:

@@ -14,7 +14,7 @@ import math
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from equipoise.core import Floats, Integers, floats, integers, numbered, record
 from equipoise.stats.exchange import Exchange
@@ -40,7 +40,7 @@ class UnitTables:
 
     exchange: Exchange
     unit: Integers
-    counts: sparse.csr_array
+    counts: scipy.sparse.csr_array
     strata: Integers
     groups: int
 
@@ -68,7 +68,9 @@ class UnitTables:
         shape = len(exchange.pool), len(strata)
         of_cells = np.zeros(shape[0], dtype=np.int64)
         of_cells[exchange.carrier] = unit
-        counts = sparse.coo_array((weight, (exchange.carrier[row], outcome)), shape=shape).tocsr()
+        counts = scipy.sparse.coo_array(
+            (weight, (exchange.carrier[row], outcome)), shape=shape
+        ).tocsr()
         return cls(exchange, of_cells, counts, numbered(strata), groups)
 
     def draw(self, rng: np.random.Generator) -> Floats:
@@ -152,11 +154,11 @@ class UnitTables:
         return self._keys[0] % self._strata
 
     @cached_property
-    def _part_counts(self) -> sparse.csr_array:
+    def _part_counts(self) -> scipy.sparse.csr_array:
         """Counts of each part, shape (parts, outcomes)."""
         entries = self.counts.data, (self._keys[1], self.counts.indices)
         shape = len(self._keys[0]), len(self.strata)
-        return sparse.coo_array(entries, shape=shape).tocsr()
+        return scipy.sparse.coo_array(entries, shape=shape).tocsr()
 
     @cached_property
     def _size(self) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from equipoise.audits.comparison import difference
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, fact_of
 from equipoise.audits.predictions.unanswered import UNANSWERED, Unanswered
-from equipoise.core import Aggregate, Family, IntervalKind, NullHypothesis, Part
+from equipoise.core import Aggregate, ComparedTo, Family, IntervalKind, NullHypothesis, Part
 from equipoise.metrics.counts.accuracy import Accuracy
 from equipoise.metrics.counts.changes import (
     Extreme,
@@ -37,6 +37,12 @@ EXTREME_METHOD = "paired changes of the groups that may be extreme, closed form"
 _NULL = "the two models are exchangeable on each {unit} of the group; McNemar's test, Šidák"
 # Changes of groups beyond which only those of the most frequent classes are findings.
 _MOST, _FEW = 300, 60
+
+_EXTREMES: Mapping[tuple[Aggregate, ComparedTo], Extreme] = {
+    (Aggregate.WORST_GROUP, ""): "worst",
+    (Aggregate.DIFFERENCE, "overall"): "shortfall",
+    (Aggregate.DIFFERENCE, ""): "gap",
+}
 
 
 def is_extreme(fact: Fact) -> bool:
@@ -68,8 +74,7 @@ class Changes:
     def ends(self, measure: Measure) -> list[tuple[float, float]]:
         """Return an interval of the change of an extreme, over all classes and of each."""
         if isinstance(measure, Accuracy):
-            worst = measure.aggregate is Aggregate.WORST_GROUP
-            extreme: Extreme = "worst" if worst else "shortfall"
+            extreme = _EXTREMES[measure.aggregate, measure.compared_to]
             return [*extreme_change([self.rate("accuracy")], extreme, self.level)][:1]
         if isinstance(measure, EqualizedOdds):
             return self._ends_of_odds(measure)

@@ -166,7 +166,6 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
     from equipoise.cli.runs import write
     from equipoise.core import writing
     from equipoise.evidence import new_run
-    from equipoise.report.store import with_base
 
     # What was imported stays: collecting garbage need not look at it again.
     gc.freeze()
@@ -176,7 +175,6 @@ def _audit(config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: b
             # Models are done. Findings are many objects, and hardly any is garbage.
             gc.set_threshold(1 << 16)
             result = audits.run(inputs, base=base, progress=progress)
-            result = with_base(result, base, run)
         # Measuring keeps all processors busy, and writing the page one.
         saved = writer.submit(audits.save, inputs, folder)
         write(result, folder, run, examples=has_examples(inputs))
