@@ -671,8 +671,9 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
         yield f"Explained by: {', '.join(explaining.filter(beyond='')['cause'])}."
         for row in explaining.filter(pl.col("beyond") != "").iter_rows(named=True):
             yield (
-                f"{row['cause']} explains nothing beyond {row['beyond']}. The two predict each "
-                f"other: Cramér's V {number(row['association'])}."
+                f"{row['cause']} explains nothing beyond {row['beyond']}: with that equal in both "
+                "groups, nothing is left to it. Cramér's V of the two: "
+                f"{number(row['association'])}."
             )
     elif top_cause["disparity_low"] <= 0.0 <= top_cause["disparity_high"]:
         yield "The interval holds 0: there may be no difference to explain."

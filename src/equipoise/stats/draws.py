@@ -32,7 +32,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
-from equipoise.stats.exchange import Exchange
+from equipoise.stats.exchange import Exchange, varies
 from equipoise.stats.streams import Seed, stream, unit_counts
 from equipoise.stats.threads import each
 from equipoise.stats.unit_tables import UnitTables
@@ -377,15 +377,15 @@ class ItemSampler:
     def effort(self) -> int:
         """Every row, or every cell of a unit, is moved and counted again: longer than a draw."""
         n_items = len(self.group)
-        if self.repeats:
+        if self.mixed:
             cells = (self.unit * self.shape[1] + self.group)[self.item]
             n_items = len(np.unique(cells * self.shape[0] + self.outcome))
         return self.shape[0] * self.shape[1] + _ROW_EFFORT * n_items
 
     @cached_property
-    def repeats(self) -> bool:
-        """Whether any unit has several rows."""
-        return len(self.keys) < len(self.group)
+    def mixed(self) -> bool:
+        """Whether any unit has rows of several groups."""
+        return bool(varies(self.unit, self.group).any())
 
     @cached_property
     def table(self) -> Floats:
@@ -404,7 +404,7 @@ class ItemSampler:
         return Blocks(block_sizes(replicates, cells), draw)
 
     def permute(self, strata: Integers, replicates: int, seed: Seed) -> Blocks:
-        """Return blocks with groups permuted between rows, or between cells of units.
+        """Return blocks with groups permuted between rows, units, or cells of mixed units.
 
         See `Exchange.of` and `UnitTables`. A row whose weight is spread over several strata belongs
         to the one of its largest weight.
@@ -426,8 +426,11 @@ class ItemSampler:
     def _tables(
         self, exchange: Exchange, strata: Integers
     ) -> Callable[[np.random.Generator], Floats]:
-        """Return a function that draws a table with groups exchanged."""
-        if self.repeats:
+        """Return a function that draws a table with groups exchanged.
+
+        Units of one group are independent of each other, and need no standard errors.
+        """
+        if self.mixed:
             entries = self.item, self.outcome, self.weight
             return UnitTables.of(exchange, self.unit, entries, strata, self.shape[1]).draw
         return lambda rng: self._count(exchange.shuffle(self.group, rng), self.weight)
