@@ -22,12 +22,11 @@ help: ## list the targets
 demo: .venv/.installed ## audit the shipped planted models and print where the report is
 	@$(BIN)/equipoise demo --overwrite
 
-test: .venv/.installed-test ## lint, format, types, import contract, tests; stops at the first that fails
+test: .venv/.installed-test ## lint, format, import contract, then types beside tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST) $(PYTEST_FLAGS)
+	$(BIN)/mypy & types=$$!; $(PYTEST) $(PYTEST_FLAGS); tests=$$?; wait $$types && exit $$tests
 
 check: .venv/.installed-test ## what a change needs at once: lint, contract, types, the tests of the files changed
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 import equipoise
 
@@ -108,8 +109,21 @@ def _entry(folder: Path) -> str:
     )
 
 
+def look_at_tutorials(app: Sphinx, error: Exception | None) -> None:
+    """Fail where a tutorial, which was executed, shows no images or no chart."""
+    if error is not None:
+        return
+    built = Path(app.outdir) / "tutorials"
+    icons = (built / "index.html").read_text("utf-8").count("<svg")
+    for notebook in sorted((DOCS / "tutorials").glob("*.ipynb")):
+        page = (built / f"{notebook.stem}.html").read_text("utf-8")
+        if page.count('<img alt="') < 2 or page.count("<svg") <= icons:
+            raise ExtensionError(f"{notebook.name} shows fewer than two images, or no chart")
+
+
 def setup(app: Sphinx) -> None:
     """Register the steps before a build."""
     app.connect("builder-inited", write_reports)
+    app.connect("build-finished", look_at_tutorials)
     app.connect("source-read", prepare_source)
     app.connect("autodoc-process-docstring", escape_bars)

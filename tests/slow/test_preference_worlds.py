@@ -103,6 +103,7 @@ def test_a_favourite_of_each_subject_is_no_preference_on_the_whole(attribute, k)
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / worlds)
 
 
+@pytest.mark.slow(whole=True)
 def test_the_null_model_prefers_the_same_on_other_scenes_by_little():
     """On seeds that were not looked at before: its lists show a preference that is real."""
     shares, logits = [], []

@@ -44,6 +44,7 @@ def false_positives(result):
     return finding
 
 
+@pytest.mark.slow(whole=True)
 @pytest.mark.parametrize("groups", [2, 4])
 def test_a_fair_model_with_rare_errors_is_quiet(groups):
     disparities, departures = 0, 0
