@@ -17,6 +17,7 @@ from conclusions import worlds
 from equipoise import audits, report
 from equipoise.cli.app import app
 from equipoise.cli.runs import page_of
+from equipoise.report.leading_chart import chart_of
 from equipoise.review.server import application
 from review.browser import HOST, TOKEN, ask
 from review.project import finished
@@ -365,6 +366,18 @@ def test_no_verdict_on_a_page_denies_its_conclusions(name):
     for conclusion in real:
         assert conclusion.verdict.value in shown
     assert real or '<td class="n differs"' not in html
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_chart_draws_the_first_conclusion(name):
+    result = result_of(name)
+    first = result.conclusions[0]
+    chart = chart_of(result.findings[first.finding], first, result.findings)
+    assert chart is not None
+    if first.subject and first.real:
+        assert any(mark.label == first.subject and mark.role for mark in chart.marks) or any(
+            mark.name == first.group and mark.role == "worse" for mark in chart.marks
+        )
 
 
 @pytest.mark.parametrize("name", CASES)

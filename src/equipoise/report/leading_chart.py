@@ -48,8 +48,13 @@ def chart_of(
     """
     first = of_all_groups(finding, findings)
     series = [other for other in findings if _series(other) == _series(first)]
-    case = _Case(first, sides_of(finding, conclusion), series)
     groups = worst_first(first)
+    sides = sides_of(finding, conclusion)
+    names = [part.group for part in groups]
+    if len(names) == 2 and sides[0] in names:
+        # What the worse one is compared with may be an expected share.
+        sides = sides[0], names[names[0] == sides[0]]
+    case = _Case(first, sides, series)
     if groups and spec_of_finding(first).of_whole:
         record = case.shares()
     elif len(groups) > 1 and (_is_spread(first) or len(case.subjects) < 2):
