@@ -670,7 +670,10 @@ def limit_of(finding: Finding) -> str:
     """Return the smallest size that matters, in words; "" without a threshold."""
     if math.isnan(finding.threshold):
         return ""
-    if spec_of_shown(finding).unit in ("share", "points"):
+    unit = spec_of_shown(finding).unit
+    if unit == "log ratio":
+        return f"a factor of {_ratio(finding.threshold)}"
+    if unit in ("share", "points"):
         return f"{100 * finding.threshold:g} points"
     return f"{finding.threshold:g}"
 
