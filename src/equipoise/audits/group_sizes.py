@@ -17,7 +17,6 @@ from equipoise.core.types import Json
 from equipoise.data.problems import counted
 from equipoise.report.text import count
 from equipoise.stats.association import Association
-from equipoise.stats.intervals import divide
 
 Row = dict[str, Any]
 
@@ -166,12 +165,11 @@ def proxies(all_groups: Iterable[Groups]) -> Iterator[Note]:
         both = (first.codes >= 0) & (second.codes >= 0)
         table = np.zeros((len(first), len(second)))
         np.add.at(table, (first.codes[both], second.codes[both]), 1.0)
-        association = Association.of(table)
-        squared = divide(association.chi2, association.n * association.smaller)
-        if squared >= _PROXY**2:
+        cramers_v = float(Association.of(table).cramers_v)
+        if cramers_v >= _PROXY:
             yield Note(
                 f"{first.name} and {second.name}",
-                f"each predicts the other (Cramér's V {float(np.sqrt(squared)):.2f}), so a "
+                f"each predicts the other (Cramér's V {cramers_v:.2f}), so a "
                 "difference by one may come from the other.",
             )
 

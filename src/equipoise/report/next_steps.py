@@ -10,7 +10,8 @@ from shlex import join
 from equipoise.core import AuditResult, Finding, Verdict
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Page, Step
-from equipoise.report.text import listed, quoted
+from equipoise.report.sentences import named
+from equipoise.report.text import listed
 from equipoise.report.words import compares, contrast, models_of
 
 MOST_CAUSES = 2
@@ -139,5 +140,5 @@ def fields_of(finding: Finding) -> dict[str, str]:
     """Return what a page's advice may name: the group that is worst off, and the subject."""
     group, groups = "the group that is worst off", contrast(finding)
     if groups is not None:
-        group = quoted(groups[0].group)
+        group = named(groups[0].group)
     return {"group": group, "subject": finding.subject or "each subject"}

@@ -46,11 +46,6 @@ def counted(share: float, n: int) -> str:
     return f"n = {count(n)}"
 
 
-def quoted(group: str) -> str:
-    """Quote an intersection, to keep its commas apart from the sentence's."""
-    return f"“{group}”" if "," in group else group
-
-
 def interval(low: float, high: float, digits: int = 3) -> str:
     """Return an interval as "[low, high]", or "–" when an end is unknown."""
     if math.isnan(low) or math.isnan(high):

@@ -38,7 +38,6 @@ from equipoise.report.text import (
     p_value,
     percent,
     plural,
-    quoted,
     title,
     verdict_title,
 )
@@ -752,7 +751,7 @@ def models_of(result: AuditResult) -> list[str]:
 def place_text(finding: Finding) -> str:
     """Return the rows of two models' values: " for" a group, or " over" all groups."""
     if finding.group:
-        return f" for {quoted(finding.group)}"
+        return f" for {named(finding.group)}"
     return enclose(" over ", finding.groups)
 
 
@@ -848,7 +847,7 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     models, place = f"{better.model} and {worse.model}", f"{label}{of}{over}"
     reach = max(abs(finding.ci_low), abs(finding.ci_high))
     scaled, unit = _scale(finding)
-    rows = f"{enclose('', quoted(finding.group), ', ')}{plural(finding.n, finding.unit)}"
+    rows = f"{enclose('', named(finding.group), ', ')}{plural(finding.n, finding.unit)}"
     if math.isnan(finding.value) or conclusion.verdict is Verdict.NONE:
         reason = finding.reason or "it is described, not tested"
         return f"{models} have no verdict in {place}: {reason}."

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from scipy.special import chndtr
 
 from equipoise.core import AnyArray, Floats, InputError, floats, record, unwarned
-from equipoise.stats.intervals import check_level, where
+from equipoise.stats.intervals import check_level, divide, where
 
 Plain = Literal["cramers_v", "phi", "tschuprows_t"]
 """Effect sizes without a correction for bias."""
@@ -70,6 +70,12 @@ class Association:
     bias: Floats
     spread: Floats
     spread_signal: Floats
+
+    @property
+    def cramers_v(self) -> Floats:
+        """Return Cramér's V; NaN where fewer than two rows or columns are not empty."""
+        v: Floats = np.sqrt(divide(self.chi2, self.n * self.smaller))
+        return v
 
     @classmethod
     def of(cls, tables: ArrayLike) -> Association:

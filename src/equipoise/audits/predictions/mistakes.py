@@ -9,7 +9,8 @@ import numpy as np
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core.wording import shortened
 from equipoise.metrics.counts.table import Counts
-from equipoise.report.text import count, quoted
+from equipoise.report.sentences import named
+from equipoise.report.text import count
 
 _MOST = 2
 
@@ -64,7 +65,7 @@ def _describe(counts: Counts, subject: str) -> str:
         if excess[place, group] > 0.0:
             label = shortened(counts.classes[wrong_labels[place]])
             times = f"{count(wrong[place, group])} of {count(sizes[group])}"
-            name, verb = quoted(counts.groups.names[group]), "" if parts else " is called"
+            name, verb = named(counts.groups.names[group]), "" if parts else " is called"
             parts.append(f"{name}{verb} “{label}” ({times})")
     if not parts:
         return ""

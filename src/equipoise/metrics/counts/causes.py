@@ -578,8 +578,7 @@ def _association(first: _Rows, second: _Rows) -> float:
     np.add.at(
         table, (first.stratum[both[first.complete]], second.stratum[both[second.complete]]), 1.0
     )
-    association = Association.of(table)
-    return float(np.sqrt(divide(association.chi2, association.n * association.smaller)))
+    return float(Association.of(table).cramers_v)
 
 
 _TEXTS, _WHOLE = ("cause", "how", "reason", "beyond"), ("n", "strata", "without_support")
