@@ -96,7 +96,7 @@ _NOT_EXAMINED = (
 
 @dataclass(frozen=True)
 class _Case:
-    """A model whose disparities are explained."""
+    """A model with its disparities."""
 
     audit: AnyAudit
     config: AuditConfig

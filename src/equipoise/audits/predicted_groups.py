@@ -55,7 +55,7 @@ UNCORRECTED = "groups are predicted by a model, whose errors this number isn't c
 
 
 class Source(NamedTuple):
-    """What is known of a model that predicts an attribute.
+    """A model that predicts an attribute, with its confusion.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ _MOST_MODELS = 100
 
 @dataclass(frozen=True)
 class RowRoles:
-    """Columns that say what a row is of.
+    """Columns that name the unit and the model of a row.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def _by_size(column: pl.Series) -> Strings:
 
 
 def _repeating(columns: Mapping[str, pl.Series], names: Sequence[str]) -> Iterator[str]:
-    """Yield columns of units whose values repeat, then such of ids."""
+    """Yield columns of units whose values repeat, then columns of ids."""
     for form in (UNIT, ID):
         for name in filter(form.fullmatch, names):
             values = columns[name].drop_nulls()

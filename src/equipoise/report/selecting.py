@@ -31,7 +31,7 @@ def place_in(selectors: Sequence[Selector], finding: Finding) -> int:
 
 
 def place_of(finding: Finding) -> tuple[str, ...]:
-    """Return what a finding is about, however groups compare in it."""
+    """Return the model, metric, subject, groups and version of a finding."""
     return finding.model, finding.metric, finding.subject, finding.groups, finding.version
 
 

@@ -49,7 +49,7 @@ class Sentence(str):
         return sentence
 
     def __getnewargs__(self) -> tuple[Part, ...]:  # type: ignore[override]
-        """Return the parts, of which a copy is made."""
+        """Return the parts, for a copy."""
         return self.parts
 
     def __add__(self, other: str) -> Sentence:

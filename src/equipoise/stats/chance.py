@@ -93,7 +93,7 @@ def band(
 
 @lru_cache(64)
 def _most_outside(n_draws: int, harm: Harm, *, exact: bool) -> int:
-    """Return how many draws may lie beyond an end of a 95 % band.
+    """Return the most draws beyond an end of a 95 % band.
 
     With that many at least as extreme, the p-value is at most 0.05.
     """

@@ -25,7 +25,7 @@ _FLAT = 1e-12
 
 @record
 class UnitTables:
-    """Cells that exchange groups, and what they count.
+    """Cells that exchange groups, with their counts.
 
     Attributes
     ----------

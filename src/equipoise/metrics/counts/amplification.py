@@ -251,7 +251,7 @@ class Amplified:
 
     @property
     def replicates(self) -> Floats | None:
-        """Replicates of what the interval is of."""
+        """Replicates of the corrected number."""
         if self.corrected is None:
             return self.boot
         return None if self.corrected.boot is None else self.corrected.boot[0]
@@ -522,7 +522,7 @@ def _summed(changes: Floats, parts: int) -> Floats:
 def _draw(
     units: Units, pairs: Sequence[Pair], resampling: Resampling | None, parts: int = 1
 ) -> _Drawn:
-    """Cross-fit the changes of pairs, so many of which in a row are the parts of a label."""
+    """Cross-fit the changes of pairs, the pairs of a label next to each other."""
     observed, boot, exchanged = units.observed(pairs), None, None
     if isinstance(resampling, Bootstrap):
         redrawn = units.bootstrap(pairs, resampling.replicates)
