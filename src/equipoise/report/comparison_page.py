@@ -30,6 +30,7 @@ from equipoise.report.chart_records import ChartMark, ChartRecord, Form, Scale
 from equipoise.report.forms import draw
 from equipoise.report.plots import VERDICTS, Axis, intervals
 from equipoise.report.selecting import measure_of
+from equipoise.report.sentences import named
 from equipoise.report.summary import statements_of
 from equipoise.report.text import (
     VERDICT_TITLES,
@@ -190,7 +191,8 @@ def summary(result: AuditResult) -> Summary:
     statements = tuple(statements_of(result)[:MOST_STATEMENTS])
     leads = [statement.finding for statement in statements if statement.finding]
     chart = _first_chart(result, leads) if leads else None
-    return Summary(statements, chart, tuple(_steps(leads)))
+    verdict = statements[0].certainty if statements else ""
+    return Summary(statements, chart, tuple(_steps(result, leads)), verdict=verdict)
 
 
 def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
@@ -305,7 +307,7 @@ def _values_of_metrics(leads: Sequence[Finding], lead: Finding) -> Values:
     ]
 
 
-def _steps(leads: Sequence[Finding]) -> Iterator[str]:
+def _steps(result: AuditResult, leads: Sequence[Finding]) -> Iterator[str]:
     """Yield what to do next: prefer a model, weigh metrics, or add data."""
     real = [
         finding for finding in leads if finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED)
@@ -314,7 +316,15 @@ def _steps(leads: Sequence[Finding]) -> Iterator[str]:
     worse = {pair.worse for pair in pairs}
     models = {model for pair in pairs for model in (pair.first, pair.second)}
     if best := sorted(models - worse):
-        yield f"Prefer {listed(best)}: no metric that leads is worse. Its own report says for whom."
+        groups = [
+            named(conclusion.group)
+            for conclusion in result.conclusions
+            if conclusion.real and conclusion.group and conclusion.worse in best
+        ]
+        end = "no metric that leads is worse. Its own report says for whom."
+        if groups:
+            end = f"only for {listed(groups)} is it worse. Look at these images first."
+        yield f"Prefer {listed(best)}: {end}"
     elif pairs:
         yield "Decide which metric matters most for your use: the models differ by metric."
     if len(real) < len(leads):
@@ -378,7 +388,7 @@ def _table_of_pairs(compared: Sequence[tuple[Finding, Pair]], caption: str, limi
 def _side_by_side(finding: Finding, pair: Pair) -> Fields:
     first, second = pair.values
     return {
-        "metric": title_of(finding), "models": pair.name, "scope": scope_of(finding),
+        "metric": spec_of_shown(finding).title, "models": pair.name, "scope": scope_of(finding),
         "group": finding.group, "subject": finding.subject,
         "n": finding.n, "first": first, "second": second, "difference": finding.value,
         "low": finding.ci_low, "high": finding.ci_high, "worse": pair.worse or "–",

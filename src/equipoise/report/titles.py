@@ -17,6 +17,7 @@ from equipoise.report.words import (
     name_of,
     sentence_at_equal_mix,
     sized,
+    sized_ends,
     sized_interval,
     uncapitalised,
 )
@@ -66,7 +67,17 @@ def cut(text: Sentence) -> Sentence:
 
 def plain_title(summary: Summary) -> tuple[Span, ...]:
     """Return the title of a summary, which is its first statement unless it has one."""
-    return summary.title or (Span(cut(Sentence(summary.statements[0].text))),)
+    if summary.title:
+        return summary.title
+    first = summary.statements[0]
+    return spans_of(cut(Sentence(first.text)), _models_of(first.conclusion))
+
+
+def _models_of(conclusion: Conclusion | None) -> tuple[str, str]:
+    """Return the worst and the best of the models that a conclusion ranks; "" where none is."""
+    if conclusion is None or not conclusion.real or not conclusion.standings:
+        return "", ""
+    return conclusion.standings[-1].model, conclusion.standings[0].model
 
 
 def _of_two_groups(finding: Finding, conclusion: Conclusion) -> Finding:
@@ -85,10 +96,13 @@ def _with_short_names(finding: Finding) -> Finding:
 def sides_of(finding: Finding, conclusion: Conclusion) -> tuple[str, str]:
     """Return the groups that a conclusion names, the worse one first; "" where it names none.
 
-    Of two sets of groups whose difference has a sign, the first comes first.
+    Of two sets of groups whose difference has a sign, the first comes first. A comparison names
+    models.
     """
     if not conclusion.real:
         return "", ""
+    if conclusion.standings:
+        return _models_of(conclusion)
     if conclusion.group:
         return conclusion.group, conclusion.other
     if not finding.sides:
@@ -156,7 +170,8 @@ def _chance_text(finding: Finding) -> str:
         elif side == "lower":
             texts.append(f"chance alone gives down to {low}")
         else:
-            texts.append(f"chance alone gives {low} to {high}")
+            ends = sized_ends(finding, finding.chance_low, finding.chance_high)
+            texts.append(f"chance alone gives {ends}")
     text = f": {texts[0]}" if texts else ""
     if has(finding.q_value):
         p = p_value(finding.q_value)

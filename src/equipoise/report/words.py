@@ -356,17 +356,26 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
         The one that states it.
     conclusion : Conclusion
     """
-    if is_comparison(finding):
-        return Sentence(comparison_sentence(finding, conclusion))
     if conclusion.standings:
-        sentence_of = change_sentence if finding.change_from else ranking_sentence
-        return Sentence(sentence_of(finding, conclusion))
+        return _sentence_about_models(finding, conclusion)
     if conclusion.at_equal_mix is not None:
         return sentence_at_equal_mix(finding, conclusion)
     clause = _clause_at_equal_shares(finding, conclusion)
     if conclusion.real:
         return headline(finding, f"{_clause_of_labels(finding)}{clause}")
     return Sentence(_bound_sentence(finding, conclusion).removesuffix("."), clause, ".")
+
+
+def _sentence_about_models(finding: Finding, conclusion: Conclusion) -> Sentence:
+    """Say how models compare, with their names as parts."""
+    if is_comparison(finding):
+        text = comparison_sentence(finding, conclusion)
+    elif finding.change_from:
+        text = change_sentence(finding, conclusion)
+    else:
+        text = ranking_sentence(finding, conclusion)
+    models = [standing.model for standing in conclusion.standings]
+    return text if isinstance(text, Sentence) else with_names(text, models)
 
 
 def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
@@ -376,7 +385,8 @@ def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
     small = conclusion.verdict is Verdict.BELOW_THRESHOLD
     name = uncapitalised(name_of(finding))
     if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
-        name = f"difference in {uncapitalised(spec_for(finding.metric).title)}"
+        label = spec_of_finding(finding).group_label or spec_for(finding.metric).title
+        name = f"difference in {uncapitalised(label)}"
     if not small and math.isnan(finding.p_value):
         return f"No {name}{by} was found; {in_words(finding.reason)} ({n_text})."
     bound = _largest_size(finding)
@@ -551,6 +561,12 @@ def sized(finding: Finding, value: float) -> str:
     """Return a number of a finding in the unit that people use."""
     scaled, unit = _scale(finding)
     return f"{scaled(value)}{unit}"
+
+
+def sized_ends(finding: Finding, low: float, high: float) -> str:
+    """Return two numbers of a finding as a range, with their unit once."""
+    scaled, unit = _scale(finding)
+    return f"{scaled(low)} to {scaled(high)}{unit}"
 
 
 def sized_interval(finding: Finding) -> str:
