@@ -66,6 +66,9 @@
     const numbers = marks.flatMap((mark) => ENDS.map((name) => mark[name])).filter(Number.isFinite);
     let [low, high] = [Math.min(...numbers), Math.max(...numbers)];
     if (low === high) [low, high] = [low - 0.1, high + 0.1];
+    // Marks have a size of their own.
+    const margin = (8 * (high - low)) / plot;
+    [low, high] = [low - margin, high + margin];
     for (let round = 0; round < 60; round += 1) {
       const step = (high - low) / plot;
       for (const { align, at, [field]: text } of marks) {
