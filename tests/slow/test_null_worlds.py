@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from stats.null_worlds import AMPLIFICATION, PREDICTED_GROUPS, REFERENCES, measure
+from stats.null_worlds import AMPLIFICATION, PREDICTED_GROUPS, PREDICTED_SHARES, REFERENCES, measure
 
 pytestmark = pytest.mark.slow
 
@@ -44,3 +44,15 @@ def test_references_that_are_samples(world):
 @pytest.mark.parametrize("world", PREDICTED_GROUPS, ids=lambda world: world.name)
 def test_groups_that_a_model_predicted(world):
     check(world, SAMPLES)
+
+
+@pytest.mark.slow(whole=True)
+@pytest.mark.parametrize("world", PREDICTED_SHARES, ids=lambda world: world.name)
+def test_shares_of_groups_that_a_model_predicted(world):
+    check(world, SAMPLES)
+
+
+def test_the_share_of_a_predicted_group_is_without_bias():
+    rare = PREDICTED_SHARES[3]
+    check(rare, FEW)
+    assert abs(measure(rare, FEW).value - rare.truth) <= 0.01

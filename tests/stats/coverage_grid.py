@@ -32,6 +32,7 @@ from stats.changes_grid import section as changes_section
 from stats.null_worlds import (
     amplification_section,
     predicted_groups_section,
+    predicted_shares_section,
     references_section,
 )
 from stats.ranking_coverage import rankings_section
@@ -735,6 +736,7 @@ def page(samples=1000):
         *amplification_section(samples // 5),
         *references_section(samples // 5),
         *predicted_groups_section(samples // 5),
+        *predicted_shares_section(samples // 5),
         *agreement_section(samples // 2),
         "## Approximate tails of p-values",
         "",
