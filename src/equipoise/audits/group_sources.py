@@ -1,15 +1,18 @@
-"""Where groups are from: attributes that a model predicted, with its errors on labelled rows."""
+"""Attributes that a model predicted: its errors on labelled rows, and what has no verdict."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.config_fields import located
 from equipoise.audits.config_groups import GroupSourceConfig
+from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.notes import Note, first_of
 from equipoise.core import ConfigError, Labels, Strings, integers
 from equipoise.data.tables import read_table
@@ -113,7 +116,8 @@ def notes_on_sources(config: AuditConfig, sources: Mapping[str, Source]) -> Iter
                 name,
                 "groups are predicted by a model. Rates, gaps and sizes of groups are corrected by "
                 f"{int(source.confusion.labelled.sum())} labelled rows; its errors are taken not "
-                "to depend on the outcome. Other numbers have no verdict.",
+                "to depend on the outcome. Other numbers have no verdict; causes and the mix of "
+                "classes are left out.",
             )
     for name in config.group_columns:
         if name not in config.group_sources and _PREDICTED.search(name):
@@ -155,3 +159,49 @@ def assigned_groups(
         all_values.append(values)
     assigned = AssignedGroups(tuple(confusions), tuple(all_values), tuple(levels), seed)
     return assigned if assigned.condition <= _MOST_CONDITION else None
+
+
+class _Sourced(Protocol):
+    """A config that says where groups are from."""
+
+    @property
+    def group_sources(self) -> Mapping[str, GroupSourceConfig]: ...
+
+
+def predicted_attributes(configs: Iterable[_Sourced]) -> frozenset[str]:
+    """Return the attributes that a model predicted, by any of several configs."""
+    return frozenset(
+        name
+        for config in configs
+        for name, section in config.group_sources.items()
+        if section.source == "machine"
+    )
+
+
+def withhold(draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Return a finding without test and intervals."""
+    by_group = tuple(
+        replace(group, low=math.nan, high=math.nan) for group in draft.finding.by_group
+    )
+    return draft.changed(
+        p_value=math.nan, ci_low=math.nan, ci_high=math.nan, ratio=None, by_group=by_group,
+        reason=UNCORRECTED,
+    )  # fmt: skip
+
+
+def withhold_changes(
+    drafts: Iterable[UncorrectedFinding], predicted: Collection[str]
+) -> Iterator[UncorrectedFinding]:
+    """Yield differences of models; those about predicted groups have no test and interval."""
+    for draft in drafts:
+        yield withhold(draft) if are_predicted(draft.finding.groups, predicted) else draft
+
+
+def notes_on_changes(predicted: Iterable[str]) -> Iterator[Note]:
+    """Yield a note on each attribute that a model predicted, for comparisons of models."""
+    for name in sorted(predicted):
+        yield Note(
+            name,
+            "groups are predicted by a model. Its errors hide a part of each change, so changes "
+            "between groups have no verdict. An audit of each model has corrected numbers.",
+        )

@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import UncorrectedFinding, direction
 from equipoise.audits.group_sizes import Row
-from equipoise.audits.group_sources import UNCORRECTED, Source, are_predicted, assigned_groups
+from equipoise.audits.group_sources import Source, are_predicted, assigned_groups, withhold
 from equipoise.audits.kind import Measured
 from equipoise.audits.predicted_shares import (
     GAP,
@@ -72,17 +72,6 @@ def correct(
     return replace(measured, findings=tuple(findings), tables=tables)
 
 
-def withheld(draft: UncorrectedFinding) -> UncorrectedFinding:
-    """Return a finding without test and intervals."""
-    by_group = tuple(
-        replace(group, low=math.nan, high=math.nan) for group in draft.finding.by_group
-    )
-    return draft.changed(
-        p_value=math.nan, ci_low=math.nan, ci_high=math.nan, ratio=None, by_group=by_group,
-        reason=UNCORRECTED,
-    )  # fmt: skip
-
-
 class _Correction:
     """Corrects the findings of an audit."""
 
@@ -110,7 +99,7 @@ class _Correction:
             return corrected
         if finding.family is Family.DESCRIPTIVE or math.isnan(finding.value):
             return draft
-        return withheld(draft)
+        return withhold(draft)
 
     def _corrected(self, draft: UncorrectedFinding) -> UncorrectedFinding | None:
         finding, base = draft.finding, draft.finding
