@@ -135,9 +135,9 @@ def section(samples):
         f"{samples} samples per case, {few} of extremes. Coverage of groups is that of all",
         "groups of a sample together. Width: over that of a normal interval of one number with",
         f"the true spread; “sparse”: fewer than {LEAST_CHANGED:g} answers of a group are expected",
-        "to differ. Where hardly any does, no interval is as narrow as the normal one. “Over least”",
-        "is the most that the mean width is over the least that any interval of the same coverage",
-        "can have (Pratt 1961).",
+        "to differ. Where hardly any does, no interval is as narrow as the normal one. “Over",
+        "least” is the most that the mean width is over the least that any interval of the same",
+        "coverage can have (Pratt 1961).",
         "",
         "| interval | cases | mean | least | below 93 % | width | widest | over least "
         "| where the least is |",
