@@ -22,6 +22,12 @@ import pyarrow as pa
 from equipoise.audits.columns import Row, stacked
 from equipoise.audits.config import AuditConfig, parse_config
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, numbers_of
+from equipoise.audits.group_sources import (
+    notes_on_changes,
+    predicted_attributes,
+    withhold_changes,
+)
+from equipoise.audits.notes import merged
 from equipoise.core import (
     TESTED,
     AuditResult,
@@ -91,7 +97,11 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
     """
     started = perf_counter()
     name, first = next(iter(runs.items()))
-    config = parse_config(first.manifest.resolved, source=f"{name}/manifest.json")
+    configs = [
+        parse_config(run.manifest.resolved, source=f"{run_name}/manifest.json")
+        for run_name, run in runs.items()
+    ]
+    config, predicted = configs[0], predicted_attributes(configs)
     models = _findings_by_model(runs)
     if len(models) < 2:
         raise one_model_only(models)
@@ -129,10 +139,11 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
             "of subjects like these, not of these images.",
             "That a disparity went or came is a change of its verdict, and no test of the change.",
             f"Level, thresholds and seed are those of run {name}.",
+            *merged(notes_on_changes(predicted)),
         ),
     )
     tables = {"changes": table_of(changes, CHANGES)}
-    findings = conclude(drafts, config.testing)
+    findings = conclude(withhold_changes(drafts, predicted), config.testing)
     return Result(findings, manifest, tables, conclusions_of(findings))
 
 

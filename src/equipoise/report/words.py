@@ -863,7 +863,8 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     reach = max(abs(finding.ci_low), abs(finding.ci_high))
     scaled, unit = _scale(finding)
     rows = f"{enclose('', named(finding.group), ', ')}{plural(finding.n, finding.unit)}"
-    if math.isnan(finding.value) or conclusion.verdict is Verdict.NONE:
+    untested = math.isnan(finding.p_value) and not conclusion.real
+    if math.isnan(finding.value) or untested or conclusion.verdict is Verdict.NONE:
         reason = finding.reason or "it is described, not tested"
         return f"{models} have no verdict in {place}: {reason}."
     if conclusion.verdict is Verdict.BELOW_THRESHOLD and not math.isnan(reach):
