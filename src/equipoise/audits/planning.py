@@ -191,7 +191,7 @@ def _count_tests(
 def _alarms(config: AuditConfig, findings: Iterable[Finding], dry: DryRun) -> list[Row]:
     """Return how often chance breaches gate rules on extremes, of models with outputs."""
     pending = {outputs.model for outputs in dry.outputs}
-    stated = [finding for finding in findings if finding.model not in pending]
+    answered = [finding for finding in findings if finding.model not in pending]
     rules = [rule.as_rule for rule in config.gate]
     return [
         {
@@ -201,7 +201,7 @@ def _alarms(config: AuditConfig, findings: Iterable[Finding], dry: DryRun) -> li
             "subject": check.finding.subject,
             "breached_by_chance": check.alarms,
         }
-        for check in checks_of_extremes(stated, rules)
+        for check in checks_of_extremes(answered, rules)
         if check.finding is not None
     ]
 

@@ -58,13 +58,13 @@ def level_data(data: DataT, design: LabelDesign, cell: Cell) -> DataT:
         and _matters(column.codes[rows], target.codes[rows], inside[rows], right[rows])
     ]  # fmt: skip
     key = design.key or design.model
-    taken = _exchanged(
+    donors = _exchanged(
         (target.codes, *other_columns),
         inside & of_class,
         outside & of_class,
         design.predictions.codes,
     )
-    return replace(data, models={**data.models, key: _taken(data.models[key], taken)})
+    return replace(data, models={**data.models, key: _taken(data.models[key], donors)})
 
 
 def _matters(values: Integers32, classes: Integers32, inside: Booleans, right: Booleans) -> bool:

@@ -78,16 +78,16 @@ def variance_inflation(rows: Floats, cluster: Integers) -> float:
     cluster : ndarray of int64, shape (queries,)
         Cluster of each row, see `cluster_alike`.
     """
-    apart = cluster[:, None] != cluster
-    if not apart.any() or len(rows) > _MOST_QUERIES or rows.shape[1] < _FEWEST:
+    other_cluster = cluster[:, None] != cluster
+    if not other_cluster.any() or len(rows) > _MOST_QUERIES or rows.shape[1] < _FEWEST:
         return 1.0
     unit = _normalized(rows - rows.mean(axis=1, keepdims=True))
     centred = _normalized(unit - unit.mean(axis=0))
     # Rows less their mean have a likeness of -1 / (rows - 1) where they are independent.
-    between = (centred @ centred.T)[apart] + 1.0 / (len(rows) - 1)
-    limit = _NOISE * float(np.median(np.abs(between))) / _MEDIAN_OF_NORMAL
-    alike = int((between > limit).sum()) - int((between < -limit).sum())
-    return 1.0 + max(alike, 0) / int((~apart).sum())
+    likenesses = (centred @ centred.T)[other_cluster] + 1.0 / (len(rows) - 1)
+    limit = _NOISE * float(np.median(np.abs(likenesses))) / _MEDIAN_OF_NORMAL
+    excess = int((likenesses > limit).sum()) - int((likenesses < -limit).sum())
+    return 1.0 + max(excess, 0) / int((~other_cluster).sum())
 
 
 def comparable_rows(
