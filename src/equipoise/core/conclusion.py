@@ -79,8 +79,8 @@ class Adjustment:
 
     @property
     def turns(self) -> bool:
-        """Whether the difference has the other direction at equal shares, beyond chance."""
-        return self.high < 0.0
+        """Whether the difference has the other direction at equal shares: corrected for tests."""
+        return self.high < 0.0 and self.verdict in REAL
 
     @property
     def moves(self) -> bool:
