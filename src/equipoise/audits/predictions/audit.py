@@ -329,7 +329,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             candidates = beside_labels(
                 candidates, by_class, threshold=threshold, level=level, required=required
             )
-        findings += with_unresolved(candidates, by_class)
+        findings += with_mistakes(with_unresolved(candidates, by_class), counts)
         if metrics.effect_sizes is not None:
             effects = effect_sizes(metrics.effect_sizes)
             for version, ranked in design.ranked():
@@ -337,7 +337,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
                 association_measures: list[Measure] = [effects, SkewSize(**effects.params)]
                 ranks = findings_of(ranked, association_measures, ranked_place, resampling, seed)[0]
                 folded = with_folds(ranks, classes=ranked.classes, **folds)
-                findings += with_unresolved([*folded], ranked)
+                findings += with_mistakes(with_unresolved([*folded], ranked), ranked)
         top = design.predictions.coded_top
         if metrics.hit_rate is not None and top is not None:
             k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), top.take(design.rows).values
@@ -351,7 +351,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             design, data, config, place
         )
         notes = tuple(notes_left_out(place, left_out))
-        compared = tuple(with_mistakes(with_ratios(findings, by_class.classes), by_class))
+        compared = tuple(with_ratios(findings, by_class.classes))
         return Measured(compared, tables | worksheet_of(design), notes)
 
     def outcomes(self, design: Design) -> Outcomes | None:

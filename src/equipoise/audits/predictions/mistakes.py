@@ -18,7 +18,7 @@ _MOST = 2
 def with_mistakes(
     drafts: Iterable[UncorrectedFinding], counts: Counts
 ) -> Iterator[UncorrectedFinding]:
-    """Yield findings; effect sizes of the mistakes of a class name labels and counts.
+    """Yield findings; effect sizes of mistakes name labels and counts, and stand last.
 
     Parameters
     ----------
@@ -27,16 +27,23 @@ def with_mistakes(
     counts : Counts
         Its rows by truth and prediction.
     """
-    texts = dict[str, str]()
+    effects, texts = list[UncorrectedFinding](), dict[str, str]()
     for draft in drafts:
-        finding = draft.finding
-        of_mistakes = finding.parameters.get("formulation") == "separation"
-        if not of_mistakes or finding.subject not in counts.classes or not finding.by_group:
+        if "formulation" in draft.finding.parameters and draft.finding.by_group:
+            effects.append(draft)
+        else:
             yield draft
-            continue
-        if finding.subject not in texts:
-            texts[finding.subject] = _describe(counts, finding.subject)
-        yield draft.changed(direction=texts[finding.subject] or finding.direction)
+    of_classes = [
+        draft.finding
+        for draft in effects
+        if draft.finding.subject in counts.classes
+        and draft.finding.parameters["formulation"] == "separation"
+    ]
+    for finding in sorted(of_classes, key=lambda finding: np.nan_to_num(finding.value)):
+        # The mean has the mistakes of the class with the largest effect.
+        texts[finding.subject] = texts[""] = _describe(counts, finding.subject)
+    for draft in effects:
+        yield draft.changed(direction=texts.get(draft.finding.subject, ""))
 
 
 def _describe(counts: Counts, subject: str) -> str:
