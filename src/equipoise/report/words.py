@@ -113,8 +113,7 @@ def _groups_sentence(finding: Finding, clause: str = "") -> Sentence | None:
     spec = spec_of_finding(finding)
     if spec.expectation:
         return _departure_sentence(finding, spec)
-    summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
-    if summary or not spec.clause or spec.bands or not has_shares(finding):
+    if is_summary(finding) or not spec.clause or spec.bands or not has_shares(finding):
         return None
     if (groups := compared_groups(finding)) is None:
         return None
@@ -130,6 +129,12 @@ def _groups_sentence(finding: Finding, clause: str = "") -> Sentence | None:
     gap = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
     last = Sentence(share_part(best.value), ", for ", named(best.group), f", {gap}.")
     return text + f". The {end} is " + last
+
+
+def is_summary(finding: Finding) -> bool:
+    """Whether a finding is of all classes together, whose groups have the values of one class."""
+    spec = spec_of_finding(finding)
+    return (spec.of_class or "{subject}" in spec.clause) and not finding.subject
 
 
 def _filled(
@@ -313,7 +318,7 @@ def _shown(finding: Finding, spec: MetricSpec) -> str:
     """Return a value in its unit, with its band."""
     if spec.unit == "share" and not finding.change_from:
         return percent(finding.value)
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     text = f"{scaled(finding.value)}{unit}"
     if spec.bands:
         text += f", {band_of(finding.value)}"
@@ -371,15 +376,13 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
 
 def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
     """Say how large a difference may still be that was not found."""
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     by, n_text = enclose(" by ", finding.groups), _sample(finding)
     small = conclusion.verdict is Verdict.BELOW_THRESHOLD
-    name = uncapitalised(name_of(finding))
-    if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
-        name = f"difference in {uncapitalised(spec_for(finding.metric).title)}"
+    name = difference_name(finding)
     if not small and math.isnan(finding.p_value):
         return f"No {name}{by} was found; {in_words(finding.reason)} ({n_text})."
-    bound = _largest_size(finding)
+    bound = largest_size(finding)
     if math.isnan(bound):
         ends = ""
         if finding.interval not in (IntervalKind.SPREAD, IntervalKind.NONE):
@@ -391,7 +394,15 @@ def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
     return f"No {name}{by} was found; up to {scaled(bound)}{unit} can't be excluded ({n_text})."
 
 
-def _largest_size(finding: Finding) -> float:
+def difference_name(finding: Finding) -> str:
+    """Return the name of a difference that was not found, with its subject."""
+    name = uncapitalised(name_of(finding))
+    if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
+        name = f"difference in {uncapitalised(spec_for(finding.metric).title)}"
+    return f"{name}{_about(finding, 'of')}"
+
+
+def largest_size(finding: Finding) -> float:
     """Return the largest size that an interval allows; NaN where sizes aren't counted from 0."""
     spec, side = spec_of_shown(finding), harm(finding)
     from_zero = spec.neutral == 0.0 and spec.unit != "log ratio" and side != "lower"
@@ -492,7 +503,7 @@ def certainty(finding: Finding) -> str:
         return _certainty_of_pair(finding)
     if finding.audit == MITIGATION:
         return _certainty_of_difference(finding, "Change")
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     ratio = ratio_text(finding)
     text, n_text = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
@@ -521,7 +532,7 @@ def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
     """State the size of a conclusion corrected for picking its group, from three groups on."""
     if not conclusion.real or conclusion.compared < 3 or math.isnan(conclusion.corrected):
         return ""
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     ends = f"{scaled(conclusion.corrected_low)} to {scaled(conclusion.corrected_high)}"
     size = f"{scaled(conclusion.corrected)}{unit} ({ends})"
     # Where the runner-up is as extreme, every size within the limits fits as well.
@@ -538,7 +549,7 @@ def conclusion_certainty(finding: Finding, conclusion: Conclusion) -> str:
     corrected = corrected_size(finding, conclusion)
     if conclusion.at_equal_mix is None:
         return f"{certainty(finding)} {corrected}".strip()
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     value = f"{scaled(conclusion.size)}{unit}"
     ends = f"{100 * finding.level:g} % interval {scaled(conclusion.low)} to"
     return (
@@ -549,20 +560,20 @@ def conclusion_certainty(finding: Finding, conclusion: Conclusion) -> str:
 
 def sized(finding: Finding, value: float) -> str:
     """Return a number of a finding in the unit that people use."""
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     return f"{scaled(value)}{unit}"
 
 
 def sized_interval(finding: Finding) -> str:
     """Return the value of a finding in the unit that people use, with its interval."""
-    scaled, _ = _scale(finding)
+    scaled, _ = scale_of(finding)
     text = sized(finding, finding.value)
     if math.isnan(finding.ci_low):
         return text
     return f"{text} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)})"
 
 
-def _scale(finding: Finding) -> tuple[Callable[[float], str], str]:
+def scale_of(finding: Finding) -> tuple[Callable[[float], str], str]:
     """Return how numbers of a finding are shown without their unit, and the unit."""
     unit = spec_of_shown(finding).unit
     if unit in ("share", "points"):
@@ -832,7 +843,7 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     spec, (better, worse) = spec_of_shown(finding), conclusion.standings
     label, over = spec.label, place_text(finding)
     of = enclose(" of “", shortened(finding.subject), "”")
-    values = f"{_value_text(spec, worse.value)} against {_value_text(spec, better.value)}"
+    values = f"{value_text(spec, worse.value)} against {value_text(spec, better.value)}"
     if conclusion.real:
         text = _pair_clause(spec, finding).format(
             worse=worse.model, better=better.model, label=label, of=of, over=over,
@@ -846,7 +857,7 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     over = f" for any {finding.groups}" if finding.group else over
     models, place = f"{better.model} and {worse.model}", f"{label}{of}{over}"
     reach = max(abs(finding.ci_low), abs(finding.ci_high))
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     rows = f"{enclose('', named(finding.group), ', ')}{plural(finding.n, finding.unit)}"
     if math.isnan(finding.value) or conclusion.verdict is Verdict.NONE:
         reason = finding.reason or "it is described, not tested"
@@ -871,7 +882,7 @@ def _pair_clause(spec: MetricSpec, finding: Finding) -> str:
     return f"{{worse}} has the {side} {{label}}{{of}}{{over}}:"
 
 
-def _value_text(spec: MetricSpec, value: float) -> str:
+def value_text(spec: MetricSpec, value: float) -> str:
     """Return a model's value in the unit of its metric."""
     if spec.unit == "share":
         return percent(value)
@@ -917,7 +928,7 @@ def change_sentence(finding: Finding, conclusion: Conclusion) -> str:
     values = {standing.model: standing.value for standing in conclusion.standings}
     before = values.pop(finding.change_from)
     ((recipe, after),) = values.items()
-    first, last = _value_text(spec, before), _value_text(spec, after)
+    first, last = value_text(spec, before), value_text(spec, after)
     place = f"With {recipe}, {spec.label}{enclose(' over ', finding.groups)}"
     if first == last:
         return f"{place} stays at {first}."
@@ -948,7 +959,7 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
     spec = spec_of_finding(finding)
     best, worst = conclusion.standings[0], conclusion.standings[-1]
     place = f"{spec.label}{enclose(' by ', finding.groups)}"
-    first, last = (_value_text(spec, standing.value) for standing in (best, worst))
+    first, last = (value_text(spec, standing.value) for standing in (best, worst))
     if conclusion.opposite:
         return _opposite_sentence(spec, conclusion, place)
     if not conclusion.worse:
@@ -967,7 +978,7 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
 def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> Sentence:
     """Say for which groups two models are worse."""
     first, second = conclusion.opposite
-    values = " and ".join(_value_text(spec, standing.value) for standing in (first, second))
+    values = " and ".join(value_text(spec, standing.value) for standing in (first, second))
     return Sentence(
         f"{first.model} is worse for ", named(first.group), f", {second.model} for ",
         named(second.group), f": {place} {values}.",
@@ -976,7 +987,7 @@ def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> 
 
 def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:
     """Say how sure the difference of the best model and the worst is."""
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     size = f"{scaled(conclusion.size)}{unit.replace(' %', ' points')}"
     ends = f"{scaled(conclusion.low)} to {scaled(conclusion.high)}"
     if conclusion.opposite:
@@ -992,7 +1003,7 @@ def standings_text(finding: Finding, conclusion: Conclusion) -> str:
     standings, spec = conclusion.standings, spec_of_finding(finding)
     if len(standings) < 3:
         return ""
-    values = [f"{standing.model} {_value_text(spec, standing.value)}" for standing in standings[:8]]
+    values = [f"{standing.model} {value_text(spec, standing.value)}" for standing in standings[:8]]
     if len(standings) > len(values):
         values.append(f"{len(standings) - len(values)} more")
     return f"{'; '.join(values)}."
