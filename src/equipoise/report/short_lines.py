@@ -4,10 +4,10 @@ import math
 
 from equipoise.core import Finding, Verdict
 from equipoise.core.conclusion import Conclusion
+from equipoise.core.sentences import named
 from equipoise.core.wording import number, shortened
 from equipoise.report.blocks import has
 from equipoise.report.expecting import EXPECTED
-from equipoise.report.sentences import named
 from equipoise.report.text import count, enclose, p_value, percent
 from equipoise.report.words import (
     conclusion_certainty,

@@ -20,12 +20,12 @@ from equipoise.core import (
 )
 from equipoise.core.conclusion import Adjustment, Conclusion
 from equipoise.core.finding import REAL
+from equipoise.core.sentences import Phrase, Sentence, fill, named, share_part
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
 from equipoise.report.expecting import added_to_labels, departure
 from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
-from equipoise.report.sentences import Part, Sentence, fill, named, share_part, with_names
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
@@ -138,7 +138,7 @@ def is_summary(finding: Finding) -> bool:
 
 
 def _filled(
-    clause: str, finding: Finding, *, capital: bool = True, **fields: str | Part | int | None
+    clause: str, finding: Finding, *, capital: bool = True, **fields: str | Phrase | int | None
 ) -> Sentence:
     """Return a template with a finding's model and subject in place of its fields."""
     subject = enclose("“", shortened(finding.subject), "”")
@@ -289,8 +289,7 @@ def group_value_name(finding: Finding) -> str:
 def _value_sentence(finding: Finding) -> Sentence:
     """State a value and its direction."""
     spec = spec_of_finding(finding)
-    names = [*finding.sides, *(part.group for part in finding.by_group)]
-    direction = with_names(finding.direction.strip().rstrip("."), names)
+    direction = finding.direction
     within = "{direction}" in spec.sentence
     template, model, k = spec.sentence, "", finding.top_k
     if within and not direction:

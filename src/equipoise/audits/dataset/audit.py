@@ -40,6 +40,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.core.sentences import Sentence, named
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import percent
 from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
@@ -445,7 +446,7 @@ def _measure_representation(
     )
     gap = whole(
         estimate, place, Family.COMPOSITE, by_group=tuple(map(_ratio_to_reference, estimate.parts))
-    ).changed(direction=f"{widest.finding.subject}: {widest.finding.direction}")
+    ).changed(direction=Sentence(named(widest.finding.subject), ": ", widest.finding.direction))
     if reference is None:
         return [without_verdict(draft, _NO_REFERENCE) for draft in (gap, *leaves)]
     if len(estimable) == 2:
@@ -465,9 +466,11 @@ def _reference_share(draft: UncorrectedFinding) -> float:
     return draft.finding.by_group[1].value
 
 
-def _compare_shares(by_group: Sequence[GroupValue]) -> str:
+def _compare_shares(by_group: Sequence[GroupValue]) -> Sentence:
     share, other = by_group
-    return f"{percent(share.value)} of the images, {percent(other.value)} of the reference"
+    return Sentence(
+        f"{percent(share.value)} of the images, {percent(other.value)} of the reference"
+    )  # fmt: skip
 
 
 def _outside_reference(groups: Groups, reference: Mapping[str, float] | Groups) -> Iterator[Note]:
