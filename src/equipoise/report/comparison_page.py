@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from equipoise.core import AuditResult, Fields, Finding, Verdict
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.finding import REAL
 from equipoise.report.blocks import (
     NUMBER,
@@ -190,7 +191,8 @@ def summary(result: AuditResult) -> Summary:
     statements = tuple(statements_of(result)[:MOST_STATEMENTS])
     leads = [statement.finding for statement in statements if statement.finding]
     chart = _first_chart(result, leads) if leads else None
-    return Summary(statements, chart, tuple(_steps(leads)))
+    conclusions = [statement.conclusion for statement in statements if statement.conclusion]
+    return Summary(statements, chart, tuple(_steps(conclusions)))
 
 
 def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
@@ -305,19 +307,17 @@ def _values_of_metrics(leads: Sequence[Finding], lead: Finding) -> Values:
     ]
 
 
-def _steps(leads: Sequence[Finding]) -> Iterator[str]:
-    """Yield what to do next: prefer a model, weigh metrics, or add data."""
-    real = [
-        finding for finding in leads if finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED)
-    ]
-    pairs = [pair for _, pair in pairs_of(real) if pair.worse]
-    worse = {pair.worse for pair in pairs}
-    models = {model for pair in pairs for model in (pair.first, pair.second)}
+def _steps(conclusions: Sequence[Conclusion]) -> Iterator[str]:
+    """Yield what to do next: prefer a model, weigh metrics or groups, or add data."""
+    real = [conclusion for conclusion in conclusions if conclusion.real and conclusion.worse]
+    models = {standing.model for conclusion in real for standing in conclusion.standings}
+    worse = {conclusion.worse for conclusion in real}
+    worse |= {conclusion.reverse.worse for conclusion in real if conclusion.reverse}
     if best := sorted(models - worse):
         yield f"Prefer {listed(best)}: no metric that leads is worse. Its own report says for whom."
-    elif pairs:
-        yield "Decide which metric matters most for your use: the models differ by metric."
-    if len(real) < len(leads):
+    elif real:
+        yield "Decide which metric or group matters most to you: each model is better in some."
+    if len(real) < len(conclusions):
         yield "Add images where the data cannot tell which model is worse."
 
 

@@ -361,7 +361,7 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
     conclusion : Conclusion
     """
     if is_comparison(finding):
-        return Sentence(comparison_sentence(finding, conclusion))
+        return comparison_sentence(finding, conclusion)
     if conclusion.standings:
         sentence_of = change_sentence if finding.change_from else ranking_sentence
         return Sentence(sentence_of(finding, conclusion))
@@ -837,45 +837,90 @@ def changed(result: AuditResult) -> list[str]:
     return texts
 
 
-def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
+def comparison_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
     """Say which of two models is worse, or how much worse one may still be."""
+    if not conclusion.real:
+        return _bound_of_pair(finding, conclusion)
+    if conclusion.reverse is not None and _differ_by_place(conclusion, conclusion.reverse):
+        text = _both_ways(conclusion, conclusion.reverse)
+    else:
+        text = _difference_of_models(conclusion)
+        if conclusion.reverse is not None:
+            text += "; " + _difference_of_models(conclusion.reverse)
+    if conclusion.alike_in:
+        metrics = listed([spec_for(metric).label for metric in conclusion.alike_in])
+        return f"The models are alike in {metrics}; " + text + "."
+    names = tuple(standing.model for standing in conclusion.standings)
+    return (text if text.startswith(names) else text.capitalised()) + "."
+
+
+def _bound_of_pair(finding: Finding, conclusion: Conclusion) -> Sentence:
+    """Say how large a difference of two models may still be that was not found."""
     spec, (better, worse) = spec_of_shown(finding), conclusion.standings
-    label, over = spec.label, place_text(finding)
     of = enclose(" of “", shortened(finding.subject), "”")
-    values = f"{value_text(spec, worse.value)} against {value_text(spec, better.value)}"
-    if conclusion.real:
-        text = _pair_clause(spec, finding).format(
-            worse=worse.model, better=better.model, label=label, of=of, over=over,
-            groups=finding.groups,
-        )  # fmt: skip
-        text = f"{text} {values} for {better.model}."
-        if conclusion.alike_in:
-            metrics = listed([spec_for(metric).label for metric in conclusion.alike_in])
-            return f"The models are alike in {metrics}; {text}"
-        return text if text.startswith(worse.model) else _capitalised(text)
-    over = f" for any {finding.groups}" if finding.group else over
-    models, place = f"{better.model} and {worse.model}", f"{label}{of}{over}"
+    over = f" for any {finding.groups}" if finding.group else place_text(finding)
+    models, place = f"{better.model} and {worse.model}", f"{spec.label}{of}{over}"
     reach = max(abs(finding.ci_low), abs(finding.ci_high))
-    scaled, unit = scale_of(finding)
     rows = f"{enclose('', named(finding.group), ', ')}{plural(finding.n, finding.unit)}"
     if math.isnan(finding.value) or conclusion.verdict is Verdict.NONE:
         reason = finding.reason or "it is described, not tested"
-        return f"{models} have no verdict in {place}: {reason}."
+        return Sentence(f"{models} have no verdict in {place}: {reason}.")
+    start, found = f"No difference between {models} in {place}", sized(finding, reach)
     if conclusion.verdict is Verdict.BELOW_THRESHOLD and not math.isnan(reach):
-        return (
-            f"No difference between {models} in {place} larger than {scaled(reach)}{unit} ({rows})."
-        )
-    text = f"No difference between {models} in {place} was found"
+        return Sentence(f"{start} larger than {found} ({rows}).")
     if math.isnan(reach):
-        return f"{text} ({rows})."
-    return f"{text}; up to {scaled(reach)}{unit} can't be excluded ({rows})."
+        return Sentence(f"{start} was found ({rows}).")
+    return Sentence(f"{start} was found; up to {found} can't be excluded ({rows}).")
 
 
-def _pair_clause(spec: MetricSpec, finding: Finding) -> str:
+def _spec_of(conclusion: Conclusion) -> MetricSpec:
+    return spec_for(conclusion.metric, conclusion.aggregate, conclusion.compared_to)
+
+
+def _difference_of_models(conclusion: Conclusion) -> Sentence:
+    """Say which of two models is worse, with both values."""
+    spec, (better, worse) = _spec_of(conclusion), conclusion.standings
+    over = Sentence(enclose(" over ", conclusion.groups))
+    if conclusion.group:
+        over = Sentence(" for ", named(conclusion.group))
+    text = fill(
+        _pair_clause(spec, conclusion.groups),
+        worse=worse.model, better=better.model, label=spec.label, over=over,
+        of=enclose(" of “", shortened(conclusion.subject), "”"), groups=conclusion.groups,
+    )  # fmt: skip
+    values = f" {value_text(spec, worse.value)} against {value_text(spec, better.value)}"
+    return text + f"{values} for {better.model}"
+
+
+def _differ_by_place(conclusion: Conclusion, reverse: Conclusion) -> bool:
+    """Whether models differ both ways in one measure, for different groups or subjects."""
+    spec = _spec_of(conclusion)
+    same = spec == _spec_of(reverse) and conclusion.groups == reverse.groups
+    places = [(item.group, item.subject) for item in (conclusion, reverse)]
+    return same and spec.rate and all(any(place) for place in places) and len({*places}) > 1
+
+
+def _both_ways(conclusion: Conclusion, reverse: Conclusion) -> Sentence:
+    """Say for which groups or subjects the better model is better, and for which it is worse."""
+    spec, (better, worse) = _spec_of(conclusion), conclusion.standings
+    other_values = [value_text(spec, standing.value) for standing in reversed(reverse.standings)]
+    values = f"{value_text(spec, better.value)} against {value_text(spec, worse.value)}"
+    return Sentence(
+        f"{better.model} is better", _place_of(conclusion), " and worse", _place_of(reverse),
+        f" than {worse.model}: {spec.label} {values}, and {' against '.join(other_values)}",
+    )  # fmt: skip
+
+
+def _place_of(conclusion: Conclusion) -> Sentence:
+    text = Sentence(enclose(" on “", shortened(conclusion.subject), "”"))
+    return text + Sentence(" for ", named(conclusion.group)) if conclusion.group else text
+
+
+def _pair_clause(spec: MetricSpec, groups: str) -> str:
     """Return the template of how one model is worse than another, before the values of both."""
     if spec.pair_clause:
         return spec.pair_clause
-    if finding.groups and not spec.rate and spec.harm != "lower":
+    if groups and not spec.rate and spec.harm != "lower":
         return "{worse} differs more by {groups}: {label}{of}"
     side = "lower" if spec.harm == "lower" else "higher"
     return f"{{worse}} has the {side} {{label}}{{of}}{{over}}:"
