@@ -46,7 +46,7 @@ from equipoise.audits.notes import Note
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, contrast, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
-from equipoise.audits.predictions.leveling import level_data, outcomes_of
+from equipoise.audits.predictions.leveling import level_data, outcomes_of, sample_data
 from equipoise.audits.predictions.levels import pooled_rates
 from equipoise.audits.predictions.mistakes import with_mistakes
 from equipoise.audits.predictions.parity import beside_labels
@@ -366,6 +366,10 @@ class Predictions(Audit[Config, ScoredData, Design]):
     def level(self, data: ScoredData, design: Design, cell: Cell) -> ScoredData:
         """Return data in which a model's rows of a cell have the outcomes of the other groups."""
         return level_data(data, design, cell)
+
+    def sample(self, data: ScoredData, share: float, seed: int) -> ScoredData:
+        """Return data of a random share of the rows, in which causes are examined."""
+        return sample_data(data, share, seed)
 
     def combine(self, config: Config, data: ScoredData, measured: Sequence[Measured]) -> Measured:
         """Add the counts of row states to the results of all designs."""
