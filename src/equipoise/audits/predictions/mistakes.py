@@ -29,7 +29,8 @@ def with_mistakes(
     """
     effects, texts = list[UncorrectedFinding](), dict[str, Sentence]()
     for draft in drafts:
-        if "formulation" in draft.finding.parameters and draft.finding.by_group:
+        formulation = draft.finding.parameters.get("formulation")
+        if formulation is not None and draft.finding.by_group:
             effects.append(draft)
         else:
             yield draft
