@@ -113,7 +113,7 @@ def explain(
 def _share_of_rows(designs: Sequence[Design]) -> float:
     """Return the share of the rows of designs that is counted again."""
     sizes = [len(design.groups.codes) for design in designs]
-    return max(MOST_ROWS / max(sum(sizes), 1), FEWEST_ROWS / max(sizes, default=1))
+    return max(MOST_ROWS / max(sum(sizes), 1), FEWEST_ROWS / max([1, *sizes]))
 
 
 _SAMPLED = "examined on a random {n_sampled} of {n} rows."
