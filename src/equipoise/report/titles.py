@@ -67,7 +67,14 @@ def cut(text: Sentence) -> Sentence:
 
 def plain_title(summary: Summary) -> tuple[Span, ...]:
     """Return the title of a summary, which is its first statement unless it has one."""
-    return summary.title or (Span(cut(Sentence(summary.statements[0].text))),)
+    if summary.title:
+        return summary.title
+    first = summary.statements[0]
+    text, conclusion = Sentence(first.text), first.conclusion
+    # Of two differences the second one follows in the statement.
+    if first.finding and conclusion and conclusion.reverse and not fits(text):
+        text = conclusion_sentence(first.finding, replace(conclusion, reverse=None))
+    return (Span(cut(text)),)
 
 
 def _of_two_groups(finding: Finding, conclusion: Conclusion) -> Finding:
