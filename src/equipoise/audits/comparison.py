@@ -44,6 +44,7 @@ from equipoise.core import (
 )
 from equipoise.core.columns import NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
+from equipoise.core.sentences import Sentence
 from equipoise.metrics.spec import SPECS, spec_for
 from equipoise.report.blocks import rows
 from equipoise.report.concluding import conclusions_of
@@ -374,7 +375,7 @@ def difference(  # noqa: PLR0913 - one keyword for each field
         group=group,
         family=family, excluded=part.excluded, unit=unit, interval=interval,
         method=method, null=null, null_drawn=null_drawn,
-        parameters=plain_parameters(parameters), direction=worse, reason=part.reason,
+        parameters=plain_parameters(parameters), direction=Sentence(worse), reason=part.reason,
     )  # fmt: skip
     return UncorrectedFinding(finding, "either")
 

@@ -183,6 +183,8 @@ class Conclusion:
         What these are: "groups", "classes", "subjects" or "metrics".
     alike_in : tuple of str
         Of two models that differ: metrics whose values over all rows are alike.
+    reverse : Conclusion or None
+        Of two models: the weightiest difference in which the other one is worse.
     """
 
     model: str
@@ -216,6 +218,7 @@ class Conclusion:
     compared_on: int = 0
     compared_over: str = ""
     alike_in: tuple[str, ...] = ()
+    reverse: Conclusion | None = None
 
     @classmethod
     def stated_by(
@@ -271,6 +274,7 @@ class Conclusion:
             "adjustments": tuple(map(Adjustment.from_json, item.get("adjustments", ()))),
             "standings": tuple(map(Standing.from_json, item.get("standings", ()))),
             "alike_in": tuple(item.get("alike_in", ())),
+            "reverse": cls.from_json(item["reverse"]) if item.get("reverse") else None,
         })  # fmt: skip
 
     @property

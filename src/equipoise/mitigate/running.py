@@ -21,6 +21,7 @@ from equipoise.audits.group_sources import UNCORRECTED, notes_on_changes, predic
 from equipoise.audits.notes import merged
 from equipoise.core import Family, Finding, InputError, ModelError, NullHypothesis, Progress
 from equipoise.core.finding import plain_parameters
+from equipoise.core.sentences import Sentence
 from equipoise.core.types import Json
 from equipoise.core.writing import write
 from equipoise.mitigate.config import IMAGES, WITHHELD, Config
@@ -360,7 +361,7 @@ def _finding(row: Row) -> Finding:
         null=NullHypothesis.MODELS,
         null_drawn=f"before and after are exchangeable for each {unit}; {row.test}",
         parameters=plain_parameters(parameters),
-        direction=f"{name_measure(row.measure)} of {group} {change}",
+        direction=Sentence(f"{name_measure(row.measure)} of {group} {change}"),
         reason="a change is no disparity of its own",
     )  # fmt: skip
 

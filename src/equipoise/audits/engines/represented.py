@@ -17,6 +17,7 @@ from equipoise.audits.findings import (
 from equipoise.audits.group_sizes import Row
 from equipoise.core import Estimate, Family, GroupValue, Part
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.core.sentences import Sentence, named
 from equipoise.core.wording import percent
 
 REPRESENTATION = {
@@ -58,7 +59,7 @@ def represented(
     )
     gap = whole(
         estimate, place, Family.COMPOSITE, by_group=tuple(map(_ratio_to_reference, estimate.parts))
-    ).changed(direction=f"{widest.finding.subject}: {widest.finding.direction}")
+    ).changed(direction=Sentence(named(widest.finding.subject), ": ", widest.finding.direction))
     if described:
         return [without_verdict(draft, described) for draft in (gap, *leaves)]
     if len(estimable) == 2:
@@ -74,9 +75,11 @@ def _reference_share(draft: UncorrectedFinding) -> float:
     return draft.finding.by_group[1].value
 
 
-def _compare_shares(by_group: Sequence[GroupValue]) -> str:
+def _compare_shares(by_group: Sequence[GroupValue]) -> Sentence:
     share, other = by_group
-    return f"{percent(share.value)} of the images, {percent(other.value)} of the reference"
+    return Sentence(
+        f"{percent(share.value)} of the images, {percent(other.value)} of the reference"
+    )  # fmt: skip
 
 
 def _ratio_to_reference(part: Part) -> GroupValue:

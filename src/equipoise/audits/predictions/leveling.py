@@ -87,6 +87,26 @@ def _matters(values: Integers32, classes: Integers32, inside: Booleans, right: B
     return bool(np.abs(scores).max() >= NormalDist().inv_cdf(1 - _ALPHA / (2 * tests)))
 
 
+def sample_data(data: DataT, share: float, seed: int) -> DataT:
+    """Return data of a random share of the rows, in their order.
+
+    Scores stay those of all rows, as only labels made of them are counted again.
+    """
+    n = len(data.ids)
+    rows = np.random.default_rng(seed).choice(n, int(share * n), replace=False, shuffle=False)
+    rows.sort()
+    return replace(
+        data,
+        ids=data.ids[rows],
+        coded_target=data.coded_target.take(rows),
+        coded_attributes={
+            name: column.take(rows) for name, column in data.coded_attributes.items()
+        },
+        coded_unit=None if data.coded_unit is None else data.coded_unit.take(rows),
+        models={name: _taken(model, rows) for name, model in data.models.items()},
+    )
+
+
 def _exchanged(
     strata: Sequence[Integers32], inside: Booleans, outside: Booleans, labels: Integers32
 ) -> Integers:

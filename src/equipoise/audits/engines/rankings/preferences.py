@@ -13,6 +13,7 @@ from equipoise.audits.engines.rankings.hypotheses import Effects
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, parts, whole
 from equipoise.audits.notes import Note
 from equipoise.core import TESTED, Aggregate, Estimate, Family, Finding, Part
+from equipoise.core.sentences import Sentence, quoted
 from equipoise.metrics.spec import spec_of, spec_of_finding
 from equipoise.stats import Resampling
 
@@ -141,13 +142,15 @@ def _findings(
         group = draft.finding.subject
         changed = draft.changed(group=group, direction=_direction(draft), beside=beside(group))
         yield replace(changed, harm="either", fold=None if group == lowest_group else fold)
-    yield strength.changed(family=Family.QUERY, leads=False, direction="")
+    yield strength.changed(family=Family.QUERY, leads=False, direction=Sentence())
 
 
-def _direction(draft: UncorrectedFinding) -> str:
+def _direction(draft: UncorrectedFinding) -> Sentence:
     finding = draft.finding
+    if not finding.value:
+        return Sentence()
     side = "over" if finding.value > 0 else "under"
-    return f"“{finding.subject}” is {side}-represented" if finding.value else ""
+    return Sentence(quoted(finding.subject), f" is {side}-represented")
 
 
 def _leading(
