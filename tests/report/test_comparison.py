@@ -88,7 +88,7 @@ def test_a_model_that_is_better_for_some_groups_and_worse_for_others_is_said_to_
         "women", "men", "80.0 %", "70.0 %", "75.0 %", "85.0 %",
     ]  # fmt: skip
     assert {part.group for part in conclusion_sentence(BOTH_WAYS[0], conclusion).parts} == {
-        "", "women", "men",
+        "", "women", "men", "facellm", "deepface",
     }  # fmt: skip
     assert conclusion.compared_on == 3
     assert [standing.better_on for standing in conclusion.standings] == [1, 1]
