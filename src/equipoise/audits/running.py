@@ -27,6 +27,7 @@ from equipoise.audits.predicted_groups import correct, notes_on_sources, read_so
 from equipoise.core import DataError, Finding, Progress
 from equipoise.core.conclusion import Conclusion
 from equipoise.evidence import write_examples
+from equipoise.report.choice_effects import conclusions_of_choices
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.ranking_models import rank_models
 from equipoise.report.result import Result
@@ -114,6 +115,7 @@ def run(
     adjustments = {} if sources else adjust(audit, settings, designs, findings)
     leads = page.leads if page else ()
     conclusions = (
+        *conclusions_of_choices(tables, findings),
         *(() if sources else _ranking(inputs, findings, leads)),
         *conclusions_of(findings, leads, explanation.causes, adjustments, settings.testing.alpha),
     )

@@ -429,7 +429,7 @@ class Remark:
 
     Attributes
     ----------
-    badge : Badge
+    badge : Badge or None
     text : str
     agreement : str
         The other findings that show the same difference.
@@ -437,7 +437,7 @@ class Remark:
         It in a line, where the text is longer; "" where it has no such form.
     """
 
-    badge: Badge
+    badge: Badge | None
     text: str
     agreement: str = ""
     line: str = ""
@@ -520,6 +520,8 @@ class Summary:
     ----------
     statements : tuple of Statement
     chart : Chart or None
+    table : Table or None
+        Below the chart.
     steps : tuple of str
         What to do next.
     caveat : str
@@ -535,6 +537,7 @@ class Summary:
 
     statements: tuple[Statement, ...]
     chart: Chart | None = None
+    table: Table | None = None
     steps: tuple[str, ...] = ()
     caveat: str = ""
     warnings: tuple[str, ...] = ()

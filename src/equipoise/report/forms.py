@@ -84,6 +84,8 @@ def _dumbbells(record: ChartRecord, rows: list[dict[str, Any]]) -> list[Spec]:
                  "scale": {"domain": names, "range": shapes}}  # fmt: skip
     x = _x(record)
     layers = _bands(rows, place, ROW_HEIGHT - 8)
+    if record.zero:
+        layers.append(_layer({"type": "rule", "color": SOFT}, {"x": {"datum": 0}}))
     if several:
         line = {"type": "rule", "strokeWidth": 3, "color": CHANCE}
         layers.append(_layer(line, place | _between("span")))
@@ -107,8 +109,6 @@ def _bars(record: ChartRecord, rows: list[dict[str, Any]]) -> list[Spec]:
     start = {"x2": {"field": "expected"}}
     tip = {"tooltip": {"field": "tip", "type": "nominal"}}
     x = _x(record)
-    if any(record.sides):
-        x["axis"] |= {"title": " · ".join(record.sides), "titleColor": SOFT}
     bar = {"type": "bar", "height": 12}
     layers.append(_layer(bar, place | {"x": x, "color": _COLOR} | start | tip))
     if _has(rows, "low"):
@@ -189,6 +189,8 @@ def _place(record: ChartRecord) -> Spec:
 def _x(record: ChartRecord) -> Spec:
     room = _LETTER * max(len(mark.to_json()["text"]) for mark in record.marks) + 14
     axis = {"title": None, "tickCount": 5, "labelExpr": _axis_label(record)}
+    if any(record.sides):
+        axis |= {"title": " · ".join(record.sides), "titleColor": SOFT}
     scale = {"zero": False, "nice": False, "padding": room}
     return {"field": "value", "type": "quantitative", "axis": axis, "scale": scale}
 
@@ -228,4 +230,4 @@ def _has(rows: Sequence[Mapping[str, Any]], field: str) -> bool:
 def _tip(mark: ChartMark) -> str:
     """Return the tooltip of a mark."""
     place = ", ".join(dict.fromkeys(filter(None, (mark.label, mark.name, mark.panel))))
-    return f"{place}: {mark.text}, n = {count(mark.n)}"
+    return f"{place}: {mark.text}" + (f", n = {count(mark.n)}" if mark.n else "")

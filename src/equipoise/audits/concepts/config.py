@@ -39,7 +39,8 @@ from equipoise.data import ArraySource
 from equipoise.metrics.scores.cells import Metric
 
 BASELINE = "baseline"
-_BY_KEY = ("terms", "columns", "where")
+BY_KEY = ("terms", "columns", "where")
+"""Choices that change by attribute or column."""
 _WORSE_WHEN_HIGHER = "false_positive_rate"
 
 
@@ -316,6 +317,7 @@ class Config(AuditConfig):
     hit_rate: PositiveInt | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Text, Changes] = {}
+    steps: tuple[tuple[Text, Text], ...] = ()
     resampling: ConceptsResamplingConfig = ConceptsResamplingConfig()
 
     @property
@@ -328,7 +330,7 @@ class Config(AuditConfig):
             if not version.changes:
                 raise ValueError(f"versions.{name}: changes nothing; expected at least one choice")
             values = {key: getattr(version, key) for key in version.model_fields_set}
-            for key in values.keys() & {*_BY_KEY}:
+            for key in values.keys() & {*BY_KEY}:
                 values[key] = {**getattr(self.choices, key), **values[key]}
             choices = self.choices.model_copy(update=values)
             versions.append(Version(name, choices, choices.metric or self.primary, version.changes))
@@ -379,6 +381,11 @@ class Config(AuditConfig):
         return self
 
     def _check_versions(self) -> None:
+        names = [version.name for version in self.every_version]
+        for first, last in self.steps:
+            among("steps", (first, last), names)
+            if first == last:
+                raise ValueError(f"steps: {first!r} beside itself; expected two versions")
         for version in self.every_version:
             choices = version.choices
             place = f"versions.{version.name}" if version.changes else "choices"
