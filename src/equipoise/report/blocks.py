@@ -520,8 +520,6 @@ class Summary:
     ----------
     statements : tuple of Statement
     chart : Chart or None
-    table : Table or None
-        Below the chart.
     steps : tuple of str
         What to do next.
     caveat : str
@@ -533,17 +531,19 @@ class Summary:
         One line: is it real, is it large, what is the limit.
     commands : tuple of Step
         What to do next in the terminal, before `steps`.
+    table : Table or None
+        Below the chart.
     """
 
     statements: tuple[Statement, ...]
     chart: Chart | None = None
-    table: Table | None = None
     steps: tuple[str, ...] = ()
     caveat: str = ""
     warnings: tuple[str, ...] = ()
     title: tuple[Span, ...] = ()
     verdict: str = ""
     commands: tuple[Step, ...] = ()
+    table: Table | None = None
 
     @property
     def leading_findings(self) -> list[Finding]:

@@ -10,18 +10,17 @@ import pyarrow as pa
 from equipoise.core import Aggregate, AuditResult, Finding, Verdict
 from equipoise.core.conclusion import Conclusion, Step
 from equipoise.metrics.spec import spec_of
-from equipoise.report.blocks import NUMBER, Column, Row, Table, distinct, has, rows
+from equipoise.report.blocks import NUMBER, Column, Role, Row, Table, distinct, has, rows
 from equipoise.report.chart_records import ChartMark, ChartRecord, Form, Scale
 from equipoise.report.choice_words import name_of_step
-from equipoise.report.text import number, percent, title
+from equipoise.report.text import number, percent
 from equipoise.report.words import in_points
 
 EFFECTS, STEPS = "choices", "steps"
 """Tables of a run: a row for each difference and step, and a row for each step."""
 _CHANGED = ("surfaces", "explains", "switches")
-_RESIZED = ("magnifies", "shrinks")
 _UNCLEAR = ("gained power", "lost power")
-_MOST_MARKS, _MOST_ROWS, _LEAST_ROWS = 40, 12, 4
+_MOST_MARKS, _MOST_ROWS, _LEAST_ROWS = 32, 8, 4
 MEAN = "mean over concepts"
 
 
@@ -63,8 +62,9 @@ def _count_effects(step: Row, effects: Sequence[Row]) -> Step:
     return Step(
         baseline=step["baseline"], version=step["version"], choices=tuple(step["choices"]),
         change=step["change"], compared=compared, found=compared - counts["absent"],
+        surfaces=counts["surfaces"], explains=counts["explains"], magnifies=counts["magnifies"],
+        shrinks=counts["shrinks"], switches=counts["switches"],
         unclear=sum(counts[name] for name in _UNCLEAR),
-        **{name: counts[name] for name in (*_CHANGED, *_RESIZED)},
     )  # fmt: skip
 
 
@@ -120,9 +120,8 @@ def table_of_steps(conclusion: Conclusion) -> Table:
         Column("Explains", "explains", NUMBER),
         Column("Magnifies or shrinks", lambda step: step.magnifies + step.shrinks, NUMBER),
         Column("Switches", "switches", NUMBER),
-        Column("Of", "found", NUMBER),
     ]
-    caption = f"What choices do to conclusions on {title(conclusion.metric)}"
+    caption = f"What choices do to conclusions on {spec_of(conclusion.metric).label}"
     return Table.of(caption, columns, conclusion.steps, source=EFFECTS)
 
 
@@ -166,7 +165,7 @@ def chart_of_choices(result: AuditResult, conclusion: Conclusion) -> ChartRecord
     if not marks:
         return None
     extent = f", {len(shown)} of {len(of_step)}" if len(shown) < len(of_step) else ""
-    name = f"Difference in {title(conclusion.metric)} by {conclusion.groups}"
+    name = f"Difference in {spec_of(conclusion.metric).label} by {conclusion.groups}"
     return ChartRecord(
         form=Form.DUMBBELL, title=f"{name} in each version{extent}", marks=tuple(marks),
         scale=Scale.SHARE if shares else Scale.NUMBER,
@@ -219,11 +218,13 @@ def _marks(
         if not has(value):
             continue
         in_step = version in (step.baseline, step.version)
-        role = ("other" if version == step.baseline else "worse") if in_step and changed else ""
+        role: Role = ""
+        if in_step and changed:
+            role = "other" if version == step.baseline else "worse"
         yield ChartMark(
             label=label, name=version, value=value,
             ends=(low, high) if in_step else (math.nan, math.nan),
-            role=role, text=percent(value) if shares else number(value),
+            role=role, text=(percent(value) if shares else number(value)) if in_step else "",
         )  # fmt: skip
 
 

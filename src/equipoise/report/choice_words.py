@@ -22,15 +22,13 @@ def choices_certainty(conclusion: Conclusion) -> str:
     step = conclusion.leading_step
     if step is None or not step.found:
         return ""
-    text = f"From {name_of_step(step)}: {effects_text(step)}."
+    text = f"{name_of_step(step)}: {effects_text(step)}."
     whole = conclusion.steps[-1]
     for other in conclusion.steps:
         if other.baseline == conclusion.steps[0].baseline and other.version == whole.version:
             whole = other
     if whole != step:
-        text += (
-            f" From {name_of_step(whole)}: {count(whole.changed)} of {count(whole.found)} change."
-        )
+        text += f" {name_of_step(whole)}: {count(whole.changed)} of {count(whole.found)} change."
     return text
 
 
@@ -50,7 +48,7 @@ def effects_text(step: Step) -> str:
 
 def name_of_step(step: Step) -> str:
     """Return the versions of a step, from the first to the other."""
-    return f"“{step.baseline}” to “{step.version}”"
+    return f"{step.baseline} → {step.version}"
 
 
 def scope_of_choices(conclusion: Conclusion, *, models: int, groups: int) -> str:
@@ -76,5 +74,4 @@ def _when(step: Step) -> str:
 
 
 def _metric(conclusion: Conclusion) -> str:
-    name = spec_of(conclusion.metric).title
-    return name if name[1:2].isupper() else name[:1].lower() + name[1:]
+    return spec_of(conclusion.metric).label

@@ -128,13 +128,13 @@ def _add_spans(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         by_row[row["model"], row["label"]].append(row)
     for same in by_row.values():
-        ordered = sorted(same, key=lambda row: row["value"])
+        ordered = sorted((row for row in same if row["text"]), key=lambda row: row["value"])
         lowest, highest = ordered[0], ordered[-1]
         for row in same:
             row |= {"span_low": math.nan, "span_high": math.nan, "align": "", "at": row["value"]}
-        highest |= {"align": "left", "at": _end(highest, "high")}
+        highest |= {"align": "left", "at": max(_end(row, "high") for row in same)}
         if lowest is not highest:
-            lowest |= {"align": "right", "at": _end(lowest, "low")}
+            lowest |= {"align": "right", "at": min(_end(row, "low") for row in same)}
             lowest |= {"span_low": lowest["value"], "span_high": highest["value"]}
         for row in same[1:]:
             # The band is the row's: drawn once, it stays as light as the legend says.

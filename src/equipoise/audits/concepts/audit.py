@@ -32,6 +32,7 @@ from equipoise.audits.findings import (
     parts as part_findings,
 )
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.limits import Assumed, Limit, limit_of_concepts
 from equipoise.audits.notes import Note
 from equipoise.core import (
     Aggregate,
@@ -379,6 +380,15 @@ class Concepts(Audit[Config, ConceptData, Design]):
             "images": len(data.images), "rows": len(data.images), "models": models,
             "versions": versions, "detectable": detectable,
         }  # fmt: skip
+
+    def limits(
+        self, config: Config, data: ConceptData, designs: Sequence[Design], assumed: Assumed
+    ) -> Iterator[Limit | None]:
+        """Yield how many concepts have enough labelled images in every group, by version."""
+        for design in designs:
+            positives = _count_positives(data, design)[:, design.selection.groups.usable]
+            place = f"{design.model}, {design.groups.name}, {design.version.name}"
+            yield limit_of_concepts(place, positives, design.version.choices.min_positives)
 
     def notes(
         self, config: Config, data: ConceptData, designs: Sequence[Design]

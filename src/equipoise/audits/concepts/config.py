@@ -50,6 +50,8 @@ Map = Annotated[Mapping[Text, Columns], class_map("by_label")]
 """Concept to its columns; or a file of labels and the classes of a model."""
 LabelMap = Annotated[Mapping[Text, Columns], class_map("by_class")]
 """Class of a model to its labels."""
+VersionPair = Annotated[tuple[Text, Text], Field(strict=False)]
+"""Names of two versions, the one that is read first first."""
 Terms = Mapping[Text, Labels]
 """Group to the values of a column that count as it; empty: the values themselves."""
 
@@ -317,7 +319,7 @@ class Config(AuditConfig):
     hit_rate: PositiveInt | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Text, Changes] = {}
-    steps: tuple[tuple[Text, Text], ...] = ()
+    steps: Distinct[VersionPair] = ()
     resampling: ConceptsResamplingConfig = ConceptsResamplingConfig()
 
     @property

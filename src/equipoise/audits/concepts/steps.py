@@ -94,7 +94,7 @@ def _clause(choice: str, before: Any, value: Any) -> str:
     if key == _PREVALENCE and before != _OBSERVED:
         return _OTHER_PREVALENCE[value]
     words = _CLAUSES[key]
-    return words[value] if isinstance(words, dict) else words(name, value)
+    return str(words[value] if isinstance(words, dict) else words(name, value))
 
 
 def _percent(share: Any) -> str:

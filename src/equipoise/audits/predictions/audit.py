@@ -42,6 +42,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.limits import Assumed, Limit, limit_of_mistakes
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, contrast, effect_sizes, measures_of
@@ -405,6 +406,26 @@ class Predictions(Audit[Config, ScoredData, Design]):
                 if not design.wording
             ],
         }
+
+    def limits(
+        self, config: Config, data: ScoredData, designs: Sequence[Design], assumed: Assumed
+    ) -> Iterator[Limit | None]:
+        """Yield how common mistakes must be for effect sizes, of each model and its groups."""
+        options = config.metrics.effect_sizes
+        if options is None or options.formulation != "separation":
+            return
+        for design in designs:
+            if design.wording:
+                continue
+            counts, least = design.counts, options.min_expected
+            cells = counts.by_truth(counts.observed)[0][counts.targets]
+            left = None
+            if config.models[design.model].model is None:
+                left = mev_sweep(counts, (least,))["classes"][0].as_py()
+            yield limit_of_mistakes(
+                f"{design.model}, {design.groups.name}", cells[:, counts.groups.usable], least,
+                assumed, left=left,
+            )  # fmt: skip
 
     def notes(
         self, config: Config, data: ScoredData, designs: Sequence[Design]
