@@ -75,7 +75,7 @@ def limit_of_mistakes(
     least: float,
     assumed: Assumed,
     *,
-    left: int | None = None,
+    common: Floats | None = None,
 ) -> Limit | None:
     """Say how common a wrong label must be to count, and how many classes that leaves.
 
@@ -87,8 +87,8 @@ def limit_of_mistakes(
     least : float
         Minimum expected count of a label in every group.
     assumed : Assumed
-    left : int, optional
-        Classes with an effect size, where predictions are at hand.
+    common : ndarray, shape (classes,), optional
+        Share of each class's second most common label, where predictions are at hand.
 
     Returns
     -------
@@ -98,32 +98,40 @@ def limit_of_mistakes(
         has the mistakes of a class spread evenly over 6 labels, and `classes_left_at_most` gives
         all one label, where error rates of classes vary as a beta distribution of shape 2.
     """
-    cells = cells[(cells > 0).sum(axis=1) > 1]
+    compared = (cells > 0).sum(axis=1) > 1
+    cells = cells[compared]
     if least <= 0 or not len(cells):
         return None
     smallest = np.where(cells > 0, cells, cells.max()).min(axis=1)
     shares = least / smallest
-    ends = (left, left) if left is not None else _classes_left(shares, assumed.error_rate)
-    low, high = (round(end) for end in ends)
+    rate, wanted = "That", ceil(least * _LABELS / assumed.error_rate - _ROUNDING)
+    if common is None:
+        low, high = map(round, _classes_left(shares, assumed.error_rate))
+        rate = f"At an error rate of {percent(assumed.error_rate)} that"
+    else:
+        left = common[compared] >= shares - _ROUNDING
+        low = high = int(left.sum())
+        lost = common[compared][~left & (common[compared] > 0)]
+        wanted = ceil(least / float(np.median(lost)) - _ROUNDING) if lost.size else 0
     if low >= _ENOUGH * len(cells):
         return None
     typical = int(np.argsort(shares, kind="stable")[len(shares) // 2])
     share, rows = float(shares[typical]), int(cells[typical].sum())
     needed = ceil(share * rows - _ROUNDING)
-    wanted = ceil(least * _LABELS / assumed.error_rate - _ROUNDING)
-    rate = f"At an error rate of {percent(assumed.error_rate)} that" if left is None else "That"
     classes = count(low) if low == high else f"{count(low)} to {count(high)}"
+    advice = "a smaller min_expected"
+    if wanted:
+        advice = f"about {count(wanted)} rows of each class in each group, or {advice}"
     text = (
         f"{place}: a wrong label counts from {count(needed)} of a class's {count(rows)} rows on "
         f"({percent(share)}): the minimum expected count is {least:g}, and the smallest group of "
         f"the class has {count(int(smallest[typical]))} rows. {rate} leaves {classes} of "
-        f"{plural(len(cells), 'class', 'classes')}. To do: about {count(wanted)} rows of each "
-        f"class in each group, or a smaller min_expected."
+        f"{plural(len(cells), 'class', 'classes')}. To do: {advice}."
     )
     numbers = {
         "min_expected": least, "rows_of_a_cell": int(smallest[typical]), "rows_of_a_class": rows,
         "wrong_labels_needed": needed, "share_needed": share,
-        "error_rate": assumed.error_rate if left is None else None, "classes": len(cells),
+        "error_rate": assumed.error_rate if common is None else None, "classes": len(cells),
         "classes_left": low, "classes_left_at_most": high, "rows_of_a_cell_needed": wanted,
     }  # fmt: skip
     return Limit("mistakes", place, text, numbers)
@@ -171,8 +179,8 @@ def limit_of_concepts(place: str, positives: Integers, least: int) -> Limit | No
         advice += f", or choices.min_positives: {lower}, which keeps {kept}"
     text = (
         f"{place}: {count(left)} of {count(n_concepts)} concepts have {count(least)} labelled "
-        f"images or more in every group. In {count(n_concepts - left)} groups are left out, or the "
-        f"concept. To do: {advice}."
+        f"images or more in every group; {count(n_concepts - left)} lose a group, or leave. "
+        f"To do: {advice}."
     )
     numbers = {
         "min_positives": least, "concepts": n_concepts, "in_every_group": left,

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,10 +10,21 @@ import pyarrow as pa
 from equipoise.core import Aggregate, AuditResult, Finding, Verdict
 from equipoise.core.conclusion import Conclusion, Step
 from equipoise.metrics.spec import spec_of
-from equipoise.report.blocks import NUMBER, Column, Role, Row, Table, distinct, has, rows
+from equipoise.report.blocks import (
+    NUMBER,
+    Column,
+    Role,
+    Row,
+    Table,
+    Value,
+    distinct,
+    has,
+    rows,
+    value_of,
+)
 from equipoise.report.chart_records import ChartMark, ChartRecord, Form, Scale
 from equipoise.report.choice_words import name_of_step
-from equipoise.report.text import number, percent
+from equipoise.report.text import number, percent, title
 from equipoise.report.words import in_points
 
 EFFECTS, STEPS = "choices", "steps"
@@ -112,17 +123,40 @@ def changes_conclusions(conclusion: Conclusion) -> bool:
     return any(step.changed for step in conclusion.steps)
 
 
+_COUNTS = (
+    Column("Surfaces", "surfaces", NUMBER),
+    Column("Explains", "explains", NUMBER),
+    Column("Magnifies or shrinks", lambda step: step.magnifies + step.shrinks, NUMBER),
+    Column("Switches", "switches", NUMBER),
+)
+
+
 def table_of_steps(conclusion: Conclusion) -> Table:
     """Return what each choice does to the conclusions on a metric, counted."""
-    columns = [
-        Column("Choice", _choice_cell),
-        Column("Surfaces", "surfaces", NUMBER),
-        Column("Explains", "explains", NUMBER),
-        Column("Magnifies or shrinks", lambda step: step.magnifies + step.shrinks, NUMBER),
-        Column("Switches", "switches", NUMBER),
-    ]
+    columns = [Column("Choice", _choice_cell), *_COUNTS]
     caption = f"What choices do to conclusions on {spec_of(conclusion.metric).label}"
     return Table.of(caption, columns, conclusion.steps, source=EFFECTS)
+
+
+def table_of_every_step(result: AuditResult) -> Table | None:
+    """Return what each choice does to the conclusions on every metric of every model."""
+    steps = [(step, conclusion) for conclusion in result.conclusions for step in conclusion.steps]
+    counts = (*_COUNTS, Column("Perhaps chance", "unclear"), Column("Found", "found"),
+              Column("Compared", "compared"))  # fmt: skip
+    columns = [
+        Column("Choice", _of_step(_choice_cell)),
+        Column("Metric", lambda row: title(row[1].metric)),
+        *(Column(column.title, _of_step(column.value), NUMBER) for column in counts),
+        Column("Model", lambda row: row[1].model),
+        Column("Groups", lambda row: row[1].groups),
+    ]
+    caption = "What choices do to conclusions on each metric"
+    return Table.of(caption, columns, steps, source=EFFECTS) if steps else None
+
+
+def _of_step(value: Value | None) -> Callable[[tuple[Step, Conclusion]], object]:
+    """Return a function of a step with its conclusion, for a column of steps."""
+    return lambda row: value_of(row[0], value or "")
 
 
 def _choice_cell(step: Step) -> str:
