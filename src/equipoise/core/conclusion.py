@@ -235,6 +235,9 @@ class Conclusion:
     steps : tuple of Step
         Of a model under several choices of measurement: what becomes of its conclusions. Then
         `size` is the share that changes in the leading step, and `n` how many there are.
+    effect, change : str
+        What becomes of it under other choices, as tables name it: "explains"; and what these
+        choices are, as a clause. "" where none were compared.
     """
 
     model: str
@@ -269,6 +272,8 @@ class Conclusion:
     compared_over: str = ""
     alike_in: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
+    effect: str = ""
+    change: str = ""
 
     @classmethod
     def stated_by(

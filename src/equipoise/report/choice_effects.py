@@ -63,6 +63,39 @@ def conclusions_of_choices(
             yield _conclude(finding, findings[finding], measured)
 
 
+def with_effects(
+    conclusions: Sequence[Conclusion], tables: Mapping[str, pa.Table], findings: Sequence[Finding]
+) -> Iterator[Conclusion]:
+    """Yield conclusions with what becomes of them in the step that leads on their metric.
+
+    Parameters
+    ----------
+    conclusions : sequence of Conclusion
+        On groups.
+    tables, findings
+        As of `conclusions_of_choices`.
+    """
+    leading = {
+        (conclusion.model, conclusion.groups, conclusion.metric): conclusion.leading_step
+        for conclusion in conclusions_of_choices(tables, findings)
+    }
+    effects: dict[tuple[object, ...], str] = {}
+    for row in tables[EFFECTS].to_pylist() if leading else ():
+        place = row["model"], row["groups"], row["metric"], row["concept"]
+        pair = frozenset((row["group_a"], row["group_b"]))
+        effects[(*place, pair, row["baseline"], row["version"])] = row["effect"]
+    for conclusion in conclusions:
+        finding = findings[conclusion.finding]
+        step = leading.get((finding.model, finding.groups, finding.metric))
+        if step is None or finding.group or not conclusion.real:
+            yield conclusion
+            continue
+        place = finding.model, finding.groups, finding.metric, finding.subject
+        pair = frozenset((conclusion.group, conclusion.other))
+        effect = effects.get((*place, pair, finding.version, step.version), "")
+        yield replace(conclusion, effect=effect, change=step.change if effect else "")
+
+
 def _count_effects(step: Row, effects: Sequence[Row]) -> Step:
     """Count the differences of a step by what becomes of them."""
     counts = Counter(

@@ -46,6 +46,18 @@ def effects_text(step: Step) -> str:
     return listed([f"{count(n)} {one if n == 1 else more}" for n, one, more in counts if n], 9)
 
 
+_BECOMES = {
+    "explains": "explained", "switches": "the other way", "magnifies": "larger",
+    "shrinks": "smaller", "lost power": "no longer certain",
+}  # fmt: skip
+
+
+def effect_clause(conclusion: Conclusion) -> str:
+    """Say what becomes of a difference under other choices; "" where nothing does."""
+    word = _BECOMES.get(conclusion.effect, "")
+    return enclose("; ", word, enclose(" when ", conclusion.change))
+
+
 def name_of_step(step: Step) -> str:
     """Return the versions of a step, from the first to the other."""
     return f"{step.baseline} → {step.version}"

@@ -114,6 +114,17 @@ def test_conclusions_on_choices_count_effects():
     assert steps["baseline", "reliable"].choices == ("prevalence", "where.kept")
 
 
+def test_disparities_say_what_becomes_of_them():
+    becomes = {
+        conclusion.subject: (conclusion.effect, conclusion.change)
+        for conclusion in planted().conclusions
+        if conclusion.real and conclusion.metric == "average_precision"
+    }
+    for name in ("explains", "switches", "shrinks", "stays"):
+        assert becomes[name] == (name, "prevalence is fixed"), name
+    assert all(not c.effect for c in run(settings(versions={})).conclusions)
+
+
 def test_prevalence_changes_no_conclusion_on_a_metric_that_does_not_depend_on_it():
     steps = about_choices(planted(), "auroc").steps
     assert all(step.changed == 0 for step in steps)
