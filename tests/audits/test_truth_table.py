@@ -218,3 +218,19 @@ def test_labels_of_one_class_are_refused():
     with pytest.raises(DataError) as raised:
         run(rows, rows.truth, truth=np.full(len(rows.group), "cook"))
     assert raised.value.column == "truth"
+
+
+def test_models_with_the_same_warning_share_a_line():
+    rng, names = np.random.default_rng(0), [f"m{place}" for place in range(12)]
+    rows = {"id": [*map(str, range(400))], "group": ["a", "b"] * 200}
+    rows["job"] = [*rng.choice(JOBS, 400)]
+    table = pl.DataFrame(rows | {name: [*rng.permutation(rows["job"])] for name in names})
+    result = audits.run(audits.parse_config({
+        "audit": "predictions",
+        "data": {"table": table, "id": "id", "target": "job", "groups": ["group"]},
+        "models": {name: {"table": table, "id": "id", "prediction": name} for name in names},
+        "resampling": {"replicates": 20, "permutations": 19},
+    }))  # fmt: skip
+    same = [text for text in result.manifest.warnings if text.startswith("m0; m1")]
+    assert len(same) == 1
+    assert "(12 in all)" in same[0]

@@ -98,6 +98,30 @@ def test_a_recipe_starts_with_the_change_of_the_leading_disparity_then_the_price
     assert remark.text == conclusion_sentence(audit_result.findings[2], price_paid)
 
 
+def test_the_first_chart_joins_before_and_after_of_the_leading_measure():
+    audit_result = concluded(BIAS, PRICE)
+    rows = first_screen(audit_result, PAGE).chart.rows
+    assert [(row["series"], row["value"], row["role"]) for row in rows] == [
+        ("before", 0.8, "worse"), ("after", 0.5, "other"),
+    ]  # fmt: skip
+
+
+def test_the_recipe_that_transfers_leads():
+    names = [{"recipe": "idle"}, {"recipe": "useful"}]
+    small = BIAS | names[0] | {"after": 0.78, "difference": -0.02, "low": -0.1, "high": 0.1,
+                               "q_value": 0.8, "share": 0.03, "share_low": -0.1,
+                               "share_high": 0.2}  # fmt: skip
+    rows = [small, PRICE | names[0], BIAS | names[1], PRICE | names[1]]
+    audit_result = concluded(*rows)
+    recipes = pa.Table.from_pylist([
+        name | {"conclusion": kind, "sentence": "1 of 1 fell", "model": ""}
+        for name, kind in zip(names, ("does not transfer", "transfers"), strict=True)
+    ])  # fmt: skip
+    tables = {**audit_result.tables, "mitigation_recipes": recipes}
+    statements = first_screen(replace(audit_result, tables=tables), PAGE).statements
+    assert [statement.finding.model for statement in statements] == ["useful", "idle"]
+
+
 @pytest.mark.parametrize(
     ("change", "verdict"),
     [

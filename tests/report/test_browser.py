@@ -2,9 +2,14 @@
 
 import time
 from importlib.resources import files
+from itertools import combinations
 
+import numpy as np
+import polars as pl
 import pytest
 
+from equipoise import audits
+from equipoise.cli.runs import page_of
 from equipoise.report import write
 from equipoise.report.next_steps import Place
 from report.browser import sheets
@@ -26,10 +31,33 @@ return {
   chart_end: bottom(first.querySelector(".chart")),
   table: top(front),
   width: document.documentElement.scrollWidth,
+  outside: [...first.querySelectorAll(".chart svg text")].filter((text) => {
+    const { left, right } = text.getBoundingClientRect();
+    const figure = text.closest("figure").getBoundingClientRect();
+    return right > left && (left < figure.left - 1 || right > figure.right + 1);
+  }).map((text) => text.textContent),
+  axes: [...first.querySelectorAll(".chart .role-axis-label")].map((axis) =>
+    [...axis.querySelectorAll("text")].map((text) =>
+      [text.getBoundingClientRect().left, parseFloat(text.textContent.replace("−", "-"))])
+    .filter(([, number]) => !Number.isNaN(number))),
   empty: [...document.querySelectorAll(".chart[data-drawn]")].filter(
     (one) => one.checkVisibility() && !one.querySelector(".mark-symbol path, .mark-rect path")
   ).map((one) => one.getAttribute("aria-label")),
 };"""
+
+# Words in sight before the appendix; words for screen readers alone are not counted.
+WORDS = """
+const words = (text) => (text.trim().match(/\\S+/g) ?? []).length;
+const appendix = document.getElementById("appendix");
+const texts = document.createTreeWalker(document.getElementById("main"), NodeFilter.SHOW_TEXT);
+let count = 0;
+while (texts.nextNode()) {
+  const { parentElement, data } = texts.currentNode;
+  if (!(texts.currentNode.compareDocumentPosition(appendix) & 4)) break;
+  if (parentElement.checkVisibility() && !parentElement.closest(".spoken")) count += words(data);
+}
+return count;"""
+MOST_WORDS = 3000
 
 # Everything is opened, and what is repeated is cut: rows, cards and charts of one kind are alike.
 VIOLATIONS = """
@@ -107,6 +135,50 @@ def test_the_first_screen_has_the_finding_and_the_next_step(opened):
     _check_first_screen(opened, *DESKTOP)
 
 
+def test_few_words_are_in_sight_before_the_appendix(opened):
+    assert 100 < opened.run(WORDS) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("kind", ["predictions", "answers", "dataset"])
+def test_600_rows_with_many_groups_have_few_words_before_the_appendix(kind, tmp_path, browser):
+    table = wide_table(600)
+    data = {"groups": [*ATTRIBUTES, *map(list, combinations(ATTRIBUTES, 2))]}
+    model = {"table": table, "id": "id"}
+    if kind == "dataset":
+        data |= {"images": {"table": table, "id": "id"}, "labels": ["job"]}
+    elif kind == "answers":
+        data |= {"table": table, "id": "id"}
+        model |= {"answer": "said"}
+    else:
+        data |= {"table": table, "id": "id", "target": "job"}
+        model |= {"prediction": "said"}
+    models = {} if kind == "dataset" else {"models": {"first": model, "second": model}}
+    resampling = {"replicates": 50, "permutations": 199}
+    config = {"audit": kind, "data": data, "resampling": resampling} | models
+    result = audits.run(audits.parse_config(config))
+    write(result, tmp_path / "run", page_of(result), Place("run", examples=False))
+    browser.open(tmp_path / "run" / "report.html", width=DESKTOP[0], height=DESKTOP[1])
+    assert 100 < browser.run(WORDS) <= MOST_WORDS
+
+
+ATTRIBUTES = ("gender", "age", "race", "skin", "region")
+VALUES = {"gender": 2, "age": 3, "race": 4, "skin": 2, "region": 5}
+
+
+def wide_table(n):
+    """Return people of five attributes, with answers that are worse for two of their groups."""
+    rng = np.random.default_rng(0)
+    columns = {name: rng.integers(VALUES[name], size=n) for name in ATTRIBUTES}
+    job, guess = rng.integers(6, size=(2, n))
+    right = rng.random(n) < 0.9 - 0.3 * (columns["gender"] == 0) - 0.2 * (columns["race"] == 1)
+    named = {name: [f"{name} {code}" for code in codes] for name, codes in columns.items()}
+    said = np.where(right, job, guess)
+    return pl.DataFrame({
+        "id": [*map(str, range(n))], **named,
+        "job": [f"job {code}" for code in job], "said": [f"job {code}" for code in said],
+    })  # fmt: skip
+
+
 def test_two_sheets_of_paper_stand_alone(opened):
     assert 1 <= sheets(opened.printed()) <= 2
     assert opened.run(BROKEN) == []
@@ -130,6 +202,11 @@ def _check_first_screen(browser, width, height, *, step=True, screens=2):
     assert layout["table"] <= screens * height
     assert layout["width"] <= width
     assert layout["empty"] == []
+    assert layout["outside"] == []
+    for labels in layout["axes"]:
+        numbers = [number for _, number in sorted(labels)]
+        upright = len({round(left) for left, _ in labels}) == 1
+        assert upright or numbers == sorted(numbers)
     assert browser.logged() == []
 
 

@@ -63,6 +63,24 @@ def test_the_page_has_room_for_a_few_columns_and_files_have_every_metric():
     assert len(file_table.schema) > 100
 
 
+def test_the_page_leaves_out_groups_without_a_disparity_first():
+    names = [f"group {place}" for place in range(30)]
+    cells = {(name,): (90 if place < 29 else 10, 100) for place, name in enumerate(names)}
+    gap = finding(model="m", groups="g", by_group=group_values(cells))
+    both = finding(
+        model="m", groups="g × h",
+        by_group=group_values({(name, "x"): (90, 100) for name in names}),
+        verdict=Verdict.BELOW_THRESHOLD,
+    )  # fmt: skip
+    metrics = (("accuracy", Aggregate.DIFFERENCE),)
+    table = group_table(AuditResult((both, gap), manifest()), metrics, 40).blocks[-1]
+    assert table.total == 60
+    shown = [row[0] for row in table.rows]
+    assert len(shown) == 40 // len(table.columns)
+    assert shown[-1] == names[-1]
+    assert all("," not in group for group in shown)
+
+
 def test_files_of_a_run_have_the_numbers_of_the_findings(tmp_path):
     result = faces()
     write(result, tmp_path, PAGE)

@@ -37,7 +37,7 @@ def visible_words(text):
     ("metric", "subject", "parts"),
     [
         ("accuracy", "", ["facellm 88.3", "deepface 68.5", "19.8 points [17.8, 21.8]"]),
-        ("demographic_parity", "", ["0.448", "0.451", "[−0.057, 0.063]", "cannot tell"]),
+        ("demographic_parity", "", ["44.8 points", "45.1 points", "[−5.7, 6.3]", "cannot tell"]),
         ("cramers_v", "Male", ["“Male”", "0.250 [0.190, 0.310]: worse for facellm."]),
         ("effect_size_mean", "", ["deepface 0.202", "(n = ", "too close to matter (under 0."]),
         ("skewsize", "", ["no difference can be given", "2 classes can be estimated"]),

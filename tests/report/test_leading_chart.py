@@ -7,6 +7,7 @@ import altair as alt
 import pytest
 
 from equipoise.core import Aggregate, Family, GroupValue, Verdict
+from equipoise.core.conclusion import Standing
 from equipoise.report.chart_records import Form, Scale
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.expecting import expected_shares
@@ -137,10 +138,83 @@ def test_shares_of_one_whole_are_bars_from_what_is_expected():
     assert record.form is Form.BARS
     assert [mark.label for mark in record.marks] == ["pilot", "cook", "nurse"]
     assert {mark.expected for mark in record.marks} == {0.5}
-    assert [mark.text for mark in record.marks] == [
-        "100.0\u00a0% man", "50.0\u00a0% man", "90.0\u00a0% woman",
+    # The group that the title names is drawn, and rows on its side have its colour.
+    assert {mark.name for mark in record.marks} == {"woman"}
+    assert [mark.text for mark in record.marks] == ["0.0\u00a0%", "50.0\u00a0%", "90.0\u00a0%"]
+    assert [mark.role for mark in record.marks] == ["worse", "", "other"]
+    assert record.sides == ("← more man", "more woman →")
+
+
+def test_all_other_groups_have_the_colour_of_the_title_and_a_row():
+    by_group = parts_of({("a",): 0.1, ("b",): 0.6, ("c",): 0.7, ("d",): 0.7, ("e",): 0.8})
+    gap = replace(rate("chef", 0.1, 0.8), by_group=by_group)
+    rest = parts_of({("a",): 0.1, ("all other groups",): 0.7})
+    case = replace(
+        gap, aggregate=Aggregate.AGAINST_REST, group="a", by_group=rest, value=-0.6, excess=-0.6,
+    )  # fmt: skip
+    conclusion = replace(
+        conclusions_of([gap])[0], group="a", other="all other groups", aggregate=case.aggregate
+    )
+    record = chart_of(case, conclusion, [gap, case])
+    roles = {mark.name: mark.role for mark in record.marks}
+    assert roles == {"a": "worse"} | dict.fromkeys(("b", "c", "d", "e", rest[1].group), "other")
+    assert record.marks[-1].value == rest[1].value
+
+
+def test_a_ranking_of_values_is_drawn_model_by_model():
+    sizes = {"mild": 0.1, "strong": 0.4, "middle": 0.2}
+    findings = [
+        finding(
+            metric="effect_size_mean", model=model, value=value, groups="hue", subject="",
+            aggregate=Aggregate.VALUE, compared_to="",
+            by_group=parts_of({("a",): 0.1, ("b",): 0.9}),
+        )
+        for model, value in sizes.items()
+    ]  # fmt: skip
+    standings = tuple(Standing(model=m, value=sizes[m]) for m in sorted(sizes, key=sizes.get))
+    first = replace(conclusions_of(findings)[0], model="", standings=standings, worse="strong")
+    record = chart_of(findings[0], first, findings)
+    assert [(mark.label, mark.value) for mark in record.marks] == [
+        ("mild", 0.1), ("middle", 0.2), ("strong", 0.4),
     ]  # fmt: skip
     assert [mark.role for mark in record.marks] == ["other", "", "worse"]
+
+
+def test_pairs_of_groups_share_the_row_of_their_subject():
+    def pair(first, second, subject="street"):
+        values = {("a",): 0.7, ("b",): 0.5, ("c",): 0.4}
+        by_group = parts_of({(name,): values[name,] for name in (first, second)})
+        value = by_group[0].value - by_group[1].value
+        return finding(
+            metric="iss_difference", model="m", groups="region", value=value, by_group=by_group,
+            subject=f"{subject}: {first} − {second}", family=Family.LEAF,
+            aggregate=Aggregate.VALUE, compared_to="",
+        )  # fmt: skip
+
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    record = record_of(*(pair(*names, place) for place in ("street", "home") for names in pairs))
+    rows = sorted((mark.label, mark.name) for mark in record.marks)
+    assert rows == [(place, name) for place in ("home", "street") for name in "abc"]
+
+
+def test_a_subject_is_in_the_title_only_where_the_sentence_names_it():
+    case = rate("unanswered", 0.3, 0.1)
+    state = replace(case, metric="unanswered_rate", aggregate=Aggregate.DIFFERENCE)
+    assert "unanswered" not in record_of(state).title
+    assert "“chef”" in record_of(rate("chef", 0.3, 0.1)).title
+
+
+def test_points_have_no_percent_sign():
+    case = finding(
+        metric="systematic_preference", model="m", groups="gender", value=0.2, subject="",
+        aggregate=Aggregate.VALUE, compared_to="", by_group=(),
+    )  # fmt: skip
+    record = record_of(case)
+    assert record.scale is Scale.POINTS
+    labels = [layer["encoding"]["x"].get("axis", {}) for layer in draw(record).spec["layer"]
+              if "axis" in layer["encoding"]["x"]]  # fmt: skip
+    assert labels
+    assert all("%" not in axis["labelExpr"] and axis["title"] == "points" for axis in labels)
 
 
 def test_shares_from_outside_are_expected_where_they_are_declared():

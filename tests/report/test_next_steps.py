@@ -14,7 +14,7 @@ from equipoise.report import next_steps, render
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.next_steps import INSTALL_REVIEW, Place
 from equipoise.report.result import first_screen
-from report.synthetic import finding, group_values, manifest, table
+from report.synthetic import comparison, finding, group_values, manifest, table
 
 CELLS = {("women",): (10, 100), ("men",): (40, 100)}
 SIZES = table(
@@ -29,7 +29,7 @@ WITHOUT_IMAGES = Place("runs/my run", examples=False)
 WITH_IMAGES = Place("runs/my run", examples=True)
 
 
-def run_of(*models, gate=(), loaded=(), verdict=Verdict.DISPARITY):
+def run_of(*models, gate=(), loaded=(), verdict=Verdict.DISPARITY, target="label"):
     findings = tuple(
         finding(
             model=model, groups="gender", metric="accuracy", verdict=verdict,
@@ -38,7 +38,8 @@ def run_of(*models, gate=(), loaded=(), verdict=Verdict.DISPARITY):
         for model in models
     )  # fmt: skip
     record = manifest(
-        resolved={"gate": list(gate)}, models={name: {"name": name} for name in loaded}
+        resolved={"gate": list(gate), "data": {"target": target}},
+        models={name: {"name": name} for name in loaded},
     )
     return AuditResult(findings, record, {"group_sizes": SIZES})
 
@@ -63,6 +64,9 @@ def test_a_review_without_its_packages_is_installed_first(monkeypatch):
 def test_other_attributes_of_the_run_are_tested_as_causes():
     causes = [command for command in commands(run_of("m")) if command[1] == "causes"]
     assert causes == [["equipoise", "causes", "runs/my run", "--cause", "race"]]
+    # The label itself explains all of a difference.
+    labels = run_of("m", target="race")
+    assert not [command for command in commands(labels) if command[1] == "causes"]
     alone = replace(run_of("m"), tables={})
     assert not [command for command in commands(alone) if command[1] == "causes"]
 
@@ -94,14 +98,17 @@ def test_causes_are_for_kinds_whose_images_have_outcomes(page, expected):
 
 
 def test_models_are_compared_where_a_run_has_two():
-    compare = ["equipoise", "compare", "runs/my run"]
+    compare = ["equipoise", "compare", "runs/my run", "--out", "runs/my run-compared"]
     assert compare in commands(run_of("a", "b"))
     assert compare not in commands(run_of("a"))
     assert compare not in commands(run_of("a", "b"), DATASET)
 
 
 def test_a_comparison_is_not_compared_again():
-    result = run_of("a", "b")
+    # Nor has it a gate: the rules of its runs are about their models.
+    result = comparison()
+    rules = {"gate": [{"metric": "accuracy", "min": 0.5}]}
+    result = replace(result, manifest=replace(result.manifest, resolved=rules))
     assert next_steps.next_steps(result, COMPARISON, WITHOUT_IMAGES, result.findings[0]) == ()
 
 

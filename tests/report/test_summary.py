@@ -105,7 +105,7 @@ def test_the_group_that_is_worst_off_leads_with_the_chart_of_all_groups():
     assert summary.statements[0].finding == worse
     assert "60.0" in summary.statements[0].text
     labels = {row["label"].split(" (")[0] for row in summary.chart.rows}
-    assert labels == {*values}
+    assert labels == {*values, "all other groups"}
 
 
 def test_differences_of_the_labels_never_lead():

@@ -1,5 +1,6 @@
 """The title of a page: the leading conclusion in few words, with its groups marked and escaped."""
 
+import math
 import re
 from copy import deepcopy
 from dataclasses import replace
@@ -12,11 +13,13 @@ from equipoise.audits.predictions.page import PAGE
 from equipoise.core import AuditResult, Verdict
 from equipoise.report import render
 from equipoise.report.blocks import Span, Statement, Summary
+from equipoise.report.comparison_page import PAGE as COMPARISON
+from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import first_screen
 from equipoise.report.sentences import fill, named, with_names
 from equipoise.report.titles import MOST_WORDS, plain_title, verdict_line
 from report.pages import PAGES, result_and_page
-from report.synthetic import finding, group_values, manifest
+from report.synthetic import comparison, finding, group_values, manifest
 
 HOSTILE = "<b>women & men</b>"
 
@@ -114,6 +117,29 @@ def test_every_verdict_has_a_line_of_its_own_with_size_and_limit():
     assert all(first != other for first, other in pairwise(lines))
     for number in ("31.0", "21.0", "42.0", "7 points"):
         assert all(number in line for line in lines)
+
+
+def test_a_ratio_names_its_group_where_the_title_names_another():
+    shares = {("men",): (10, 12), ("women",): (2, 12)}
+    case = finding(
+        model="m", groups="g", metric="max_skew", by_group=group_values(shares), subject="ceo",
+        aggregate="value", compared_to="", parameters={"desired": "uniform", "k": 12},
+        value=math.log(10 / 6), threshold=0.2, verdict=Verdict.DISPARITY,
+    )  # fmt: skip
+    assert " for men" in verdict_line(case)
+    low = replace(case, metric="min_skew", value=math.log(2 / 6))
+    assert "men" not in verdict_line(low)
+
+
+def test_models_of_a_comparison_are_marked():
+    result = comparison()
+    result = replace(result, conclusions=conclusions_of(result.findings))
+    summary = first_screen(result, COMPARISON)
+    first = summary.statements[0].conclusion
+    worst, best = first.standings[-1].model, first.standings[0].model
+    roles = {span.text: span.role for span in plain_title(summary) if span.role}
+    assert roles == {worst: "worse", best: "other"}
+    assert summary.verdict == summary.statements[0].certainty != ""
 
 
 def test_a_value_that_is_missing_has_its_reason():

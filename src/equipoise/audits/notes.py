@@ -1,7 +1,7 @@
 """Notes, kept apart from what they are about until a run is written."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from equipoise.metrics.counts.reference import ReferenceKind, sample_size
@@ -25,8 +25,14 @@ def merged(notes: Iterable[Note | str]) -> tuple[str, ...]:
         about, text = note if isinstance(note, Note) else ("", note)
         subjects.setdefault(text, {}).update({about: None} if about else {})
     return tuple(
-        f"{first_of(names, '; ')}: {text}" if names else text for text, names in subjects.items()
+        f"{_counted(names)}: {text}" if names else text for text, names in subjects.items()
     )
+
+
+def _counted(names: Collection[str]) -> str:
+    """Return the first names, and how many there are where that isn't all."""
+    more = f" ({len(names)} in all)" if len(names) > _LISTED else ""
+    return first_of(names, "; ") + more
 
 
 def first_of(names: Iterable[str], separator: str = ", ") -> str:

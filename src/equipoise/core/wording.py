@@ -19,11 +19,14 @@ def shortened(text: str, most: int = _MOST) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
+_DECIMALS = 5
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """Return a number for a table: fixed decimals, "–" where there is none.
 
-    Magnitudes that would round to 0 keep their first significant digit, but for those that are
-    the rounding of sums. 0 has no sign.
+    Magnitudes that would round to 0 keep their first significant digit, as decimals from
+    0.00001 on, but for those that are the rounding of sums. 0 has no sign.
     """
     if value is None or math.isnan(value):
         return "–"
@@ -32,7 +35,10 @@ def number(value: float | None, digits: int = 3) -> str:
     if abs(value) <= _ROUNDING:
         return f"{0.0:.{digits}f}"
     text = f"{value:.{digits}f}"
-    return (text if float(text) else f"{value:.1g}").replace("-", "−")
+    if not float(text):
+        decimals = -math.floor(math.log10(abs(value)))
+        text = f"{value:.{decimals}f}" if decimals <= _DECIMALS else f"{value:.1g}"
+    return text.replace("-", "−")
 
 
 def percent(share: float, digits: int = 1) -> str:

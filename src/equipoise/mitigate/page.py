@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from equipoise.audits.studies.study import source_tables
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Finding
 from equipoise.mitigate.augmentation.experiment import ARMS
 from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, name_measure
 from equipoise.report.blocks import (
@@ -25,6 +25,7 @@ from equipoise.report.blocks import (
     panels,
     rows,
 )
+from equipoise.report.change_chart import chart_of_changes
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.plots import Axis, intervals, scatter
 from equipoise.report.summary import statements_of
@@ -138,10 +139,10 @@ subjects = TableSection(
 
 def _summary(result: AuditResult) -> Summary:
     recipes = {row["recipe"]: row for row in rows(result, "mitigation_recipes")}
-    charts = _plots(rows(result, "mitigation"))
+    order = [conclusion.model for conclusion in result.conclusions]
     statements = tuple(
         replace(statement, agreement=conclusion(recipes[statement.finding.model]))
-        for statement in statements_of(result)
+        for statement in sorted(statements_of(result), key=lambda s: _place(s.finding, order))
         if statement.finding
     )
     works = [row["recipe"] for row in recipes.values() if row["conclusion"] == "transfers"]
@@ -154,7 +155,15 @@ def _summary(result: AuditResult) -> Summary:
         f"{100 * HALFWAY:.0f} % of the way to the floor (“Limitations” name it), and accuracy and "
         f"recall fall by at most {100 * MARGIN:.0f} points."
     )
-    return Summary(statements, charts[0] if charts else None, (step,), caveat)
+    plots = _plots(rows(result, "mitigation"))[:1]
+    chart = chart_of_changes(statements) or next(iter(plots), None)
+    verdict = statements[0].certainty if statements else ""
+    return Summary(statements, chart, (step,), caveat, verdict=verdict)
+
+
+def _place(finding: Finding | None, models: Sequence[str]) -> int:
+    """Return the place of a finding's model; those without come last."""
+    return models.index(finding.model) if finding and finding.model in models else len(models)
 
 
 PAGE = Page(

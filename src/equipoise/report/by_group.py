@@ -2,11 +2,13 @@
 
 import io
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 
 import pyarrow as pa
 from pyarrow.csv import write_csv
@@ -30,6 +32,8 @@ from equipoise.report.text import enclose, interval, number, percent
 from equipoise.report.words import contrast, group_value_name, has_shares, in_points
 
 MOST_COLUMNS = 6
+MOST_CELLS = 200
+"""Cells of the page's table; the rows that are left out are in the file."""
 FILE = "groups"
 """Stem of the files of a run that have the table with every metric."""
 
@@ -188,7 +192,9 @@ def _text(finding: Finding, group_value: GroupValue, *, shares: bool) -> str:
     return f"{value} {interval(scale * group_value.low, scale * group_value.high, digits)}"
 
 
-def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | None:
+def group_table(
+    result: AuditResult, metrics: Sequence[Selector], most: int = sys.maxsize
+) -> Section | None:
     """Return the table by group of an audit, or None without values by group.
 
     Parameters
@@ -196,6 +202,9 @@ def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | N
     result : AuditResult
     metrics : sequence of str
         Metrics whose findings have values by group, most important first.
+    most : int
+        Cells that there is room for: groups with a disparity come first, then those of a single
+        attribute.
     """
     group_table = GroupTable.of(result, metrics)
     if not group_table.places:
@@ -218,8 +227,18 @@ def group_table(result: AuditResult, metrics: Sequence[Selector]) -> Section | N
     columns += [Column(name, partial(_number_cell, name), NUMBER) for name in titles]
     level = next(iter(result.findings)).level
     caption = f"Value of each group{about} with its {100 * level:g} % interval"
-    table = Table.of(caption, columns, rows, source=FILE)
+    chosen = _weightiest(rows, max(1, most // len(columns)))
+    table = replace(Table.of(caption, columns, chosen, source=FILE), total=len(rows))
     return Section.of("groups", "Results by group", _explain_marks(rows), table)
+
+
+def _weightiest(rows: Sequence[Fields], most: int) -> list[Fields]:
+    """Return the rows that there is room for, in their order."""
+    weights = [
+        (not any(cell.marks for cell in row["numbers"].values()), row["scope"].count(" × "), place)
+        for place, row in enumerate(rows)
+    ]
+    return [rows[place] for *_, place in sorted(sorted(weights)[:most], key=itemgetter(2))]
 
 
 def _number_cell(name: str, row: Fields) -> Number | str:

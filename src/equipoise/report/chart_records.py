@@ -30,6 +30,7 @@ class Scale(Enum):
     """How numbers are shown."""
 
     SHARE = "share"
+    POINTS = "points"
     NUMBER = "number"
     LOG_RATIO = "log ratio"
     DEGREES = "degrees"

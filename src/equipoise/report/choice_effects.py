@@ -24,7 +24,7 @@ from equipoise.report.blocks import (
 )
 from equipoise.report.chart_records import ChartMark, ChartRecord, Form, Scale
 from equipoise.report.choice_words import name_of_step
-from equipoise.report.text import number, percent, title
+from equipoise.report.text import number, title
 from equipoise.report.words import in_points
 
 EFFECTS, STEPS = "choices", "steps"
@@ -223,11 +223,11 @@ def chart_of_choices(result: AuditResult, conclusion: Conclusion) -> ChartRecord
     room = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_MARKS // len(versions)))
     shown = of_step[:room]
     pairs = {(row["group_a"], row["group_b"]) for row in table}
-    shares = in_points(result.findings[conclusion.finding])
+    points = in_points(result.findings[conclusion.finding])
     marks = [
         mark
         for row in shown
-        for mark in _marks(row, step, versions, values, several=len(pairs) > 1, shares=shares)
+        for mark in _marks(row, step, versions, values, several=len(pairs) > 1, points=points)
     ]
     if not marks:
         return None
@@ -235,7 +235,7 @@ def chart_of_choices(result: AuditResult, conclusion: Conclusion) -> ChartRecord
     name = f"Difference in {spec_of(conclusion.metric).label} by {conclusion.groups}"
     return ChartRecord(
         form=Form.DUMBBELL, title=f"{name} in each version{extent}", marks=tuple(marks),
-        scale=Scale.SHARE if shares else Scale.NUMBER,
+        scale=Scale.POINTS if points else Scale.NUMBER,
         names={"label": "subject", "series": "version"},
         highlighted=(step.baseline, step.version),
         sides=_sides(conclusion.metric, *pairs.pop()) if len(pairs) == 1 else ("", ""),
@@ -273,7 +273,7 @@ def _marks(
     values: Mapping[Place, tuple[float, float, float]],
     *,
     several: bool,
-    shares: bool,
+    points: bool,
 ) -> Iterator[ChartMark]:
     """Yield a subject's difference in each version."""
     subject = row["concept"] or MEAN
@@ -291,7 +291,7 @@ def _marks(
         yield ChartMark(
             label=label, name=version, value=value,
             ends=(low, high) if in_step else (math.nan, math.nan),
-            role=role, text=(percent(value) if shares else number(value)) if in_step else "",
+            role=role, text=(number(100 * value, 1) if points else number(value)) if in_step else "",
         )  # fmt: skip
 
 

@@ -30,13 +30,14 @@ from equipoise.report.chart_records import ChartMark, ChartRecord, Form, Scale
 from equipoise.report.forms import draw
 from equipoise.report.plots import VERDICTS, Axis, intervals
 from equipoise.report.selecting import measure_of
+from equipoise.report.sentences import named
 from equipoise.report.summary import statements_of
 from equipoise.report.text import (
     VERDICT_TITLES,
     enclose,
+    interval,
     listed,
     number,
-    percent,
     title,
     verdict_title,
 )
@@ -50,6 +51,7 @@ from equipoise.report.words import (
     pairs_of,
     ranked,
     spec_of_shown,
+    value_text,
     weight,
 )
 
@@ -190,7 +192,8 @@ def summary(result: AuditResult) -> Summary:
     statements = tuple(statements_of(result)[:MOST_STATEMENTS])
     leads = [statement.finding for statement in statements if statement.finding]
     chart = _first_chart(result, leads) if leads else None
-    return Summary(statements, chart, tuple(_steps(leads)))
+    verdict = statements[0].certainty if statements else ""
+    return Summary(statements, chart, tuple(_steps(result, leads)), verdict=verdict)
 
 
 def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
@@ -201,8 +204,11 @@ def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
         kind = "subject"
         values = _values_of_subjects(result, lead, pair) or _values_of_classes(result, lead)
     if len(values) < 2:
-        kind, title, values = "metric", "Values of both models", _values_of_metrics(leads, lead)
-    share = spec_of_shown(lead).unit in ("share", "points")
+        kind, values = "metric", _values_of_metrics(leads, lead)
+        title = "Values of both models" if len(values) > 1 else spec_of_shown(lead).title
+    scale = {"share": Scale.SHARE, "points": Scale.POINTS}.get(
+        spec_of_shown(lead).unit, Scale.NUMBER
+    )
     shown_values = values[:LEAVES]
     marks = [
         mark
@@ -216,7 +222,7 @@ def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
         form=Form.DUMBBELL,
         title=f"{title}: {pair.first} and {pair.second}{more}",
         marks=tuple(marks),
-        scale=Scale.SHARE if share else Scale.NUMBER,
+        scale=scale,
         names={"label": kind, "series": "model"},
         highlighted=(pair.first, pair.second),
         note="The largest change comes first." if len(marks) > 2 else "",
@@ -227,7 +233,6 @@ def _marks(
     label: str, lead: Finding, pair: Pair, ends: tuple[float, float], *, named: bool
 ) -> Iterator[ChartMark]:
     """Yield the marks of both models in a row, in colour where they differ."""
-    share = spec_of_shown(lead).unit in ("share", "points")
     for model, value in zip((pair.first, pair.second), ends, strict=True):
         role: Role = ""
         if lead.verdict in REAL:
@@ -235,7 +240,7 @@ def _marks(
         if has(value):
             yield ChartMark(
                 label=label, name=model, value=value, role=role, named=named,
-                text=percent(value) if share else number(value),
+                text=value_text(spec_of_shown(lead), value),
             )  # fmt: skip
 
 
@@ -305,7 +310,7 @@ def _values_of_metrics(leads: Sequence[Finding], lead: Finding) -> Values:
     ]
 
 
-def _steps(leads: Sequence[Finding]) -> Iterator[str]:
+def _steps(result: AuditResult, leads: Sequence[Finding]) -> Iterator[str]:
     """Yield what to do next: prefer a model, weigh metrics, or add data."""
     real = [
         finding for finding in leads if finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED)
@@ -314,7 +319,15 @@ def _steps(leads: Sequence[Finding]) -> Iterator[str]:
     worse = {pair.worse for pair in pairs}
     models = {model for pair in pairs for model in (pair.first, pair.second)}
     if best := sorted(models - worse):
-        yield f"Prefer {listed(best)}: no metric that leads is worse. Its own report says for whom."
+        groups = [
+            named(conclusion.group)
+            for conclusion in result.conclusions
+            if conclusion.real and conclusion.group and conclusion.worse in best
+        ]
+        end = "no metric that leads is worse. Its own report says for whom."
+        if groups:
+            end = f"only for {listed(groups)} is it worse. Look at these images first."
+        yield f"Prefer {listed(best)}: {end}"
     elif pairs:
         yield "Decide which metric matters most for your use: the models differ by metric."
     if len(real) < len(leads):
@@ -362,7 +375,7 @@ def _table_of_pairs(compared: Sequence[tuple[Finding, Pair]], caption: str, limi
         Column(first, "first", NUMBER),
         Column(second, "second", NUMBER),
         Column("Difference", "difference", NUMBER),
-        Column("Interval", ("low", "high"), NUMBER),
+        Column("Interval", "interval", NUMBER),
         Column("Worse", "worse"),
         Column("Verdict", "verdict"),
     ]
@@ -376,12 +389,18 @@ def _table_of_pairs(compared: Sequence[tuple[Finding, Pair]], caption: str, limi
 
 
 def _side_by_side(finding: Finding, pair: Pair) -> Fields:
-    first, second = pair.values
+    """Return the row of a difference; shares as percentages, their differences in points."""
+    spec, low, high = spec_of_shown(finding), finding.ci_low, finding.ci_high
+    first, second = (value_text(spec, value) for value in pair.values)
+    difference, ends = number(finding.value), interval(low, high)
+    if spec.unit in ("share", "points") and has(finding.value):
+        difference = f"{number(100 * finding.value, 1)} points"
+        ends = interval(100 * low, 100 * high, 1)
     return {
-        "metric": title_of(finding), "models": pair.name, "scope": scope_of(finding),
+        "metric": spec.title, "models": pair.name, "scope": scope_of(finding),
         "group": finding.group, "subject": finding.subject,
-        "n": finding.n, "first": first, "second": second, "difference": finding.value,
-        "low": finding.ci_low, "high": finding.ci_high, "worse": pair.worse or "–",
+        "n": finding.n, "first": first, "second": second, "difference": difference,
+        "interval": ends, "worse": pair.worse or "–",
         "verdict": Badge(finding.verdict, comparison=True),
     }  # fmt: skip
 

@@ -22,6 +22,7 @@ _COLOR: Spec = {
 _NO_TITLE: Spec = {"title": None}
 _LABELS: Mapping[Scale, str] = {
     Scale.SHARE: "format(datum.value, '.3~%')",
+    Scale.POINTS: "format(100 * datum.value, '.3~f')",
     Scale.NUMBER: "format(datum.value, '.3~f')",
     Scale.LOG_RATIO: "format(exp(datum.value), '.3~g') + '×'",
     Scale.DEGREES: "format(datum.value * 180 / PI, '.3~g') + '°'",
@@ -188,11 +189,18 @@ def _place(record: ChartRecord) -> Spec:
 
 def _x(record: ChartRecord) -> Spec:
     room = _LETTER * max(len(mark.to_json()["text"]) for mark in record.marks) + 14
-    axis = {"title": None, "tickCount": 5, "labelExpr": _axis_label(record)}
-    if any(record.sides):
-        axis |= {"title": " · ".join(record.sides), "titleColor": SOFT}
+    left, right = record.sides
+    axis = {
+        "title": " · ".join(filter(None, (left, _unit(record), right))) or None,
+        "titleColor": SOFT, "tickCount": 5, "labelExpr": _axis_label(record),
+    }  # fmt: skip
     scale = {"zero": False, "nice": False, "padding": room}
     return {"field": "value", "type": "quantitative", "axis": axis, "scale": scale}
+
+
+def _unit(record: ChartRecord) -> str:
+    """Return the unit that the numbers of the axis are without."""
+    return "points" if record.scale is Scale.POINTS else ""
 
 
 def _axis_label(record: ChartRecord) -> str:

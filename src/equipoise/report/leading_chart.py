@@ -14,7 +14,7 @@ from equipoise.report.expecting import expected_shares
 from equipoise.report.selecting import measure_of
 from equipoise.report.text import count, enclose, number, percent
 from equipoise.report.titles import sides_of
-from equipoise.report.words import group_value_name, harm, in_points, name_of, sized, worst_first
+from equipoise.report.words import group_value_name, harm, has_shares, name_of, sized, worst_first
 
 MOST_PANELS = 6
 MOST_MARKS = 40
@@ -47,15 +47,19 @@ def chart_of(
         chance. None where no number is finite.
     """
     first = of_all_groups(finding, findings)
-    series = [other for other in findings if _series(other) == _series(first)]
+    same = [other for other in findings if _series(other) == _series(first)]
+    first, series = _with_joined_pairs(first, same)
     groups = worst_first(first)
     sides = sides_of(finding, conclusion)
     names = [part.group for part in groups]
     if len(names) == 2 and sides[0] in names:
         # What the worse one is compared with may be an expected share.
         sides = sides[0], names[names[0] == sides[0]]
-    case = _Case(first, sides, series)
-    if groups and spec_of_finding(first).of_whole:
+    rest = [part for part in finding.by_group if part.group == sides[1] and part.group not in names]
+    case = _Case(first, sides, series, tuple(rest))
+    if conclusion.standings and not _is_spread(first):
+        record = case.models_of(conclusion)
+    elif groups and spec_of_finding(first).of_whole:
         record = case.shares()
     elif len(groups) > 1 and (_is_spread(first) or len(case.subjects) < 2):
         record = case.dumbbells()
@@ -81,6 +85,40 @@ def of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
     return finding
 
 
+def _with_joined_pairs(
+    first: Finding, series: Sequence[Finding]
+) -> tuple[Finding, Sequence[Finding]]:
+    """Join the pairs of groups of a subject to a finding about all of its groups.
+
+    It has the numbers of the pair that leads, or is farthest apart.
+    """
+    if _subject_of_pair(first) is None:
+        return first, series
+    by_subject: dict[tuple[str, str], list[Finding]] = {}
+    for finding in (first, *sorted(series, key=lambda pair: -abs(pair.value))):
+        subject = _subject_of_pair(finding)
+        if subject is not None and finding.by_group:
+            by_subject.setdefault((finding.model, subject), []).append(finding)
+    joined = [
+        replace(
+            pairs[0],
+            subject=subject,
+            by_group=tuple({part.group: part for pair in pairs for part in pair.by_group}.values()),
+        )
+        for (_, subject), pairs in by_subject.items()
+    ]
+    return joined[0], joined
+
+
+def _subject_of_pair(finding: Finding) -> str | None:
+    """Return the subject of a finding about two groups; None where it is about no pair."""
+    names = [part.group for part in finding.by_group]
+    pair = " − ".join(names)
+    if len(names) != 2 or not finding.subject.endswith(pair):
+        return None
+    return finding.subject.removesuffix(pair).removesuffix(": ")
+
+
 def _series(finding: Finding) -> tuple[object, ...]:
     """Return what findings share that stand in one chart."""
     return (*measure_of(finding), finding.groups, finding.version, finding.null)
@@ -100,11 +138,15 @@ def _is_spread(finding: Finding) -> bool:
 
 @dataclass(frozen=True)
 class _Case:
-    """A finding that leads, the groups that its conclusion names, and findings of the same kind."""
+    """A finding that leads, the groups that its conclusion names, and findings of the same kind.
+
+    All other groups together, where the conclusion names them, are the rest.
+    """
 
     first: Finding
     sides: tuple[str, str]
     series: Sequence[Finding]
+    rest: tuple[GroupValue, ...] = ()
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -124,7 +166,17 @@ class _Case:
     @property
     def scale(self) -> Scale:
         """How groups' values are shown."""
-        return Scale.SHARE if in_points(self.first) else Scale.NUMBER
+        if has_shares(self.first):
+            return Scale.SHARE
+        return {"share": Scale.SHARE, "points": Scale.POINTS}.get(
+            spec_of_finding(self.first).unit, Scale.NUMBER
+        )
+
+    def text_of(self, value: float) -> str:
+        """Return a group's value as it stands beside its mark."""
+        if self.scale is Scale.POINTS:
+            return f"{number(100 * value, 1)} points"
+        return percent(value) if self.scale is Scale.SHARE else number(value)
 
     def room(self, marks: int = 1) -> int:
         """Return how many rows there is room for, with so many marks in each."""
@@ -139,9 +191,9 @@ class _Case:
             chosen[-1:] = [self.first]
         return chosen
 
-    def of_models(self, finding: Finding) -> Iterable[Finding]:
-        """Yield the finding about the same subject of each model."""
-        for model in self.models:
+    def of_models(self, finding: Finding, models: Iterable[str] = ()) -> Iterable[Finding]:
+        """Yield the finding about the same subject of each model, else of those drawn."""
+        for model in models or self.models:
             for other in self.series:
                 if (other.model, other.subject, other.group) == (
                     model, finding.subject, finding.group,
@@ -153,7 +205,7 @@ class _Case:
         worse, other = self.sides
         if group and group == worse:
             return "worse"
-        return "other" if group and group == other else ""
+        return "other" if group and (group == other or self.rest) else ""
 
     def extent(self, shown: int, total: int) -> str:
         """Say how many of all rows are shown, where some are not."""
@@ -208,22 +260,27 @@ class _Case:
         return self.record(rest, marks, (" × ".join(others), marked))
 
     def by_group(self) -> ChartRecord:
-        """Draw each group in a row, the worst first."""
-        groups = worst_first(self.first)
+        """Draw each group in a row, the worst first, and all other groups below them."""
+        first = self.first
+        groups = worst_first(first)
         shown = groups[: self.room()]
         names = [part.group for part in shown]
         n_of = {part.group: part.n for part in shown}
         marks = list[ChartMark]()
-        for finding in self.of_models(self.first):
+        for finding in self.of_models(first):
             parts = self.marks(finding, "", lambda part: part.group, lambda part: part.group)
             marks += sorted(
                 (mark for mark in parts if mark.name in names), key=lambda m: names.index(m.name)
             )
+        for part in self.rest:
+            n_of[part.group] = part.n
+            finding = replace(first, by_group=(part,), chance_high=math.nan)
+            marks += self.marks(finding, "", lambda part: part.group, lambda part: part.group)
         marks = [
             replace(mark, label=f"{mark.label} (n = {count(n_of[mark.name])})") for mark in marks
         ]
         extent = self.extent(len(shown), len(groups))
-        return self.record(f"by {self.first.groups}{extent}", marks, ("group", "group"))
+        return self.record(f"by {first.groups}{extent}", marks, ("group", "group"))
 
     def marks(
         self,
@@ -240,7 +297,6 @@ class _Case:
         for part in worst_first(finding):
             role = self.role_of(part.group) if shown else ""
             name = name_of_part(part)
-            text = percent(part.value) if self.scale is Scale.SHARE else number(part.value)
             marks.append(
                 ChartMark(
                     label=row_of(part) if row_of else label,
@@ -250,7 +306,7 @@ class _Case:
                     ends=(part.low, part.high),
                     n=part.n,
                     role=role,
-                    text=text,
+                    text=self.text_of(part.value),
                     named=bool(role) and leads and row_of is None,
                     chance=chance,
                     limit=limit,
@@ -263,8 +319,8 @@ class _Case:
     ) -> ChartRecord:
         """Return the record of a chart of groups."""
         about = ""
-        if self.first.subject and names[0] != "subject":
-            about = f" of “{self.first.subject}”"
+        if self.first.subject and names[0] != "subject" and _names_subject(self.first):
+            about = f" for “{self.first.subject}”"
         return ChartRecord(
             form=Form.DUMBBELL,
             title=f"{group_value_name(self.first)}{about} {rest}",
@@ -288,11 +344,16 @@ class _Case:
             for finding in self.of_models(row)
             for mark in self.share_marks(finding, group)
         ]
-        marks.sort(key=lambda mark: mark.expected - mark.value)
+        leading = _surplus(self.first, self.first.group or group)
+        sign = -1 if leading is None or not _is_above(*leading) else 1
+        marks.sort(key=lambda mark: sign * (mark.expected - mark.value))
         own = all(finding.group for finding in shown)
-        about = f"by {self.first.groups}" if own else f"of {group}"
+        about = f"by {self.first.groups}" if own else f"that show {group}"
         extent = self.extent(len(shown), max(len(self.subjects), 1))
-        sides = ("", "") if own else (f"← less {group}", f"more {group} →")
+        others = [part.group for part in self.first.by_group if part.group != group]
+        sides = ("← fewer", "more →")
+        if len(others) == 1 and not own:
+            sides = (f"← more {others[0]}", f"more {group} →")
         expected = "Upright line: the expected share."
         label = spec_of_finding(self.first).group_label or "share of images"
         return self.bars(
@@ -300,41 +361,29 @@ class _Case:
         )
 
     def drawn_group(self) -> str:
-        """Return the group whose share is drawn: of two, the one that has more than expected."""
-        parts = worst_first(self.first)
-        worse, other = self.sides
-        if len(parts) == 2 and other:
-            return other
-        return worse or parts[0].group
+        """Return the group whose share is drawn: the one that the conclusion names."""
+        return self.sides[0] or worst_first(self.first)[0].group
 
     def share_marks(self, finding: Finding, group: str) -> list[ChartMark]:
-        """Return the mark of a group's share."""
-        group = finding.group or group
-        expected = _expected(finding)
-        parts = [part for part in finding.by_group if part.group == group and has(part.value)]
-        if not parts or group not in expected:
+        """Return the mark of a group's share, in the colour of its side of what is expected."""
+        surplus = _surplus(finding, finding.group or group)
+        if surplus is None:
             return []
-        part = parts[0]
-        above = part.value >= expected[group]
-        pair = [other.group for other in finding.by_group if other.group != group]
-        larger = group
-        if not above and len(pair) == 1 and not finding.group:
-            larger = pair[0]
-        share = part.value if larger == group else 1 - part.value
-        role = self.role_of(larger)
-        if not role and not above:
-            role = "worse"
+        part, expected = surplus
+        leading = _surplus(self.first, self.first.group or group)
+        as_leading = leading is None or _is_above(*leading) == _is_above(part, expected)
+        role: Role = "worse" if as_leading else "other"
         return [
             ChartMark(
                 label=finding.subject or f"all {finding.unit}s",
-                name=group,
+                name=part.group,
                 panel=finding.model,
                 value=part.value,
                 ends=(part.low, part.high),
                 n=finding.n,
                 role=role if finding.verdict in REAL else "",
-                text=percent(share) if finding.group else f"{percent(share)} {larger}",
-                expected=expected[group],
+                text=percent(part.value),
+                expected=expected,
             )
         ]
 
@@ -350,6 +399,24 @@ class _Case:
         title_text = f"{name_of(self.first)}{enclose(': ', self.first.groups)}{extent}"
         scale = _SCALES.get(spec_of_finding(self.first).unit, Scale.NUMBER)
         return self.bars(title_text, marks, sides, scale)
+
+    def models_of(self, ranking: Conclusion) -> ChartRecord:
+        """Draw the value of each model that is ranked, the best first."""
+        places = [standing.model for standing in ranking.standings][:MOST_ROWS]
+        findings = {finding.model: finding for finding in self.of_models(self.first, places)}
+        marks = [
+            replace(
+                self.value_mark(findings[model]), label=model, panel="", limit=NO_ENDS,
+                role=self.role_of(model) if ranking.real else "",
+            )
+            for model in places if model in findings
+        ]  # fmt: skip
+        extent = self.extent(len(marks), len(ranking.standings))
+        scale = _SCALES.get(spec_of_finding(self.first).unit, Scale.NUMBER)
+        title_text = f"{name_of(self.first)} by {self.first.groups}{extent}"
+        record = self.bars(title_text, marks, ("", ""), scale)
+        note = _note(marks, "Colour: the best and the worst model." if ranking.real else "")
+        return replace(record, names={"label": "model", "series": "group"}, note=note)
 
     def value_mark(self, finding: Finding) -> ChartMark:
         """Return the mark of a finding's value."""
@@ -402,7 +469,7 @@ class _Case:
 
 
 _SCALES = {
-    "share": Scale.SHARE, "points": Scale.SHARE, "log ratio": Scale.LOG_RATIO,
+    "share": Scale.SHARE, "points": Scale.POINTS, "log ratio": Scale.LOG_RATIO,
     "degrees": Scale.DEGREES,
 }  # fmt: skip
 
@@ -424,10 +491,27 @@ def _varied_attribute(groups: Sequence[GroupValue], sides: tuple[str, str]) -> i
     return places[0] if len(places) == 1 else last
 
 
+def _names_subject(finding: Finding) -> bool:
+    """Whether the sentence of a finding names its subject, which is the metric's own otherwise."""
+    clause = spec_of_finding(finding).clause
+    return not clause or any(field in clause for field in ("{subject}", "{about}", "{of}"))
+
+
 def _expected(finding: Finding) -> Mapping[str, float]:
     """Return the share that each group is compared with: as expected, else equal ones."""
     parts = finding.by_group
     return expected_shares(finding) or {part.group: 1 / len(parts) for part in parts}
+
+
+def _surplus(finding: Finding, group: str) -> tuple[GroupValue, float] | None:
+    """Return a group's share with its expected one; None where it lacks either."""
+    expected = _expected(finding)
+    parts = [part for part in finding.by_group if part.group == group and has(part.value)]
+    return (parts[0], expected[group]) if parts and group in expected else None
+
+
+def _is_above(part: GroupValue, expected: float) -> bool:
+    return part.value >= expected
 
 
 def _bands(finding: Finding) -> tuple[Ends, Ends]:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from shlex import join
@@ -75,10 +75,10 @@ def _causes(result: AuditResult, page: Page, place: Place, finding: Finding) -> 
     """Yield a test of each other attribute of the run as a cause."""
     if "causes" not in page.commands or not finding.groups:
         return
-    compared = finding.attributes
+    excluded = *finding.attributes, _target(result)
     attributes = [
         name for name in _attributes(result)
-        if name not in compared and not _tells_labels(result.findings, name)
+        if name not in excluded and not _tells_labels(result.findings, name)
     ]  # fmt: skip
     for attribute in attributes[:MOST_CAUSES]:
         command = ("equipoise", "causes", place.run, "--cause", attribute)
@@ -92,6 +92,12 @@ def _attributes(result: AuditResult) -> list[str]:
         return []
     names = (name for row in sizes.column("attributes").to_pylist() for name in row or ())
     return [*dict.fromkeys(names)]
+
+
+def _target(result: AuditResult) -> str:
+    """Return the column of the labels of a run; "" where there is none."""
+    data = result.manifest.resolved.get("data")
+    return str(data.get("target") or "") if isinstance(data, Mapping) else ""
 
 
 def _tells_labels(findings: Sequence[Finding], attribute: str) -> bool:
@@ -116,11 +122,14 @@ def _tells_labels(findings: Sequence[Finding], attribute: str) -> bool:
 def _compare(result: AuditResult, page: Page, place: Place) -> Iterator[Step]:
     several = len(models_of(result)) > 1 and not compares(result)
     if "compare" in page.commands and several:
-        yield Step("Compare the models:", join(("equipoise", "compare", place.run)))
+        # The folder of each comparison is its own, so that one can follow another.
+        out = ("--out", f"{place.run.rstrip('/')}-compared")
+        yield Step("Compare the models:", join(("equipoise", "compare", place.run, *out)))
 
 
 def _check(result: AuditResult, place: Place) -> Iterator[Step]:
-    if result.manifest.resolved.get("gate"):
+    """Yield the check of the gate, whose rules are about models and not their comparison."""
+    if result.manifest.resolved.get("gate") and not compares(result):
         yield Step("Hold the run against its gate:", join(("equipoise", "check", place.run)))
 
 

@@ -24,7 +24,13 @@ from equipoise.report.blocks import (
     Span,
     Summary,
 )
-from equipoise.report.by_group import FILE, as_csv, group_file, group_table
+from equipoise.report.by_group import (
+    FILE,
+    MOST_CELLS,
+    as_csv,
+    group_file,
+    group_table,
+)
 from equipoise.report.deferred import block_to_json, deferred_blocks
 from equipoise.report.next_steps import Place
 from equipoise.report.overview import all_findings, cards, models
@@ -128,7 +134,7 @@ def _sections(
     """Return the open sections and the folded sections."""
     judged = with_page_verdicts(result, page.leads)
     front = [
-        group_table(judged, page.by_group),
+        group_table(judged, page.by_group, MOST_CELLS),
         *(make(judged) for make in page.front),
         cards(result, page.leads, first_chart, judged=page.judged),
     ]

@@ -159,6 +159,7 @@ def _ranking_statement(result: AuditResult, ranking: Conclusion) -> Statement:
         conclusion_sentence(finding, ranking),
         ranking_certainty(finding, ranking),
         standings_text(finding, ranking),
+        conclusion=ranking,
     )
 
 

@@ -1,13 +1,16 @@
 """The title of a page: the conclusion that leads, its groups marked, and one line of how sure."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from equipoise.core import Finding, Verdict
 from equipoise.core.conclusion import Conclusion
 from equipoise.core.wording import shortened
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Role, Span, Summary, has
-from equipoise.report.sentences import Sentence
+from equipoise.report.expecting import departure, expected_shares
+from equipoise.report.sentences import Sentence, named
 from equipoise.report.text import p_value
 from equipoise.report.words import (
     conclusion_sentence,
@@ -17,6 +20,7 @@ from equipoise.report.words import (
     name_of,
     sentence_at_equal_mix,
     sized,
+    sized_ends,
     sized_interval,
     uncapitalised,
 )
@@ -66,7 +70,17 @@ def cut(text: Sentence) -> Sentence:
 
 def plain_title(summary: Summary) -> tuple[Span, ...]:
     """Return the title of a summary, which is its first statement unless it has one."""
-    return summary.title or (Span(cut(Sentence(summary.statements[0].text))),)
+    if summary.title:
+        return summary.title
+    first = summary.statements[0]
+    return spans_of(cut(Sentence(first.text)), _models_of(first.conclusion))
+
+
+def _models_of(conclusion: Conclusion | None) -> tuple[str, str]:
+    """Return the worst and the best of the models that a conclusion ranks; "" where none is."""
+    if conclusion is None or not conclusion.real or not conclusion.standings:
+        return "", ""
+    return conclusion.standings[-1].model, conclusion.standings[0].model
 
 
 def _of_two_groups(finding: Finding, conclusion: Conclusion) -> Finding:
@@ -85,10 +99,13 @@ def _with_short_names(finding: Finding) -> Finding:
 def sides_of(finding: Finding, conclusion: Conclusion) -> tuple[str, str]:
     """Return the groups that a conclusion names, the worse one first; "" where it names none.
 
-    Of two sets of groups whose difference has a sign, the first comes first.
+    Of two sets of groups whose difference has a sign, the first comes first. A comparison names
+    models.
     """
     if not conclusion.real:
         return "", ""
+    if conclusion.standings:
+        return _models_of(conclusion)
     if conclusion.group:
         return conclusion.group, conclusion.other
     if not finding.sides:
@@ -127,13 +144,28 @@ def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:
         return f"{text}."
     if finding.verdict is Verdict.NOT_ESTIMABLE or not has(finding.value):
         return f"Can't be estimated: {finding.reason or 'no reason was recorded'}."
-    size = sized_interval(finding)
+    size = sized_interval(finding) + _for_group(finding)
     if finding.compared_to:
         size = f"{uncapitalised(name_of(finding))} {size}"
     if has(finding.threshold):
         size += f"; your limit is {limit_of(finding)} {_FROM_CHANCE[harm(finding)]}"
     real, large = _ANSWERS.get(finding.verdict, ("Not tested", "Value"))
     return f"{real}{_chance_text(finding)}. {large}: {size}."
+
+
+def _for_group(finding: Finding) -> str:
+    """Name the group that a ratio to an expected share is of, where the title names another."""
+    leading, expected = departure(finding), expected_shares(finding)
+    if leading is None or spec_of_finding(finding).unit != "log ratio":
+        return ""
+    groups = [
+        part.group for part in finding.by_group
+        if part.value > 0 and expected.get(part.group, 0) > 0
+        and math.isclose(math.log(part.value / expected[part.group]), finding.value, abs_tol=1e-6)
+    ]  # fmt: skip
+    if not groups or leading.part.group in groups:
+        return ""
+    return f" for {named(groups[0])}"
 
 
 _ANSWERS = {
@@ -156,7 +188,8 @@ def _chance_text(finding: Finding) -> str:
         elif side == "lower":
             texts.append(f"chance alone gives down to {low}")
         else:
-            texts.append(f"chance alone gives {low} to {high}")
+            ends = sized_ends(finding, finding.chance_low, finding.chance_high)
+            texts.append(f"chance alone gives {ends}")
     text = f": {texts[0]}" if texts else ""
     if has(finding.q_value):
         p = p_value(finding.q_value)

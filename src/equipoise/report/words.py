@@ -357,13 +357,10 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
         The one that states it.
     conclusion : Conclusion
     """
-    if is_comparison(finding):
-        return Sentence(comparison_sentence(finding, conclusion))
     if conclusion.steps:
         return Sentence(choices_sentence(conclusion))
     if conclusion.standings:
-        sentence_of = change_sentence if finding.change_from else ranking_sentence
-        return Sentence(sentence_of(finding, conclusion))
+        return _sentence_about_models(finding, conclusion)
     if conclusion.at_equal_mix is not None:
         return sentence_at_equal_mix(finding, conclusion)
     clause = _clause_at_equal_shares(finding, conclusion)
@@ -373,6 +370,18 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
     return Sentence(_bound_sentence(finding, conclusion).removesuffix("."), clause, ".")
 
 
+def _sentence_about_models(finding: Finding, conclusion: Conclusion) -> Sentence:
+    """Say how models compare, with their names as parts."""
+    if is_comparison(finding):
+        text = comparison_sentence(finding, conclusion)
+    elif finding.change_from:
+        text = change_sentence(finding, conclusion)
+    else:
+        text = ranking_sentence(finding, conclusion)
+    models = [standing.model for standing in conclusion.standings]
+    return text if isinstance(text, Sentence) else with_names(text, models)
+
+
 def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
     """Say how large a difference may still be that was not found."""
     scaled, unit = _scale(finding)
@@ -380,7 +389,8 @@ def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
     small = conclusion.verdict is Verdict.BELOW_THRESHOLD
     name = uncapitalised(name_of(finding))
     if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
-        name = f"difference in {uncapitalised(spec_for(finding.metric).title)}"
+        label = spec_of_finding(finding).group_label or spec_for(finding.metric).title
+        name = f"difference in {uncapitalised(label)}"
     if not small and math.isnan(finding.p_value):
         return f"No {name}{by} was found; {in_words(finding.reason)} ({n_text})."
     bound = _largest_size(finding)
@@ -555,6 +565,12 @@ def sized(finding: Finding, value: float) -> str:
     """Return a number of a finding in the unit that people use."""
     scaled, unit = _scale(finding)
     return f"{scaled(value)}{unit}"
+
+
+def sized_ends(finding: Finding, low: float, high: float) -> str:
+    """Return two numbers of a finding as a range, with their unit once."""
+    scaled, unit = _scale(finding)
+    return f"{scaled(low)} to {scaled(high)}{unit}"
 
 
 def sized_interval(finding: Finding) -> str:
@@ -772,7 +788,7 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
     start = f"{spec.title}{subject}{over}{version} ({n_text}): {_values_text(pair, spec)}"
     if math.isnan(finding.value):
         return f"{start}; no difference can be given ({finding.reason})."
-    scale, digits, unit = (100, 1, " points") if spec.unit == "share" else (1, 3, "")
+    scale, digits, unit = (100, 1, " points") if spec.unit in _HUNDREDTHS else (1, 3, "")
     size = f"{number(scale * abs(finding.value), digits)}{unit}"
     low, high = scale * finding.ci_low, scale * finding.ci_high
     if finding.value < 0:
@@ -785,8 +801,7 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
 
 def _values_text(pair: Pair, spec: MetricSpec) -> str:
     """Return both models with their values, the better one first."""
-    format_value = percent if spec.unit == "share" else number
-    first, second = map(format_value, pair.values)
+    first, second = (value_text(spec, value) for value in pair.values)
     texts = [f"{pair.first} {first}", f"{pair.second} {second}"]
     if pair.worse == pair.first:
         texts.reverse()
@@ -836,7 +851,7 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
     spec, (better, worse) = spec_of_shown(finding), conclusion.standings
     label, over = spec.label, place_text(finding)
     of = enclose(" of “", shortened(finding.subject), "”")
-    values = f"{_value_text(spec, worse.value)} against {_value_text(spec, better.value)}"
+    values = f"{value_text(spec, worse.value)} against {value_text(spec, better.value)}"
     if conclusion.real:
         text = _pair_clause(spec, finding).format(
             worse=worse.model, better=better.model, label=label, of=of, over=over,
@@ -875,8 +890,10 @@ def _pair_clause(spec: MetricSpec, finding: Finding) -> str:
     return f"{{worse}} has the {side} {{label}}{{of}}{{over}}:"
 
 
-def _value_text(spec: MetricSpec, value: float) -> str:
-    """Return a model's value in the unit of its metric."""
+def value_text(spec: MetricSpec, value: float) -> str:
+    """Return a model's value in the unit of its metric; "–" where it has none."""
+    if math.isnan(value):
+        return "–"
     if spec.unit == "share":
         return percent(value)
     if spec.unit == "points":
@@ -921,7 +938,7 @@ def change_sentence(finding: Finding, conclusion: Conclusion) -> str:
     values = {standing.model: standing.value for standing in conclusion.standings}
     before = values.pop(finding.change_from)
     ((recipe, after),) = values.items()
-    first, last = _value_text(spec, before), _value_text(spec, after)
+    first, last = value_text(spec, before), value_text(spec, after)
     place = f"With {recipe}, {spec.label}{enclose(' over ', finding.groups)}"
     if first == last:
         return f"{place} stays at {first}."
@@ -952,7 +969,7 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
     spec = spec_of_finding(finding)
     best, worst = conclusion.standings[0], conclusion.standings[-1]
     place = f"{spec.label}{enclose(' by ', finding.groups)}"
-    first, last = (_value_text(spec, standing.value) for standing in (best, worst))
+    first, last = (value_text(spec, standing.value) for standing in (best, worst))
     if conclusion.opposite:
         return _opposite_sentence(spec, conclusion, place)
     if not conclusion.worse:
@@ -971,7 +988,7 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
 def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> Sentence:
     """Say for which groups two models are worse."""
     first, second = conclusion.opposite
-    values = " and ".join(_value_text(spec, standing.value) for standing in (first, second))
+    values = " and ".join(value_text(spec, standing.value) for standing in (first, second))
     return Sentence(
         f"{first.model} is worse for ", named(first.group), f", {second.model} for ",
         named(second.group), f": {place} {values}.",
@@ -996,7 +1013,7 @@ def standings_text(finding: Finding, conclusion: Conclusion) -> str:
     standings, spec = conclusion.standings, spec_of_finding(finding)
     if len(standings) < 3:
         return ""
-    values = [f"{standing.model} {_value_text(spec, standing.value)}" for standing in standings[:8]]
+    values = [f"{standing.model} {value_text(spec, standing.value)}" for standing in standings[:8]]
     if len(standings) > len(values):
         values.append(f"{len(standings) - len(values)} more")
     return f"{'; '.join(values)}."

@@ -1,7 +1,5 @@
 """The page of an audit of a data set."""
 
-from dataclasses import replace
-
 from equipoise.core import AuditResult
 from equipoise.report.blocks import (
     CLIPPED,
@@ -12,17 +10,14 @@ from equipoise.report.blocks import (
     Page,
     Pairs,
     Rows,
-    Summary,
     TableSection,
     has,
     panels,
-    rows,
 )
 from equipoise.report.plots import Axis, intervals, labelled_points
-from equipoise.report.summary import summarize
 from equipoise.report.text import count
 
-MOST_GROUPS, FIRST_GROUPS = 30, 12
+MOST_GROUPS = 30
 
 
 def facts(result: AuditResult) -> Pairs:
@@ -119,21 +114,8 @@ pictures = TableSection(
 LEADS = ("representation", "representation_gap", "label_gap", "cramers_v")
 
 
-def summary(result: AuditResult) -> Summary:
-    """Return the first screen, with the reference in its chart."""
-    page_summary = summarize(result, LEADS, steps=PAGE.steps)
-    leading = next(
-        (statement.finding for statement in page_summary.statements if statement.finding), None
-    )
-    if leading is not None and leading.metric.startswith("representation"):
-        shares = [row for row in rows(result, "representation") if row["groups"] == leading.groups]
-        return replace(page_summary, chart=_reference_chart(shares, FIRST_GROUPS))
-    return page_summary
-
-
 PAGE = Page(
     leads=LEADS,
-    summary=summary,
     by_group=("representation_gap", "label_gap", "missing_rate", "image_defect_rate"),
     subjects="labels",
     sections=(representation, labels, pictures),

@@ -9,6 +9,7 @@ from equipoise.audits.notes import Note
 from equipoise.core import Booleans, Floats, unwarned
 from equipoise.core.wording import percent
 from equipoise.metrics.counts import Counts
+from equipoise.report.sentences import named
 from equipoise.stats.intervals import wilson
 
 # Share of one answer, or of one class, from which on it is constant.
@@ -19,7 +20,7 @@ _TRIVIAL = 0.5
 _FEWEST, _ONE_CLASS = 30, 0.9
 
 
-def broken(designs: Iterable[LabelDesign]) -> Iterator[Note | str]:
+def broken(designs: Iterable[LabelDesign]) -> Iterator[Note]:
     """Yield warnings about each model's labels, overall and by group."""
     described: set[tuple[str, str]] = set()
     for design in designs:
@@ -43,7 +44,7 @@ def trivial_hits(model: str, k: int, classes: int) -> Iterator[Note]:
         )
 
 
-def _whole(where: str, counts: Counts) -> Iterator[Note | str]:
+def _whole(where: str, counts: Counts) -> Iterator[Note]:
     n_predicted = counts.by_prediction(counts.observed)[0].sum(axis=1)
     rows, most_predicted = n_predicted.sum(), int(n_predicted.argmax())
     if rows < _FEWEST:
@@ -58,18 +59,20 @@ def _whole(where: str, counts: Counts) -> Iterator[Note | str]:
         )
     elif n_predicted[most_predicted] >= _CONSTANT * rows:
         share = percent(n_predicted[most_predicted] / rows)
-        yield (
-            f"{where} answers “{counts.classes[most_predicted]}” for {share} of images: "
-            "differences between groups say little. Check how the model is run and its classes."
+        yield Note(
+            where,
+            f"answers “{counts.classes[most_predicted]}” for {share} of images, so differences "
+            "between groups say little. Check how the model is run and its classes.",
         )
     elif not _better_than_chance(counts)[0].any():
-        yield (
-            f"{where} is right no more often than its answers would be by chance: differences "
-            "between groups say little. Check the labels and how predictions are mapped to them."
+        yield Note(
+            where,
+            "accuracy is no higher than by chance, so differences between groups say little. "
+            "Check the labels and how predictions are mapped to them.",
         )
 
 
-def _groups(where: str, design: LabelDesign) -> Iterator[str]:
+def _groups(where: str, design: LabelDesign) -> Iterator[Note]:
     """Yield groups in which a model fails that works in others."""
     counts = design.counts
     if counts.determines_target:
@@ -78,8 +81,10 @@ def _groups(where: str, design: LabelDesign) -> Iterator[str]:
     compared = counts.groups.usable & (n >= _FEWEST)
     failed = np.flatnonzero(compared & ~better)
     if len(failed) and (compared & better).any():
-        names = ", ".join(counts.groups.names[place] for place in failed)
-        yield f"{where} is right no more often than by chance for {names}, unlike for other groups."
+        names = ", ".join(named(counts.groups.names[place]) for place in failed)
+        yield Note(
+            where, f"accuracy is no higher than by chance for {names}, unlike for other groups."
+        )
 
 
 def _better_than_chance(counts: Counts) -> tuple[Booleans, Floats]:

@@ -626,10 +626,7 @@ register(
     _declared(
         name="favourite_gap",
         title="Gap in favour of declared groups",
-        sentence=(
-            "In the results{model}, {direction}: declared groups and others are {size} "
-            "apart{groups}."
-        ),
+        sentence="In the results{model}, {direction}, by {size} on average.",
         kinds=("similarity", "retrieval", "counterfactuals"),
         range=ANY_NUMBER,
         range_note="that of the effects",

@@ -21,6 +21,7 @@ from equipoise.report.blocks import (
     panels,
     rows,
 )
+from equipoise.report.change_chart import chart_of_changes
 from equipoise.report.plots import Axis, intervals, labelled_points, scatter
 from equipoise.report.summary import statements_of
 from equipoise.report.text import number
@@ -116,7 +117,8 @@ def _summary(result: AuditResult) -> Summary:
         "Association: how much closer one concept lies to images of one group than the other "
         "concept does. 0 is none."
     )
-    return Summary(statements, steps=(step,), caveat=caveat)
+    chart, verdict = chart_of_changes(statements), statements[0].certainty
+    return Summary(statements, chart, (step,), caveat, verdict=verdict)
 
 
 PAGE = Page(

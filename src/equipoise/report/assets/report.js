@@ -27,8 +27,8 @@
     if (width < 420) for (const name of names) name.labelExpr ??= "split(datum.label, ' (n = ')[0]";
     if (width < 420) for (const { encoding } of layers) if (encoding.text) encoding.text.field = "short";
     if (spec.facet) setPanels(spec, width);
-    const embed = (columns) => vegaEmbed(box, spec, {
-      mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
+    const embed = (columns) => vegaEmbed(box, fitted(spec, rows(chart.data.rows), width, axis.labelLimit), {
+      mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false, formatLocale: NUMBERS,
       config: { ...page.config, axis, legend: { ...page.config.legend, columns } }, tooltip: { disableDefaultStyle: true },
     }).then((drawn) => {
       // The element around it has the chart in words.
@@ -48,6 +48,38 @@
       return embed(columns - 1);
     });
     embed(page.config.legend.columns).catch((error) => { box.textContent = "This chart could not be drawn: " + error.message; });
+  }
+
+  const NUMBERS = { decimal: ".", thousands: "\u202f", grouping: [3], currency: ["", ""], percent: "\u00a0%" };
+  const ENDS = ["value", "low", "high", "expected", "chance_low", "chance_high", "limit_low", "limit_high"];
+  const ruler = document.createElement("canvas").getContext("2d");
+  ruler.font = "600 12px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
+  const lengthOf = (text) => ruler.measureText(text).width;
+
+  // The numbers of the axis leave room for the texts beside marks, each on its side.
+  function fitted(spec, marks, width, labelLimit) {
+    if (!spec.usermeta?.names) return spec;
+    const layers = spec.layer ?? spec.spec.layer;
+    const field = layers.find(({ encoding }) => encoding.text).encoding.text.field;
+    const labels = Math.min(labelLimit, Math.max(...marks.map(({ label }) => lengthOf(label))));
+    const plot = spec.spec?.width ?? width - labels - 20;
+    const numbers = marks.flatMap((mark) => ENDS.map((name) => mark[name])).filter(Number.isFinite);
+    let [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+    if (low === high) [low, high] = [low - 0.1, high + 0.1];
+    // Marks have a size of their own.
+    const margin = (8 * (high - low)) / plot;
+    [low, high] = [low - margin, high + margin];
+    for (let round = 0; round < 60; round += 1) {
+      const step = (high - low) / plot;
+      for (const { align, at, [field]: text } of marks) {
+        const room = step * Math.min(0.45 * plot, 16 + lengthOf(text));
+        if (align === "right") low = Math.min(low, at - room);
+        if (align === "left") high = Math.max(high, at + room);
+      }
+    }
+    const scale = { nice: false, zero: false, domain: [low, high] };
+    for (const { encoding } of layers) if (encoding.x?.scale) encoding.x.scale = scale;
+    return spec;
   }
 
   function setPanels(spec, width) {
