@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from equipoise.core import Aggregate, AuditResult, Finding, Verdict
 from equipoise.core.conclusion import Conclusion, Step
+from equipoise.core.wording import shortened
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import (
     NUMBER,
@@ -22,7 +23,7 @@ from equipoise.report.blocks import (
     rows,
     value_of,
 )
-from equipoise.report.chart_records import ChartMark, ChartRecord, Form, Scale
+from equipoise.report.chart_records import MOST_LETTERS, ChartMark, ChartRecord, Form, Scale
 from equipoise.report.choice_words import name_of_step
 from equipoise.report.text import number, title
 from equipoise.report.words import in_points
@@ -33,6 +34,7 @@ _CHANGED = ("surfaces", "explains", "switches")
 _UNCLEAR = ("gained power", "lost power")
 _MOST_MARKS, _MOST_ROWS, _LEAST_ROWS = 32, 8, 4
 MEAN = "mean over concepts"
+_GREY: Role = ""
 
 
 def conclusions_of_choices(
@@ -285,19 +287,20 @@ def _marks(
         if not has(value):
             continue
         in_step = version in (step.baseline, step.version)
-        role: Role = ""
+        text, role = number(100 * value, 1) if points else number(value), _GREY
         if in_step and changed:
             role = "other" if version == step.baseline else "worse"
         yield ChartMark(
             label=label, name=version, value=value,
             ends=(low, high) if in_step else (math.nan, math.nan),
-            role=role, text=(number(100 * value, 1) if points else number(value)) if in_step else "",
+            role=role, text=text if in_step else "",
         )  # fmt: skip
 
 
 def _sides(metric: str, first: str, second: str) -> tuple[str, str]:
     """Return what the left and the right of the chart mean: which group is worse off."""
-    left, right = (first, second) if spec_of(metric).harm != "higher" else (second, first)
+    names = (shortened(name, MOST_LETTERS) for name in (first, second))
+    left, right = names if spec_of(metric).harm != "higher" else reversed([*names])
     return f"← worse for {left}", f"worse for {right} →"
 
 

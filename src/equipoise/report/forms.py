@@ -28,6 +28,7 @@ _LABELS: Mapping[Scale, str] = {
     Scale.DEGREES: "format(datum.value * 180 / PI, '.3~g') + '°'",
 }
 """Vega expressions of the numbers below the axis."""
+_MOST_IN_LINE = 30
 _LETTER = 7.8
 """Pixels of a letter of the texts beside marks."""
 
@@ -190,8 +191,11 @@ def _place(record: ChartRecord) -> Spec:
 def _x(record: ChartRecord) -> Spec:
     room = _LETTER * max(len(mark.to_json()["text"]) for mark in record.marks) + 14
     left, right = record.sides
+    titles = [text for text in (left, _unit(record), right) if text]
+    title = " · ".join(titles)
     axis = {
-        "title": " · ".join(filter(None, (left, _unit(record), right))) or None,
+        # A phone has no room for more letters in a line.
+        "title": (title if len(title) <= _MOST_IN_LINE else titles) or None,
         "titleColor": SOFT, "tickCount": 5, "labelExpr": _axis_label(record),
     }  # fmt: skip
     scale = {"zero": False, "nice": False, "padding": room}
