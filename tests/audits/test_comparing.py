@@ -38,6 +38,22 @@ def test_accuracy_is_the_paired_difference_with_both_values_and_the_worse_model(
     assert [(row["model"], row["share_best"]) for row in best] == [("good", 1.0)]
 
 
+def test_changes_between_predicted_groups_have_no_verdict():
+    sources = {"place": {"source": "machine", "confusion": {"x": {"x": 9}, "y": {"y": 9}}}}
+    result = compare(run(images(), "poor", "good", group_sources=sources))
+    by_group = [finding for finding in result.findings if finding.groups == "place"]
+    assert by_group
+    numbers = [(finding.p_value, finding.ci_low, finding.ci_high) for finding in by_group]
+    assert np.isnan(numbers).all()
+    assert not {f.verdict for f in by_group} & {Verdict.DISPARITY, Verdict.BELOW_THRESHOLD}
+    assert sum(note.startswith("place: ") for note in result.manifest.notes) == 1
+    assert pick(result, "accuracy").verdict is Verdict.DISPARITY
+    assert {row["groups"] for row in result.tables["ranking"].to_pylist()} == {""}
+    # The second run says where groups are from, as well as the first does.
+    both = compare(run(images(), "poor"), run(images(), "good", group_sources=sources))
+    assert np.isnan([f.p_value for f in both.findings if f.groups == "place"]).all()
+
+
 def test_swapping_gives_mcnemars_p_value():
     frame = images(200)
     rng = np.random.default_rng(0)

@@ -218,3 +218,14 @@ def test_names_of_queries_may_have_the_mark_of_a_part(planted):
     finding = comparison_of(*runs)
     assert finding.n == 8
     check_paired(finding, *numbers.mean(axis=2))
+
+
+def test_changes_between_predicted_groups_have_no_verdict(before):
+    resolved = {**before.manifest.resolved, "group_sources": {"gender": {"source": "machine"}}}
+    after = shrunk(before, 0.4)
+    after = replace(after, manifest=replace(after.manifest, resolved=resolved))
+    result = audits.compare_results({"before": before, "after": after})
+    of_gender = [f for f in result.findings if f.groups == "gender"]
+    assert of_gender
+    assert np.isnan([(f.p_value, f.ci_low) for f in of_gender]).all()
+    assert any(note.startswith("gender: ") for note in result.manifest.notes)

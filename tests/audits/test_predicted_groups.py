@@ -251,3 +251,140 @@ def test_every_kind_withholds_verdicts_on_predicted_groups():
         for result in (plain, corrected)
     ]
     assert gaps[1] > 1.1 * gaps[0]
+
+
+RIGHT = {"a": {"a": 90, "b": 10}, "b": {"a": 10, "b": 90}}
+
+
+def represented(predicted, sources, reference=None, groups=("gender_pred",), **data):
+    """Audit shares of groups; return the share of each group, and the result."""
+    columns = predicted if isinstance(predicted, dict) else {"gender_pred": predicted}
+    table = pl.DataFrame({"id": range(len(next(iter(columns.values())))), **columns})
+    config = {
+        "audit": "dataset",
+        "data": {"images": {"table": table, "id": "id"}, "groups": [*groups], **data},
+        "resampling": {"permutations": 400},
+    }
+    if reference is not None:
+        name = groups[0] if isinstance(groups[0], str) else " × ".join(groups[0])
+        config["reference"] = {"shares": {name: reference}}
+    if sources is not None:
+        config["group_sources"] = sources
+    result = audits.run(audits.parse_config(config))
+    leaves = [f for f in result.findings if f.metric == "representation"]
+    return {leaf.subject: leaf.by_group[0] for leaf in leaves}, result
+
+
+def largest_difference(result):
+    return next(f for f in result.findings if f.metric == "representation_gap")
+
+
+# What a model right in 90 % says of 1,800 and 200 people.
+SAID = ["a"] * 1640 + ["b"] * 360
+
+
+def test_shares_of_predicted_groups_are_those_of_true_groups():
+    raw, plain = represented(SAID, None, {"a": 0.9, "b": 0.1})
+    shares, result = represented(SAID, machine(confusion=RIGHT), {"a": 0.9, "b": 0.1})
+    assert raw["b"].value == pytest.approx(0.18)
+    assert largest_difference(plain).p_value < 0.05
+    assert shares["b"].value == pytest.approx(0.1, abs=1e-9)
+    assert shares["b"].n == 200
+    assert shares["b"].low < 0.08
+    assert shares["b"].high > 0.12
+    corrected = largest_difference(result)
+    assert corrected.value == pytest.approx(0.0, abs=1e-9)
+    assert corrected.p_value > 0.05
+    assert corrected.verdict not in JUDGED
+    rows = {row["group"]: row for row in result.tables["representation"].to_pylist()}
+    assert rows["b"]["share"] == shares["b"].value
+    assert rows["b"]["ratio"] == pytest.approx(1.0)
+
+
+def test_a_group_that_errors_hide_is_underrepresented():
+    _, result = represented(SAID, machine(confusion=RIGHT), {"a": 0.75, "b": 0.25})
+    assert largest_difference(result).value == pytest.approx(0.15)
+    rarer = next(f for f in result.findings if f.subject == "b")
+    assert rarer.verdict is Verdict.DISPARITY
+    assert rarer.value == pytest.approx(np.log(0.4))
+
+
+def test_shares_of_groups_without_a_reference_are_corrected_too():
+    shares, result = represented(SAID, machine(confusion=RIGHT))
+    assert shares["b"].value == pytest.approx(0.1)
+    assert not {finding.verdict for finding in result.findings} & {*JUDGED}
+
+
+def test_fewer_labelled_images_and_units_widen_the_interval_of_a_share():
+    def width(times, **data):
+        counts = {
+            true: {predicted: n * times // 10 for predicted, n in row.items()}
+            for true, row in RIGHT.items()
+        }
+        columns = {"gender_pred": SAID, "person": [str(place // 4) for place in range(2000)]}
+        shares, _ = represented(columns, machine(confusion=counts), {"a": 0.9, "b": 0.1}, **data)
+        return shares["b"].high - shares["b"].low
+
+    few, many, plenty = map(width, (2, 10, 100))
+    assert few > 1.2 * many > 1.5 * plenty
+    assert width(100, unit="person") > 1.5 * plenty
+
+
+def test_shares_are_among_true_groups_of_the_reference():
+    # Of 1,000 a, 500 b and 500 c, a tenth each is taken for each other group.
+    said = ["a"] * 900 + ["b"] * 550 + ["c"] * 550
+    confusion = {
+        true: {predicted: 80 if true == predicted else 10 for predicted in "abc"} for true in "abc"
+    }
+    shares, _ = represented(said, machine(confusion=confusion), {"a": 0.5, "b": 0.5})
+    assert shares["a"].value == pytest.approx(2 / 3)
+    assert shares["b"].value == pytest.approx(1 / 3)
+
+
+def test_images_without_a_prediction_count_for_the_groups_that_lack_it():
+    # Of 1,000 a and 1,000 b, half of b has none.
+    said = ["a"] * 1000 + ["b"] * 500 + [None] * 500
+    confusion = {"a": {"a": 100, "b": 0}, "b": {"b": 50, "none": 50}}
+    shares, _ = represented(said, machine(confusion=confusion), {"a": 0.5, "b": 0.5})
+    assert shares["b"].value == pytest.approx(0.5)
+
+
+def test_values_of_the_second_attribute_may_be_unpredicted():
+    ages = {"old": {"old": 80, "new": 10, "none": 10}, "new": {"old": 10, "new": 80, "none": 10}}
+    columns = {
+        "gender_pred": [*"aabb"] * 450, "age_pred": ["old", "new"] * 900,
+    }  # fmt: skip
+    both = {"gender_pred": machine(confusion=RIGHT)["gender_pred"]}
+    both["age_pred"] = {"source": "machine", "confusion": ages}
+    shares, _ = represented(columns, both, groups=[["gender_pred", "age_pred"]])
+    assert [share.value for share in shares.values()] == pytest.approx([0.25] * 4)
+
+
+@pytest.mark.parametrize(
+    "confusion",
+    [
+        {"a": {"a": 51, "b": 49}, "b": {"a": 49, "b": 51}},
+        {"a": {"a": 90, "b": 10}, "b": {"none": 100}},
+        {"a": {"a": 90, "c": 10}, "c": {"a": 10, "c": 90}},
+    ],
+)
+def test_shares_have_no_verdict_where_errors_cannot_be_undone(confusion):
+    shares, result = represented(SAID, machine(confusion=confusion), {"a": 0.5, "b": 0.5})
+    assert np.isnan([shares["a"].low, shares["b"].high]).all()
+    assert not {finding.verdict for finding in result.findings} & {*JUDGED}
+    assert np.isnan([row["low"] for row in result.tables["representation"].to_pylist()]).all()
+
+
+def test_the_table_of_labels_has_the_shares_of_true_groups():
+    # Half of 1,800 a and all of 200 b have the label.
+    columns = {
+        "gender_pred": ["a"] * 1620 + ["b"] * 180 + ["a"] * 20 + ["b"] * 180,
+        "label": ["x", "y"] * 900 + ["x"] * 200,
+    }
+    sources = machine(confusion=RIGHT)
+    _, result = represented(columns, sources, {"a": 0.5, "b": 0.5}, labels=["label"])
+    rows = {(row["group"], row["label"]): row for row in result.tables["label_shares"].to_pylist()}
+    assert rows["b", "x"]["share"] == pytest.approx(1.0, abs=0.01)
+    assert rows["a", "x"]["share"] == pytest.approx(0.5, abs=0.01)
+    assert rows["b", "x"]["rest"] == rows["a", "x"]["share"]
+    assert np.isnan(rows["b", "x"]["ratio_low"])

@@ -4,12 +4,18 @@ import io
 import json
 import sys
 import unicodedata
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.cli import terminal
+from equipoise.cli.runs import show, show_all
 from equipoise.cli.terminal import Steps, printable, say_json
+from equipoise.core import AuditResult
+from equipoise.report.concluding import conclusions_of
+from report.synthetic import finding, group_values, manifest
 
 
 @given(st.text() | st.text(alphabet="\x1b\x9b\x9d[]0;m\x07a\u202e\n"))
@@ -58,3 +64,37 @@ def test_progress_is_silent_when_it_is_quick_or_off_a_terminal(
 ):
     assert bar(monkeypatch, Terminal(), 60, 5) == ""
     assert bar(monkeypatch, io.StringIO(), 0, 5) == ""
+
+
+def differences(n):
+    """Return a run of one model that differs by n attributes of four values each."""
+    findings = []
+    for place in range(n):
+        names = [f"value {k} of attribute {place}" for k in range(4)]
+        values = group_values({(name,): (40 + 10 * k, 100) for k, name in enumerate(names)})
+        findings.append(finding(groups=f"attribute {place}", by_group=values, compared_to=""))
+    record = manifest(resolved={"audit": "predictions"})
+    return AuditResult(tuple(findings), record, {}, conclusions_of(findings))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 7])
+def test_each_conclusion_has_a_line(n, capsys):
+    show(differences(n), Path("runs/many"))
+    lines = capsys.readouterr().out.splitlines()
+    bullets = [line for line in lines if line.startswith("  · ")]
+    assert len(bullets) == n - 1
+    assert len(lines) <= 15
+    assert max(map(len, lines)) <= 80
+
+
+def test_more_conclusions_than_lines_are_counted_and_all_can_be_shown(capsys):
+    result = differences(12)
+    show(result, Path("runs/many"))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 15
+    assert "more: equipoise show runs/many --all" in next(
+        line for line in reversed(lines) if line.startswith("  · ")
+    )
+    show_all(result, Path("runs/many"))
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("  · ") for line in lines) == 11

@@ -35,6 +35,11 @@ def test_attributes_that_add_up_are_causes_of_their_own():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("seed", [50, 53, 58])
+def test_a_copy_with_errors_explains_nothing_beyond_its_attribute(seed):
+    assert stated(worlds.noisy_copy(seed)) == {("gender", "woman", "")}
+
+
 def test_an_intersection_beyond_its_attributes_is_one_cause():
     rows = worlds.Rows(41, worlds.crossed(1000, **worlds.GENDER, skin=("dark", "light")))
     cell = {"gender": "woman", "skin": "dark"}

@@ -12,7 +12,7 @@ import pytest
 from conclusions import random_worlds
 from equipoise import audits
 from equipoise.audits.kinds import KINDS
-from equipoise.cli.runs import facts
+from equipoise.cli.runs import facts, show
 from equipoise.core import Aggregate, Family
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.expecting import EXPECTED, expected_shares
@@ -144,3 +144,20 @@ def test_sentences_show_numbers_that_exist(name):
         assert not re.search(r"[-−]0(?:\.0+)?(?![\d.])", text), text
         for number in re.findall(r"(\d+(?:\.\d+)?)[\s\u00a0\u202f]?(?:%|points)", text):
             assert float(number) <= 100, text
+
+
+@every_world
+def test_the_terminal_has_a_line_for_each_conclusion(name, capsys):
+    result = result_of(name)
+    run = Path("runs/world")
+    n_others = len(facts(result, run)["conclusions"]) - 1
+    show(result, run)
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 for line in lines), lines
+    bodies = "\n".join(lines[next(i for i, line in enumerate(lines) if line[:2] == "  ") :])
+    bullets = [line for line in bodies.splitlines() if line.startswith("  · ")]
+    assert bodies.count("\n") < 15, bodies
+    # All have a line where there is room for that.
+    assert len(bullets) == n_others or (bodies.count("\n") == 14 and "more: " in bullets[-1]), (
+        bodies
+    )

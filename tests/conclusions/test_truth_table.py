@@ -85,6 +85,11 @@ CASES = {
               values=(0.78, 0.92)),),
         ({"groups": "hair"}, {"groups": "gender × hair"}),
     ),
+    "a group beside a copy with errors": Case(
+        worlds.noisy_copy,
+        (Lead(DISPARITY, "gender", "woman", "man", metric="accuracy", size=0.16),),
+        ({"groups": "hair"}, {"groups": "gender × hair"}),
+    ),
     "a group of three classes": Case(
         worlds.three_classes,
         (Lead(DISPARITY, "gender", "woman", "man", metric="accuracy", size=0.08, within=0.0001,

@@ -105,6 +105,19 @@ def main_effect():
     return rows.config(predicted, ["hair", "gender", ["gender", "hair"]])
 
 
+def noisy_copy(seed=50):
+    """Women are right less often; hair is a copy of gender in which 3 % of the values differ."""
+    rng = np.random.default_rng(seed)
+    woman = rng.random(2400) < 0.5
+    long = woman ^ (rng.random(2400) < 0.03)
+    people = {
+        "gender": np.where(woman, "woman", "man"), "hair": np.where(long, "long", "short"),
+    }  # fmt: skip
+    rows = Rows(seed, people, JOBS[:2])
+    names = [*people]
+    return rows.config(rows.predicted(0.9, [({"gender": "woman"}, 0.74)]), [*names, names])
+
+
 def additive():
     """Women cost ten points and dark skin costs ten points, and both together twenty."""
     rows = Rows(31, crossed(1000, **GENDER, skin=("dark", "light")))

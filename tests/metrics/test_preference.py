@@ -130,6 +130,24 @@ def test_queries_that_rank_images_alike_count_as_one():
     assert apart.params["independent_subjects"] == 28
 
 
+def counted(seed, likeness):
+    """Return how many clusters 28 queries have in blocks of four, and how many they count as."""
+    texts, images, group = blocks(seed, 7, likeness=likeness)
+    params = systematic_preference(texts @ images.T, group, k=16, resampling=None).params
+    return params["independent_subjects"], params["effective_subjects"]
+
+
+def test_queries_too_little_alike_for_a_cluster_count_as_fewer():
+    """Likeness of independent queries is noise, which takes little off."""
+    weak, independent = (
+        np.mean([counted(seed, likeness) for seed in range(8)], axis=0) for likeness in (0.3, 0.0)
+    )
+    assert weak[0] > 20
+    assert weak[1] < 0.75 * weak[0]
+    assert independent[0] > 26
+    assert independent[1] > 0.85 * independent[0]
+
+
 def test_fewer_than_six_queries_that_differ_are_not_estimable():
     texts, images, group = blocks(0, 5)
     estimate = systematic_preference(texts @ images.T, group, k=16, resampling=FEW)

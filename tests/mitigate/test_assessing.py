@@ -129,6 +129,13 @@ def test_conclusions(rows, conclusion):
     assert outcome.conclusion == conclusion
 
 
+def test_a_disparity_of_predicted_groups_has_no_verdict():
+    predicted = HALF.withheld("groups are predicted")
+    assert (predicted.before, predicted.after) == (HALF.before, HALF.after)
+    assert not any((predicted.lowered, predicted.reaches, predicted.open))
+    assert [outcome.conclusion for outcome in conclude([predicted, PRICE])] == ["cannot be told"]
+
+
 def test_too_few_for_an_interval_leave_open_that_a_disparity_fell_halfway():
     few = replace(HALF, low=math.nan, q_value=0.25)
     assert (few.open, few.lowered) == (True, False)

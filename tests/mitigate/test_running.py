@@ -10,6 +10,7 @@ from PIL import Image
 import data_sets
 import image_files
 from equipoise.audits.config import load_as
+from equipoise.audits.group_sources import UNCORRECTED
 from equipoise.cli.app import run as command
 from equipoise.core import ConfigError, DataError, RunError
 from equipoise.mitigate.config import Config
@@ -101,6 +102,20 @@ def test_a_command_makes_models_and_a_report(project, capsys):
     assert "nothing is written over" in capsys.readouterr().err
 
 
+def test_attributes_that_a_model_predicted_have_no_verdict(project, capsys):
+    tuned = "  tuned: {recipe: contrastive, batch: 24, learning_rate: 3.0e-4}\n"
+    sources = "group_sources: {hue: {source: machine}}\n"
+    (project / "c.yaml").write_text(CONFIG.replace(tuned, "") + sources)
+    assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
+    rows = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["role"] == "bias"]
+    intervals = {(row["about"], row["low"] is None) for row in rows}
+    assert intervals == {("hue", True), ("frame", True)}
+    assert {row["share_reason"] for row in rows if row["about"] == "hue"} == {UNCORRECTED}
+    manifest = json.loads((project / "mitigated" / "report" / "manifest.json").read_text())
+    assert any(note.startswith("hue: ") for note in manifest["notes"])
+    assert not any(note.startswith("frame: ") for note in manifest["notes"])
+
+
 def test_a_plan_loads_no_model(project, capsys):
     (project / "c.yaml").write_text(CONFIG.replace("clip-biased", "nothing-here"))
     assert command(["mitigate", str(project / "c.yaml"), "--plan", "--json"]) == 0
@@ -123,6 +138,7 @@ def test_a_plan_loads_no_model(project, capsys):
         ("batch: 24", "batch: 1", "recipes.tuned.batch"),
         ("0.34", "1.5", "withheld: given 1.5; expected less than 1"),
         ("attributes: [hue, frame]", "attributes: []", "attributes: given []; expected at least 1"),
+        ("device: cpu", "group_sources: {age: {source: machine}}", "group_sources.age"),
     ],
 )  # fmt: skip
 def test_a_configuration_says_what_is_wrong(project, old, new, message):

@@ -48,7 +48,7 @@ def finding(**changes):
         p_value=0.0001, q_value=0.0003, threshold=0.05, n=2998,
         by_group=(), excluded=(), unit="row", method="percentile bootstrap, 1000 replicates",
         null=NullHypothesis.ROWS, null_drawn="9999 draws", parameters={"seed": 7},
-        direction="", verdict=Verdict.DISPARITY, reason="", citation="metrics reference, section 1",
+        verdict=Verdict.DISPARITY, reason="", citation="metrics reference, section 1",
     )  # fmt: skip
     if "metric" in changes:
         # Of a rate, what a finding is about is the difference between groups.

@@ -10,6 +10,7 @@ import pytest
 
 from equipoise.core import Verdict
 from equipoise.report import read, render, write
+from equipoise.report.comparison_page import summary
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.words import conclusion_sentence, oriented, pair_of, ranked, sentence
 from report.synthetic import (
@@ -50,14 +51,64 @@ def test_a_sentence_has_both_values_and_follows_the_verdict(metric, subject, par
 
 def test_what_restates_a_difference_is_one_conclusion_for_each_worse_model():
     findings = comparison().findings
-    overall, *others = conclusions_of(findings)
-    by_model = {conclusion.worse: conclusion for conclusion in others}
-    deepface, facellm = by_model["deepface"], by_model["facellm"]
+    overall, deepface, *_ = conclusions_of(findings)
+    facellm = overall.reverse
+    assert facellm is not None
     assert (deepface.metric, deepface.aggregate) == ("accuracy", "worst_group")
     assert findings.index(FOUND["difference", ""]) in deepface.restated_by
     assert (facellm.metric, facellm.subject) == ("cramers_v", "Male")
     assert overall.groups == ""
     assert [standing.model for standing in overall.standings] == ["facellm", "deepface"]
+
+
+def of_group(group, values, worse):
+    parameters = {"value_a": values[0], "value_b": values[1], "worse": worse}
+    accuracy = FOUND["accuracy", ""]
+    return replace(
+        accuracy, group=group, groups="gender", value=values[1] - values[0],
+        parameters={**accuracy.parameters, **parameters},
+    )  # fmt: skip
+
+
+BOTH_WAYS = (
+    of_group("women", (0.7, 0.8), "deepface"),
+    of_group("men", (0.85, 0.75), "facellm"),
+    replace(of_group("others", (0.8, 0.8), ""), verdict=Verdict.BELOW_THRESHOLD),
+)
+
+
+def test_a_model_that_is_better_for_some_groups_and_worse_for_others_is_said_to_be_both():
+    (conclusion,) = (c for c in conclusions_of(BOTH_WAYS) if c.real)
+    reverse = conclusion.reverse
+    assert reverse is not None
+    assert (conclusion.group, conclusion.worse) == ("women", "deepface")
+    assert (reverse.group, reverse.worse) == ("men", "facellm")
+    text = conclusion_sentence(BOTH_WAYS[0], conclusion).replace("\u00a0", " ")
+    assert re.findall(r"women|men|[\d.]+ %", text) == [
+        "women", "men", "80.0 %", "70.0 %", "75.0 %", "85.0 %",
+    ]  # fmt: skip
+    assert {part.group for part in conclusion_sentence(BOTH_WAYS[0], conclusion).parts} == {
+        "", "women", "men",
+    }  # fmt: skip
+    assert conclusion.compared_on == 3
+    assert [standing.better_on for standing in conclusion.standings] == [1, 1]
+
+
+def test_no_model_is_preferred_that_is_worse_for_a_group():
+    alone, both = (
+        summary(replace(comparison(), findings=found, conclusions=conclusions_of(found)))
+        for found in (BOTH_WAYS[:1], BOTH_WAYS)
+    )
+    assert any("facellm" in step for step in alone.steps)
+    assert not any("facellm" in step for step in both.steps)
+
+
+def test_metrics_that_disagree_are_said_in_one_sentence():
+    accuracy, mistakes = FOUND["accuracy", ""], FOUND["cramers_v", "Male"]
+    (conclusion,) = conclusions_of([accuracy, mistakes])
+    text = conclusion_sentence(accuracy, conclusion)
+    assert text.index("accuracy") < text.index("facellm of “Male”")
+    assert "0.350 against 0.100" in text
 
 
 def test_a_difference_leads_before_models_that_are_alike():
@@ -135,7 +186,7 @@ def test_page_names_the_compared_models():
 
 def test_page_speaks_of_differences_not_of_disparities():
     text = visible_words(page())
-    assert "Difference: 3 conclusions, 4 numbers" in text
+    assert "Difference: 2 conclusions, 4 numbers" in text
     assert "disparit" not in text
     data = json.loads(re.findall(r'id="page-data">(.*?)</script>', render(comparison()))[0])
     chart_data = json.dumps(data["data"])

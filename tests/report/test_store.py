@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -81,9 +82,16 @@ def test_a_flipped_bit_of_a_table_is_noticed(name, run):
         read(run)
 
 
-def test_findings_of_other_columns(run):
-    table = findings_to_table(faces().findings).drop_columns(["value"])
-    pq.write_table(table, run / "findings.parquet")
+@pytest.mark.parametrize("change", ["a column lacks", "a column has another type"])
+def test_findings_of_other_columns(run, change):
+    table = findings_to_table(faces().findings)
+    place = table.column_names.index("direction")
+    texts = pa.array([""] * len(table))
+    changed = {
+        "a column lacks": table.drop_columns(["value"]),
+        "a column has another type": table.set_column(place, "direction", texts),
+    }
+    pq.write_table(changed[change], run / "findings.parquet")
     with pytest.raises(RunError, match="its columns are not those of findings"):
         read(run)
 

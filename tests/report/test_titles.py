@@ -11,12 +11,13 @@ import pytest
 
 from equipoise.audits.predictions.page import PAGE
 from equipoise.core import AuditResult, Verdict
+from equipoise.core.finding import findings_from_table, findings_to_table
+from equipoise.core.sentences import Sentence, fill, named
 from equipoise.report import render
 from equipoise.report.blocks import Span, Statement, Summary
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import first_screen
-from equipoise.report.sentences import fill, named, with_names
 from equipoise.report.titles import MOST_WORDS, plain_title, verdict_line
 from report.pages import PAGES, result_and_page
 from report.synthetic import comparison, finding, group_values, manifest
@@ -65,11 +66,23 @@ def test_only_parts_that_name_a_group_are_marked():
     assert spans[0].role == ""
 
 
-def test_a_stored_text_has_names_of_groups_as_whole_words():
-    text = "lowest for men (9 %), highest for women (41 %), not for womenfolk"
-    sentence = with_names(text, ("men", "women"))
-    assert sentence == text
-    assert [part.group for part in sentence.parts if part.group] == ["men", "women"]
+@pytest.mark.parametrize("model", ["men", "women", "lowest"])
+def test_a_stored_direction_keeps_which_words_name_groups(model):
+    text = Sentence(f"{model}: lowest for ", named("men"), ", highest for ", named("women, old"))
+    stored = replace(gap("women", "men"), model=model, direction=text)
+    (read,) = findings_from_table(findings_to_table([stored]))
+    assert read.direction == text
+    assert read.direction.parts == text.parts
+    assert [part.group for part in read.direction.parts if part.group] == ["men", "women, old"]
+
+
+def test_a_title_that_states_mistakes_keeps_them():
+    mistakes = Sentence("instead of “doctor”, ", named("women"), " is called “nurse” (30 of 100)")
+    effect = finding(
+        metric="cramers_v", subject="doctor", groups=" × ".join("abcdefghijkl"), compared_to="",
+        direction=mistakes,
+    )  # fmt: skip
+    assert "".join(span.text for span in titled(effect).title).startswith("Instead of “doctor”")
 
 
 @pytest.mark.parametrize("words", range(1, 9))

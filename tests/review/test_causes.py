@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -63,6 +64,20 @@ def test_the_command_prints_a_ranking_and_keeps_it(called, folder):
     assert again["group"] == "women"
     assert causes.read_rankings(run).filter(metric=again["metric"]).height == len(again["causes"])
     assert f"labels/{causes.FILE}" in read(run).manifest.inputs
+
+
+def test_causes_of_predicted_groups_are_noted(called, folder, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(folder / "run", run)
+    named = ["causes", run, "--cause", "medium"]
+    before = called(*named).splitlines()
+    manifest = json.loads((run / "manifest.json").read_text())
+    attribute = manifest["resolved"]["data"]["groups"][0][0]
+    manifest["resolved"]["group_sources"] = {attribute: {"source": "machine"}}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    noted = called(*named).splitlines()
+    assert [line for line in noted if "model predicted" in line]
+    assert [line for line in noted if "model predicted" not in line] == before
 
 
 def test_clusters_are_tested_over_groups(called, tmp_path):

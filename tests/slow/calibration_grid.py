@@ -1,12 +1,12 @@
 """How often chance alone gives small p-values and the verdict `disparity`, by simulation.
 
-`PYTHONPATH=tests python -m slow.calibration_grid` writes docs/calibration.md; the slow tests run
-the same worlds.
+`PYTHONPATH=tests python -m slow.calibration_grid` writes docs/calibration.md, with `--only WORLD`
+the rows of some worlds; the slow tests run the same worlds.
 """
 
 import math
-import sys
-from dataclasses import dataclass
+from argparse import ArgumentParser
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -154,12 +154,69 @@ def measured_again(world, high, samples):
         yield from (rate for rate in fresh if rate.metric in names)
 
 
+@dataclass(frozen=True)
+class Results:
+    """What the page shows.
+
+    Attributes
+    ----------
+    rates, remeasured : list of Rate
+        `remeasured` are those that were too high, on fresh samples.
+    n_high : int
+        How many were.
+    corrections : list of Discoveries
+    """
+
+    rates: list[Rate]
+    remeasured: list[Rate]
+    n_high: int
+    corrections: list[Discoveries]
+
+
+def results_of(worlds, samples=SAMPLES):
+    """Measure worlds."""
+    rates = [rate for world in worlds for rate in rates_of(world, samples)]
+    high = [rate for rate in rates if rate.excess > 3]
+    remeasured = [rate for world in worlds for rate in measured_again(world, high, samples)]
+    return Results(rates, remeasured, len(high), [])
+
+
+def with_worlds(text, names, samples=SAMPLES):
+    """Return the page with the rows of some worlds measured anew, and the others as they are."""
+    tests, corrections = text.split("## Correction")
+    first, again = tests.split("Of these ")
+    written = results_of([world for world in WORLDS if world.__name__ in names], samples)
+    rates, remeasured = (
+        [
+            rate
+            for world in WORLDS
+            for rate in (fresh if world.__name__ in names else _rates(part, world.__name__))
+            if rate.world == world.__name__
+        ]
+        for part, fresh in ((first, written.rates), (again, written.remeasured))
+    )
+    kept = sum(rate.world not in names for rate in remeasured)
+    page_text = page_of(Results(rates, remeasured, kept + written.n_high, []), samples)
+    return f"{page_text.split('## Correction')[0]}## Correction{corrections}"
+
+
+def _rates(text, world):
+    """Yield the rates of a world that a part of the page shows."""
+    for line in text.split("\n"):
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if cells[0] == world and len(cells) == 2 + len(LEVELS):
+            yield Rate(world, cells[1], 0, tuple(float(cell[:-1]) / 100 for cell in cells[2:]))
+
+
 def page(samples=SAMPLES):
     """Return docs/calibration.md."""
-    rates = [rate for world in WORLDS for rate in rates_of(world, samples)]
-    high = [rate for rate in rates if rate.excess > 3]
-    n_shares = len(rates) * len(LEVELS)
-    remeasured = [rate for world in WORLDS for rate in measured_again(world, high, samples)]
+    results = results_of(WORLDS, samples)
+    return page_of(replace(results, corrections=[*discoveries(samples // 2)]), samples)
+
+
+def page_of(results, samples):
+    """Return the page as Markdown."""
+    rates, n_shares = results.rates, len(results.rates) * len(LEVELS)
     lines = [
         "# Measured calibration",
         "",
@@ -181,12 +238,12 @@ def page(samples=SAMPLES):
         "|---" * (len(LEVELS) + 2) + "|",
         *map(_row, rates),
         "",
-        f"Of these {n_shares} shares, rows with one over t + 3 standard errors: {len(high)}.",
+        f"Of these {n_shares} shares, rows with one over t + 3 standard errors: {results.n_high}.",
         "Luck alone lifts a share of an exact test so far about once in 740. Such rows are",
         f"measured again on {_FRESH * samples} fresh samples, and both results stand here:",
         "",
-        *([_HEAD, "|---" * (len(LEVELS) + 2) + "|"] if high else []),
-        *map(_row, remeasured),
+        *([_HEAD, "|---" * (len(LEVELS) + 2) + "|"] if results.n_high else []),
+        *map(_row, results.remeasured),
         "",
         "## Correction",
         "",
@@ -197,7 +254,7 @@ def page(samples=SAMPLES):
         "|---|---|---|---|",
         *(
             f"| {row.metric} | {row.samples} | {row.false_share:.1%} | {row.found:.0%} |"
-            for row in discoveries(samples // 2)
+            for row in results.corrections
         ),
         "",
     ]
@@ -205,5 +262,15 @@ def page(samples=SAMPLES):
 
 
 if __name__ == "__main__":
+    parser = ArgumentParser(description="Measure p-values and write docs/calibration.md.")
+    parser.add_argument("samples", nargs="?", type=int, default=SAMPLES)
+    names = [world.__name__ for world in WORLDS]
+    parser.add_argument("--only", nargs="+", choices=names, metavar="WORLD")
+    options = parser.parse_args()
     target = Path(__file__).parents[2] / "docs" / "calibration.md"
-    target.write_text(page(*map(int, sys.argv[1:])), encoding="utf-8")
+    measured = (
+        with_worlds(target.read_text(encoding="utf-8"), options.only, options.samples)
+        if options.only
+        else page(options.samples)
+    )
+    target.write_text(measured, encoding="utf-8")

@@ -4,6 +4,7 @@
 a Monte Carlo error of 0.2 to 0.5 points; among those with a disparity it is part of the limit.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -60,19 +61,22 @@ def errors_of(result, n, accuracy):
         truth = dict.fromkeys(truth, 0.5)
     elif np.mean([*values.values()]) < 0.5:
         truth = {group: 1 - share for group, share in truth.items()}
-    others = [group for group in truth if group != conclusion.group]
+    # Equal groups are said to be the same: the first stands for both.
+    group = conclusion.group or finding.by_group[0].group
+    value = values[group] if math.isnan(conclusion.group_value) else conclusion.group_value
+    others = [name for name in truth if name != group]
     base = truth.get(conclusion.other)
     if base is None:
         base = np.average([truth[group] for group in others], weights=[rows[g] for g in others])
-    side = 1 if conclusion.group_value < conclusion.other_value else -1
-    gap = side * (base - truth[conclusion.group])
+    side = -1 if conclusion.group_value > conclusion.other_value else 1
+    gap = side * (base - truth[group])
     sign = -side if conclusion.aggregate is Aggregate.AGAINST_REST else 1
     return Errors(
-        side * (conclusion.group_value - truth[conclusion.group]),
-        side * (conclusion.group_corrected - truth[conclusion.group]),
+        side * (value - truth[group]),
+        side * (conclusion.group_corrected - truth[group]),
         gap - sign * conclusion.size,
         gap - sign * conclusion.corrected,
-        conclusion.group_low <= truth[conclusion.group] <= conclusion.group_high,
+        conclusion.group_low <= truth[group] <= conclusion.group_high,
         conclusion.verdict == "disparity",
     )
 

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 
 from equipoise.metrics.counts.changes import PairedRate, extreme_change
+from stats.least_widths import least_width
 
 LEVEL, SEED = 0.95, 33
 EXTREMES = {"worst group": "worst", "largest gap": "gap", "overall - worst": "shortfall"}
@@ -26,6 +27,9 @@ class ChangeCase:
         Mean width over that of a normal interval with the true spread of the estimate.
     changed : float
         Fewest answers in a group that are expected to differ between the models.
+    over_least : float
+        Mean width over the least that any interval of this coverage has; NaN where a normal width
+        is to compare with.
     """
 
     kind: str
@@ -34,6 +38,7 @@ class ChangeCase:
     coverage: float
     width: float
     changed: float
+    over_least: float = np.nan
 
 
 def worlds(groups):
@@ -56,9 +61,13 @@ def grid(samples, of_extremes, numbers=(2, 5, 14)):
             )
 
 
+def _both_right(first, second, correlation):
+    return correlation * np.minimum(first, second) + (1 - correlation) * first * second
+
+
 def draw(first, second, n, correlation, samples, rng):
     """Draw the answers of two models: with a probability, both depend on one random number."""
-    both = correlation * np.minimum(first, second) + (1 - correlation) * first * second
+    both = _both_right(first, second, correlation)
     cells = np.stack([both, first - both, second - both, 1 - first - second + both], axis=-1)
     right, losses, gains, _ = np.moveaxis(
         rng.multinomial(n, cells, size=(samples, len(first))).astype(float), -1, 0
@@ -76,8 +85,16 @@ def _simulate(first, second, n, correlation, case, *, samples, of_extremes):
     changed = float((rate.gains + rate.losses).mean(axis=0).min())
     interval = rate.simultaneous(LEVEL)
     held = ((interval.low <= truth) & (truth <= interval.high)).all(axis=1)
-    width = (interval.high - interval.low).mean() / _normal_width(interval.value).mean()
-    yield ChangeCase("changes of groups", case, size, held.mean(), width, changed)
+    mean_width, over_least = (interval.high - interval.low).mean(), np.nan
+    if changed < LEAST_CHANGED:
+        both, level = _both_right(first, second, correlation), LEVEL ** (1 / len(first))
+        least = [
+            least_width(gain.round(12), loss.round(12), n, level)
+            for gain, loss in zip(second - both, first - both, strict=True)
+        ]
+        over_least = mean_width / np.mean(least)
+    width = mean_width / _normal_width(interval.value).mean()
+    yield ChangeCase("changes of groups", case, size, held.mean(), width, changed, over_least)
     few = rate.of_classes(np.arange(of_extremes))
     for name, extreme in EXTREMES.items():
         numbers = [_extreme(values, extreme) for values in rate.values]
@@ -118,10 +135,13 @@ def section(samples):
         f"{samples} samples per case, {few} of extremes. Coverage of groups is that of all",
         "groups of a sample together. Width: over that of a normal interval of one number with",
         f"the true spread; “sparse”: fewer than {LEAST_CHANGED:g} answers of a group are expected",
-        "to differ.",
+        "to differ. Where hardly any does, no interval is as narrow as the normal one. “Over",
+        "least” is the most that the mean width is over the least that any interval of the same",
+        "coverage can have (Pratt 1961).",
         "",
-        "| interval | cases | mean | least | below 93 % | width | widest | where the least is |",
-        "|---|---|---|---|---|---|---|---|",
+        "| interval | cases | mean | least | below 93 % | width | widest | over least "
+        "| where the least is |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for kind, members in by_kind.items():
         for name, chosen in (
@@ -135,8 +155,10 @@ def section(samples):
 def _summary(name, cases):
     coverages, widths = np.array([(case.coverage, case.width) for case in cases]).T
     least = min(cases, key=lambda case: case.coverage)
+    over = [case.over_least for case in cases if not np.isnan(case.over_least)]
+    over_text, share_low = f"{max(over):.2f}" if over else "–", (coverages < 0.93).mean()
     return (
         f"| {name} | {len(cases)} | {coverages.mean():.1%} | {coverages.min():.1%} "
-        f"| {(coverages < 0.93).mean():.1%} | {widths.mean():.2f} | {widths.max():.2f} "
+        f"| {share_low:.1%} | {widths.mean():.2f} | {widths.max():.2f} | {over_text} "
         f"| {least.case}; {least.size} |"
     )

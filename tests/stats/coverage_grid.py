@@ -1,10 +1,10 @@
 """How often the intervals hold the truth: exact sums and simulations, one row per case.
 
-`python -m stats.coverage_grid` in tests/ writes docs/coverage.md; the slow tests run the same grid
-with fewer samples.
+`python -m stats.coverage_grid` in tests/ writes docs/coverage.md, with `--only HEADING` some
+sections of it; the slow tests run the same grid with fewer samples.
 """
 
-import sys
+from argparse import ArgumentParser
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import product
@@ -32,6 +32,7 @@ from stats.changes_grid import section as changes_section
 from stats.null_worlds import (
     amplification_section,
     predicted_groups_section,
+    predicted_shares_section,
     references_section,
 )
 from stats.ranking_coverage import rankings_section
@@ -674,6 +675,25 @@ def pooled(cases):
     return {kind: float(np.mean([c.coverage for c in kind_cases])) for kind, kind_cases in kinds}
 
 
+SECTIONS = {
+    "Extremes over groups where rows repeat by unit": clustered_section,
+    "Differences in accuracy between groups": lambda samples: accuracy_section(samples // 2),
+    "Changes between two models by group": lambda samples: changes_section(2 * samples),
+    "The bias-corrected V": lambda samples: corrected_section(2 * samples // 5),
+    "The inequality of shares": lambda samples: inequality_section(samples // 5),
+    "Associations of embeddings": embedding_section,
+    "Preferences of rankings": lambda samples: rankings_section(samples // 5),
+    "Amplification": lambda samples: amplification_section(2 * samples // 5),
+    "References that are samples": lambda samples: references_section(samples // 5),
+    "Groups that a model predicted": lambda samples: predicted_groups_section(samples // 5),
+    "Shares of groups that a model predicted": lambda samples: predicted_shares_section(
+        samples // 5
+    ),
+    "Agreement of labellers": lambda samples: agreement_section(samples // 2),
+}
+"""Sections that can be written by themselves, by heading."""
+
+
 def page(samples=1000):
     """Return docs/coverage.md."""
     exact = [*wilson_cases(), *newcombe_cases()]
@@ -700,9 +720,9 @@ def page(samples=1000):
         "The intervals of extremes are conservative between two tight spots: all groups equal, and",
         "one group far from the rest.",
         "",
-        *clustered_section(samples),
-        *accuracy_section(samples // 2),
-        *changes_section(2 * samples),
+        *SECTIONS["Extremes over groups where rows repeat by unit"](samples),
+        *SECTIONS["Differences in accuracy between groups"](samples),
+        *SECTIONS["Changes between two models by group"](samples),
         "## Effect sizes of tables",
         "",
         "Cramér's V, true values 0 to 0.9; even margins, and margins that fall as 1, 1/2, 1/3, …;",
@@ -718,7 +738,7 @@ def page(samples=1000):
         *SUMMARY_HEAD,
         *(summary(members) for members in by_kind(sparse).values()),
         "",
-        *corrected_section(2 * samples // 5),
+        *SECTIONS["The bias-corrected V"](samples),
         "## The mean of Cramér's V over classes",
         "",
         "2 to 200 classes of 60, 300 or 3000 rows each, every expected count at least 1; even",
@@ -729,13 +749,14 @@ def page(samples=1000):
         "",
         *means_table(means),
         "",
-        *inequality_section(samples // 5),
-        *embedding_section(samples),
-        *rankings_section(samples // 5),
-        *amplification_section(samples // 5),
-        *references_section(samples // 5),
-        *predicted_groups_section(samples // 5),
-        *agreement_section(samples // 2),
+        *SECTIONS["The inequality of shares"](samples),
+        *SECTIONS["Associations of embeddings"](samples),
+        *SECTIONS["Preferences of rankings"](samples),
+        *SECTIONS["Amplification"](samples),
+        *SECTIONS["References that are samples"](samples),
+        *SECTIONS["Groups that a model predicted"](samples),
+        *SECTIONS["Shares of groups that a model predicted"](samples),
+        *SECTIONS["Agreement of labellers"](samples),
         "## Approximate tails of p-values",
         "",
         "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",
@@ -754,6 +775,31 @@ def page(samples=1000):
     return "\n".join(lines)
 
 
+def with_sections(text, headings, samples=1000):
+    """Return the page with some sections measured anew, and the others as they are."""
+    head, *sections = text.split("\n## ")
+    by_heading = {section.split("\n", 1)[0]: section for section in sections}
+    for heading in headings:
+        # A new section goes behind the one before it in the whole page.
+        order = [*SECTIONS]
+        before = order[order.index(heading) - 1]
+        names = [*by_heading]
+        if heading not in names:
+            names.insert(names.index(before) + 1, heading)
+        written = "\n".join(SECTIONS[heading](samples)).removeprefix("## ")
+        by_heading = {name: written if name == heading else by_heading[name] for name in names}
+    return "\n## ".join([head, *by_heading.values()])
+
+
 if __name__ == "__main__":
+    parser = ArgumentParser(description="Measure coverage and write docs/coverage.md.")
+    parser.add_argument("samples", nargs="?", type=int, default=1000)
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="HEADING")
+    options = parser.parse_args()
     target = Path(__file__).parents[2] / "docs" / "coverage.md"
-    target.write_text(page(int(sys.argv[1]) if len(sys.argv) > 1 else 1000), encoding="utf-8")
+    measured = (
+        with_sections(target.read_text(encoding="utf-8"), options.only, options.samples)
+        if options.only
+        else page(options.samples)
+    )
+    target.write_text(measured, encoding="utf-8")

@@ -274,3 +274,72 @@ def predicted_groups_section(samples):
         "gap of 10 points is one of 5 where the group has 10 % of the rows.",
     )
     return section("Groups that a model predicted", text, PREDICTED_GROUPS, samples)
+
+
+def _corrected_shares(shares, reference, labelled=300, error=0.1, images=2000):
+    """Return a world of images whose groups a classifier predicts, held against a population."""
+    names, n = tuple("abcdefghijklmn"[: len(shares)]), len(shares)
+    rates = np.full((n, n), error / (n - 1))
+    np.fill_diagonal(rates, 1 - error)
+
+    def draw(rng, seed):
+        of_groups = np.maximum(rng.multinomial(labelled, shares), 10)
+        counts = [rng.multinomial(size, row) for size, row in zip(of_groups, rates, strict=True)]
+        confusion = {
+            true: dict(zip(names, row.tolist(), strict=True))
+            for true, row in zip(names, counts, strict=True)
+        }
+        predicted = np.repeat(names, rng.multinomial(images, np.array(shares) @ rates))
+        config = {
+            "audit": "dataset",
+            "data": {
+                "images": {
+                    "table": pl.DataFrame({"id": range(images), "group": predicted}),
+                    "id": "id",
+                },
+                "groups": ["group"],
+            },
+            "reference": {"shares": {"group": dict(zip(names, reference, strict=True))}},
+            "resampling": {"permutations": 400},
+            "group_sources": {"group": {"source": "machine", "confusion": confusion}},
+        }
+        findings = audits.run(audits.parse_config(config)).findings
+        return next(f for f in findings if f.metric == "representation_gap")
+
+    return draw
+
+
+PREDICTED_SHARES = [
+    World(
+        "shares: a group of 10 %, as in the population",
+        0.0,
+        _corrected_shares((0.9, 0.1), (0.9, 0.1)),
+    ),
+    World(
+        "shares: groups of 50 %, as in the population",
+        0.0,
+        _corrected_shares((0.5, 0.5), (0.5, 0.5)),
+    ),
+    World(
+        "shares: 14 groups, as in the population",
+        0.0,
+        _corrected_shares((1 / 14,) * 14, (1 / 14,) * 14, 1400),
+    ),
+    World("planted: 10 %, not 20 %", 0.1, _corrected_shares((0.9, 0.1), (0.8, 0.2))),
+    World("planted: 50 %, not 30 %", 0.2, _corrected_shares((0.5, 0.5), (0.7, 0.3))),
+    World(
+        "planted: 10 % of three groups, not 20 %",
+        0.1,
+        _corrected_shares((0.5, 0.4, 0.1), (0.5, 0.3, 0.2)),
+    ),
+]
+
+
+def predicted_shares_section(samples):
+    """Return the section on shares of groups that a model predicted."""
+    text = (
+        "Shares of 2,000 images by a classifier with 10 % errors, of which 300 labelled images",
+        "tell (1,400 of 14 groups), against a population. Value: the largest difference.",
+        "Uncorrected, a group of 10 % is one of 18 %.",
+    )
+    return section("Shares of groups that a model predicted", text, PREDICTED_SHARES, samples)

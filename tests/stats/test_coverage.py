@@ -22,6 +22,7 @@ from stats.coverage_grid import (
     tail_cases,
     wilson_cases,
 )
+from stats.least_widths import least_width
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +62,22 @@ def test_changes_between_two_models(groups):
     assert _least(of_groups, samples) >= 0.93
     assert _least(of_extremes, few) >= 0.93
     assert np.mean([case.coverage for case in of_extremes]) >= 0.95
-    assert max(case.width for case in of_groups if case.changed >= LEAST_CHANGED) <= 2.0
+    dense, sparse = (
+        [case for case in of_groups if (case.changed >= LEAST_CHANGED) == many]
+        for many in (True, False)
+    )
+    assert len(sparse) > 10
+    assert max(case.width for case in dense) <= 2.0
+    assert max(case.over_least for case in sparse) <= 2.0
+
+
+def test_no_interval_is_narrower_than_the_least():
+    # Of a single row without a difference, a change of d is rejected with 0.05 / (1 - d).
+    exact = 2 * (0.95 - 0.05 * np.log(20))
+    assert exact - 0.02 <= least_width(1e-9, 1e-9, 1, 0.95) <= exact
+    # Of many rows it is that of a normal number whose losses are given.
+    normal = 2 * 1.96 * np.sqrt(0.05 / 1000)
+    assert 0.8 * normal <= least_width(0.05, 0.05, 1000, 0.95) <= 0.9 * normal
 
 
 @pytest.mark.parametrize("situation", ACCURACIES)

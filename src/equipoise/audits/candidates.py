@@ -67,20 +67,14 @@ def candidates_of(outcomes: Outcomes, level: float) -> Iterator[Candidate]:
     """
     usable = outcomes.groups.usable[:, None]
     right, rows = np.where(usable, outcomes.right, 0.0), np.where(usable, outcomes.rows, 0.0)
-    all_right, all_rows = right.sum(axis=0), rows.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = all_right / all_rows
-        lacking = rows * share - right
-        # Of a hypergeometric count.
-        variance = rows * share * (1 - share) * (all_rows - rows) / np.maximum(all_rows - 1, 1)
-    variance, lacking = np.nan_to_num(variance), np.nan_to_num(lacking)
-    scores = _scores(lacking, variance)
+    lacking, variance = lacking_of(right, rows)
+    scores = scores_of(lacking, variance)
     beyond, beyond_as_a_whole = _beyond_attributes(outcomes, right, rows, lacking, level)
     for group, subject in np.argwhere((variance > 0) & beyond).tolist():
         cell = Cell(outcomes.groups, group, outcomes.classes[subject], int(rows[group, subject]))
         yield Candidate(cell, float(lacking[group, subject]), abs(float(scores[group, subject])))
     cutoff = NormalDist().inv_cdf(1 - level / scores.size)
-    together = _scores(lacking.sum(axis=1), variance.sum(axis=1))
+    together = scores_of(lacking.sum(axis=1), variance.sum(axis=1))
     for group in np.flatnonzero(variance.any(axis=1) & beyond_as_a_whole).tolist():
         sign = np.sign(together[group])
         alone = sign * scores[group] >= cutoff
@@ -89,7 +83,21 @@ def candidates_of(outcomes: Outcomes, level: float) -> Iterator[Candidate]:
             yield Candidate(cell, float(lacking[group].sum()), abs(float(together[group])))
 
 
-def _scores(lacking: Floats, variance: Floats) -> Floats:
+def lacking_of(right: Floats, rows: Floats) -> tuple[Floats, Floats]:
+    """Return how many hits groups lack against all, along the first axis, and the variance.
+
+    The variance is that of a hypergeometric count.
+    """
+    all_right, all_rows = right.sum(axis=0), rows.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = all_right / all_rows
+        lacking = rows * share - right
+        variance = rows * share * (1 - share) * (all_rows - rows) / np.maximum(all_rows - 1, 1)
+    return np.nan_to_num(lacking), np.nan_to_num(variance)
+
+
+def scores_of(lacking: Floats, variance: Floats) -> Floats:
+    """Return by how many standard errors groups lack hits."""
     scores: Floats = lacking / np.sqrt(np.where(variance > 0, variance, np.inf))
     return scores
 

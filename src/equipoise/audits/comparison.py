@@ -22,6 +22,12 @@ import pyarrow as pa
 from equipoise.audits.columns import Row, stacked
 from equipoise.audits.config import AuditConfig, parse_config
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, numbers_of
+from equipoise.audits.group_sources import (
+    notes_on_changes,
+    predicted_attributes,
+    withhold_changes,
+)
+from equipoise.audits.notes import merged
 from equipoise.core import (
     TESTED,
     AuditResult,
@@ -38,6 +44,7 @@ from equipoise.core import (
 )
 from equipoise.core.columns import NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
+from equipoise.core.sentences import Sentence
 from equipoise.metrics.spec import SPECS, spec_for
 from equipoise.report.blocks import rows
 from equipoise.report.concluding import conclusions_of
@@ -91,7 +98,11 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
     """
     started = perf_counter()
     name, first = next(iter(runs.items()))
-    config = parse_config(first.manifest.resolved, source=f"{name}/manifest.json")
+    configs = [
+        parse_config(run.manifest.resolved, source=f"{run_name}/manifest.json")
+        for run_name, run in runs.items()
+    ]
+    config, predicted = configs[0], predicted_attributes(configs)
     models = _findings_by_model(runs)
     if len(models) < 2:
         raise one_model_only(models)
@@ -129,10 +140,11 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
             "of subjects like these, not of these images.",
             "That a disparity went or came is a change of its verdict, and no test of the change.",
             f"Level, thresholds and seed are those of run {name}.",
+            *merged(notes_on_changes(predicted)),
         ),
     )
     tables = {"changes": table_of(changes, CHANGES)}
-    findings = conclude(drafts, config.testing)
+    findings = conclude(withhold_changes(drafts, predicted), config.testing)
     return Result(findings, manifest, tables, conclusions_of(findings))
 
 
@@ -363,7 +375,7 @@ def difference(  # noqa: PLR0913 - one keyword for each field
         group=group,
         family=family, excluded=part.excluded, unit=unit, interval=interval,
         method=method, null=null, null_drawn=null_drawn,
-        parameters=plain_parameters(parameters), direction=worse, reason=part.reason,
+        parameters=plain_parameters(parameters), direction=Sentence(worse), reason=part.reason,
     )  # fmt: skip
     return UncorrectedFinding(finding, "either")
 

@@ -5,7 +5,8 @@ to the level of the other groups and the metrics are counted again, without resa
 then no disparity has been explained; the likeliest cell of the rest comes next.
 
 Numbers are counted for as many cells as sizes leave room for, see `_Case.room`: about a second, and
-never by the clock, so that the same data give the same causes.
+never by the clock, so that the same data give the same causes. Of more rows than leave room for a
+few cells, a random part is counted.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from equipoise.core.conclusion import Cause
 from equipoise.core.finding import REAL
 from equipoise.metrics.spec import chance_spread
 from equipoise.report.expecting import added_to_labels
+from equipoise.report.text import count
 from equipoise.stats.verdict import LEAST_RATIO, harmful_excess
 
 _SHARE_LEFT = 0.7
@@ -32,6 +34,9 @@ MOST_NUMBERS = 10_000
 """Numbers that are counted again for all cells together, each in a tenth of a millisecond."""
 _ROWS_OF_A_NUMBER, _CELLS_OF_A_NUMBER = 2_500, 50
 """Rows of a comparison, and cells, that take as long as a number."""
+MOST_ROWS, FEWEST_ROWS = 1_250_000, 100_000
+"""Rows of all comparisons with a difference that are counted again for a cell; of more, a random
+part is counted, but no fewer rows than these of each."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Explanation:
     causes : tuple of Cause
         By model, the likeliest first.
     notes : tuple of Note
-        On models of which further cells weren't examined.
+        On models of which further cells weren't examined, and on rows.
     """
 
     causes: tuple[Cause, ...]
@@ -73,20 +78,45 @@ def explain(
     """
     causes, notes = list[Cause](), list[Note]()
     models = dict.fromkeys(design.model for design in designs)
+    real = {(finding.model, finding.groups) for finding in findings if finding.verdict in REAL}
+    compared = [design for design in designs if (design.model, design.groups.name) in real]
+    sampled_data, sampled_designs = data, designs
+    share = min(_share_of_rows(compared), 1.0)
+    if share < 1.0:
+        sampled_data = audit.sample(data, share, config.resampling.seed)
+    if sampled_data is data:
+        share = 1.0
+    else:
+        sampled_designs = audit.designs(config, sampled_data)
+        n, n_sampled = (
+            max(len(design.groups.codes) for design in choices)
+            for choices in (designs, sampled_designs)
+        )
+        notes.append(Note("causes", _SAMPLED.format(n=count(n), n_sampled=count(n_sampled))))
     work_limit = MOST_NUMBERS // max(len(models), 1)
     for model in models:
         model_findings = {
             place: finding for place, finding in enumerate(findings) if finding.model == model
         }
-        model_designs = [design for design in designs if design.model == model]
-        case = _Case(audit, config, model, model_findings, harms, work_limit)
-        examined, complete = case.causes(data, model_designs)
+        model_designs, model_sample = (
+            [design for design in choices if design.model == model]
+            for choices in (designs, sampled_designs)
+        )
+        case = _Case(audit, config, model, model_findings, harms, work_limit, model_designs, share)
+        examined, complete = case.causes(sampled_data, model_sample)
         causes += examined
         if not complete:
             notes.append(Note(model, _NOT_EXAMINED.format(n=len(examined))))
     return Explanation(tuple(causes), tuple(notes))
 
 
+def _share_of_rows(designs: Sequence[Design]) -> float:
+    """Return the share of the rows of designs that is counted again."""
+    sizes = [len(design.groups.codes) for design in designs]
+    return max(MOST_ROWS / max(sum(sizes), 1), FEWEST_ROWS / max([1, *sizes]))
+
+
+_SAMPLED = "examined on a random {n_sampled} of {n} rows."
 _NOT_EXAMINED = (
     "causes of differences were confirmed for {n} cells of groups and classes. Further cells "
     "weren't examined, as the numbers are too many to count again: one difference may stand in "
@@ -104,12 +134,23 @@ class _Case:
     findings: Mapping[int, Finding]
     harms: Sequence[Harm]
     work_limit: int
+    designs: Sequence[Design]
+    share: float
 
     def causes(self, data: Data, designs: Sequence[Design]) -> tuple[list[Cause], bool]:
-        """Return causes, and whether all likely cells were examined."""
+        """Return causes, and whether all likely cells were examined.
+
+        Parameters
+        ----------
+        data : Data
+            All rows, or a random part.
+        designs : sequence of Design
+            Those of these rows.
+        """
         audit, config, level = self.audit, self.config, self.config.testing.alpha
         strong = {place: f for place, f in self.findings.items() if f.verdict in REAL}
         compared = {finding.groups for finding in strong.values()}
+        strong = self._seen_in(data, [d for d in designs if d.groups.name in compared], strong)
         causes, room = list[Cause](), -1
         while strong and (cells := [*_candidates(audit, designs, level)]):
             candidate = likeliest(cells)
@@ -143,12 +184,36 @@ class _Case:
                     groups=cell.groups.name,
                     group=cell.groups.names[cell.group],
                     subject=cell.subject,
-                    n=cell.n,
+                    n=self._size(cell),
                     findings=explained,
                 )
             )
             strong = {place: strong[place] for place in strong if place not in explained}
         return causes, True
+
+    def _seen_in(
+        self, data: Data, designs: Sequence[Design], strong: Mapping[int, Finding]
+    ) -> dict[int, Finding]:
+        """Return the findings that a random part of the rows has with about the same size."""
+        if self.share == 1.0:
+            return dict(strong)
+        counted = _recount(self.audit, self.config, data, designs)
+        return {
+            place: finding
+            for place, finding in strong.items()
+            if _is_seen(finding, counted.get(_key(finding)), self.harms[place], self.share)
+        }
+
+    def _size(self, cell: Cell) -> int:
+        """Return the rows of a cell among all rows."""
+        for design in self.designs:
+            outcomes = self.audit.outcomes(design)
+            if outcomes is None or outcomes.groups.name != cell.groups.name:
+                continue
+            rows = outcomes.rows[outcomes.groups.levels.index(cell.levels)]
+            classes = [outcomes.classes.index(cell.subject)] if cell.subject else slice(None)
+            return int(rows[classes].sum())
+        return cell.n
 
     def room(self, designs: Sequence[Design], n_cells: int) -> int:
         """Return for how many cells numbers may be counted again: by sizes alone."""
@@ -200,6 +265,22 @@ def _is_of_cell(finding: Finding, cell: Cell) -> bool:
     attributes, cell_attributes = {*finding.attributes}, {*cell.groups.attributes}
     nested = attributes <= cell_attributes or cell_attributes <= attributes
     return nested and (not cell.subject or finding.subject in ("", cell.subject))
+
+
+def _is_seen(finding: Finding, in_part: Finding | None, harm: Harm, share: float) -> bool:
+    """Whether a part of the rows has a finding with its groups, and about its size."""
+    if in_part is None or _valued_groups(in_part) != _valued_groups(finding):
+        return False
+    sizes = [_excess(number, finding, harm) for number in (finding, in_part)]
+    # By as much a random part departs from all rows.
+    spread = _spread(finding, harm) * math.sqrt(1.0 / share - 1.0)
+    near = max(sizes) - min(sizes) <= NormalDist().inv_cdf(0.999) * spread
+    return near or min(sizes) >= _SHARE_LEFT * max(sizes)
+
+
+def _valued_groups(finding: Finding) -> set[str]:
+    """Return the groups of a finding that have a value and no note against it."""
+    return {part.group for part in finding.by_group if not part.note and not math.isnan(part.value)}
 
 
 def _is_explained(

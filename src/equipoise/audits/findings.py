@@ -41,6 +41,7 @@ from equipoise.core import (
 )
 from equipoise.core.estimate import name_with
 from equipoise.core.finding import plain_parameters
+from equipoise.core.sentences import Sentence, named
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import number, percent
 from equipoise.metrics.spec import MetricSpec, corrected_with, spec_for, spec_of_finding
@@ -252,43 +253,43 @@ def direction(
     subject: str,
     by_group: Sequence[GroupValue],
     aggregate: Aggregate = Aggregate.VALUE,
-) -> str:
+) -> Sentence:
     """Say in words which group has the lowest and which the highest value, and these."""
     groups = comparable(by_group)
     if len(groups) < 2:
-        return ""
+        return Sentence()
     low = min(groups, key=lambda group_value: group_value.value)
     high = max(groups, key=lambda group_value: group_value.value)
     label = spec_for(metric, aggregate).group_label
     quantity = label or metric.replace("_", " ")
     shares = bool(label) or "share" in quantity.split() or quantity.endswith(" rate")
     qualifier = f" for “{subject}”" if subject else ""
-    return f"{quantity}{qualifier}: {lowest_and_highest(low, high, shares=shares)}"
+    return Sentence(f"{quantity}{qualifier}: ", lowest_and_highest(low, high, shares=shares))
 
 
-def more_alike(groups: Sequence[GroupValue]) -> str:
+def more_alike(groups: Sequence[GroupValue]) -> Sentence:
     """Say which of two sets of images is less diverse; "" where neither is known to be."""
     if len(groups) != 2 or len(estimable(groups)) < 2 or groups[0].value == groups[1].value:
-        return ""
+        return Sentence()
     low, high = sorted(groups, key=lambda group_value: group_value.value)
-    return (
-        f"images of {low.group} (diversity {low.value:.3f}) are more alike than those of "
-        f"{high.group} ({high.value:.3f})"
-    )
+    return Sentence(
+        "images of ", named(low.group), f" (diversity {low.value:.3f}) are more alike than those "
+        "of ", named(high.group), f" ({high.value:.3f})",
+    )  # fmt: skip
 
 
-def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> str:
+def lowest_and_highest(low: GroupValue, high: GroupValue, *, shares: bool) -> Sentence:
     """Name two groups with their values, shares in per cent; equal ones are not named."""
     if low.value == high.value:
         value = percent(low.value) if shares else number(low.value)
-        return f"the same for all groups ({value})"
-    ends = (("lowest", low), ("highest", high))
-    # The commas of an intersection would read as those of the sentence.
-    return ", ".join(
-        f"{rank} for {f'“{group.group}”' if ',' in group.group else group.group} "
-        f"({percent(group.value) if shares else number(group.value)})"
-        for rank, group in ends
+        return Sentence(f"the same for all groups ({value})")
+    low_text, high_text = (
+        percent(group.value) if shares else number(group.value) for group in (low, high)
     )
+    return Sentence(
+        "lowest for ", named(low.group), f" ({low_text}), highest for ", named(high.group),
+        f" ({high_text})",
+    )  # fmt: skip
 
 
 def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tuple[Finding, ...]:

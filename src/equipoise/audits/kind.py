@@ -179,6 +179,10 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         """Return data in which a model's rows of a cell have the outcomes of the other groups."""
         return data
 
+    def sample(self, data: DataT, share: float, seed: int) -> DataT:
+        """Return data of a random share of the rows, in which causes are examined."""
+        return data
+
     def combine(
         self,
         config: ConfigT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from equipoise.audits.limits import ERROR_RATE, Assumed, Limit, distinct_limits
 from equipoise.audits.measuring import checked_designs, measure_designs
 from equipoise.audits.notes import Note, merged
 from equipoise.audits.outputs import DryRun
-from equipoise.core import DataError, InputError
+from equipoise.core import DataError, Finding, InputError
 from equipoise.core.types import Json
+from equipoise.report.gate import checks_of_extremes
 
 # Seconds before the first number: libraries and kernels are loaded.
 _START = 0.5
@@ -47,6 +48,9 @@ class Plan:
         Findings that get a verdict, by model; None where only running the model tells.
     seconds : float
         About how long measuring takes, without running models.
+    gate : list of mapping
+        Per gate rule on an extreme of groups, model and set of groups: how often chance breaches
+        the rule if all groups are alike, as `check` says it. Not of models that are yet to run.
     notes : tuple of str
     limits : tuple of Limit
         What the data can't give, whatever the models do, and what to change.
@@ -57,6 +61,7 @@ class Plan:
     groups: list[Row]
     tests_by_model: Mapping[str, int | None]
     seconds: float
+    gate: list[Row] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     limits: tuple[Limit, ...] = ()
 
@@ -71,6 +76,7 @@ class Plan:
     def values(self) -> dict[str, Json]:
         """Everything by name, in the order in which it is shown."""
         runs = {"runs": self.runs} if self.runs else {}
+        gate = {"gate": self.gate} if self.gate else {}
         limits = [
             {"of": limit.of, "place": limit.place, **limit.numbers, "text": limit.text}
             for limit in self.limits
@@ -78,7 +84,7 @@ class Plan:
         totals = {
             "tests": self.tests, "seconds": self.seconds, "limits": limits, "notes": self.notes,
         }  # fmt: skip
-        return runs | dict(self.details) | {"groups": self.groups} | totals
+        return runs | dict(self.details) | {"groups": self.groups} | gate | totals
 
 
 def plan(
@@ -141,7 +147,8 @@ def plan(
     assumed = Assumed(error_rate, kept_share)
     data = audit.load(config, dry)
     designs, left_out = checked_designs(audit, config, data)
-    tests = _count_tests(audit, config, data, dry)
+    rehearsed = _rehearse(audit, config, data, dry)
+    tests = _count_tests(designs, rehearsed, dry)
     draws = 2 * config.resampling.replicates + (config.resampling.permutations or 10_000)
     seconds = sum(design.seconds(draws) for design in designs)
     by_groups = dict[str, Design]()
@@ -170,37 +177,63 @@ def plan(
         groups=groups,
         tests_by_model=tests,
         seconds=ceil(10 * (_START + seconds)) / 10,
+        gate=_alarms(config, rehearsed or (), dry),
         notes=merged(notes),
         limits=(*distinct_limits(audit.limits(config, data, designs, assumed)),),
     )
 
 
-def _count_tests(
+def _rehearse(
     audit: AnyAudit, config: AuditConfig, data: Data, dry: DryRun
-) -> dict[str, int | None]:
-    """Measure as a run does, with few draws, and count the findings of each model with a verdict.
+) -> tuple[Finding, ...] | None:
+    """Measure as a run does, with few draws; None where stand-ins for outputs can't be measured.
 
-    Which findings have a test follows from the data, and not from what is drawn. Where a model is
-    yet to answer, or what stands in for its outputs can't be measured, the number is None.
+    Which findings have a test follows from the data, and not from what is drawn.
     """
     rehearsed = config.model_copy(
         update={"resampling": config.resampling.model_copy(update=_FEW_DRAWS)}
     )
     designs, _ = checked_designs(audit, rehearsed, data)
-    models = [design.model for design in designs]
     try:
         measured, _ = measure_designs(audit, rehearsed, data, designs)
     except (DataError, InputError):
         if not dry.outputs:
             raise
+        return None
+    return conclude(measured.findings, rehearsed.testing)
+
+
+def _count_tests(
+    designs: Iterable[Design], findings: Iterable[Finding] | None, dry: DryRun
+) -> dict[str, int | None]:
+    """Count the findings of each model with a verdict; None where a model is yet to answer."""
+    models = [design.model for design in designs]
+    if findings is None:
         return dict.fromkeys(models)
-    findings = conclude(measured.findings, rehearsed.testing)
     tests = Counter(finding.model for finding in findings if finding.tested)
     unanswered = {outputs.model for outputs in dry.outputs if outputs.labels is not None}
     return {
         model: None if model in unanswered else tests[model]
         for model in dict.fromkeys([*models, *tests])
     }
+
+
+def _alarms(config: AuditConfig, findings: Iterable[Finding], dry: DryRun) -> list[Row]:
+    """Return how often chance breaches gate rules on extremes, of models with outputs."""
+    pending = {outputs.model for outputs in dry.outputs}
+    answered = [finding for finding in findings if finding.model not in pending]
+    rules = [rule.as_rule for rule in config.gate]
+    return [
+        {
+            "rule": str(check.rule),
+            "model": check.finding.model,
+            "groups": check.finding.groups,
+            "subject": check.finding.subject,
+            "breached_by_chance": check.alarms,
+        }
+        for check in checks_of_extremes(answered, rules)
+        if check.finding is not None
+    ]
 
 
 def _corrected_for(tests: Mapping[str, int | None], designs: Iterable[Design]) -> Mapping[str, int]:

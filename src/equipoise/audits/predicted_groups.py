@@ -3,160 +3,73 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from equipoise.audits.config import AuditConfig
-from equipoise.audits.config_fields import located
-from equipoise.audits.config_groups import GroupSourceConfig
 from equipoise.audits.findings import UncorrectedFinding, direction
+from equipoise.audits.group_sizes import Row
+from equipoise.audits.group_sources import Source, are_predicted, assigned_groups, withhold
 from equipoise.audits.kind import Measured
-from equipoise.audits.notes import Note, first_of
+from equipoise.audits.predicted_shares import (
+    GAP,
+    correct_shares,
+    design_of,
+    with_corrected_shares,
+)
 from equipoise.core import (
     Aggregate,
-    ConfigError,
     Family,
     Finding,
     Floats,
     GroupValue,
-    Labels,
     Span,
     floats,
-    integers,
 )
 from equipoise.core.finding import IntervalKind
-from equipoise.data.tables import read_table
 from equipoise.metrics.building import ends_of, spread_level
 from equipoise.metrics.counts.misclassified_groups import (
     AssignedGroups,
     CorrectedRates,
     corrected_rates,
 )
-from equipoise.metrics.counts.shares import Confusion
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import wilson
 
-# Parts of names of columns that programs write.
-_PREDICTED = re.compile(
-    r"(^|[_\W])(pred|predicted|prediction|inferred|estimated|detected|classified|machine|auto"
-    r"|fairface|deepface|insightface|clip|rekognition)($|[_\W\d])",
-    re.IGNORECASE,
-)
-_LEAST_LABELLED, _MOST_CONDITION, _ROUNDING = 10, 20.0, 1e-9
+_ROUNDING = 1e-9
 _METHOD = "percentiles of corrected shares, from draws of rows and labelled rows"
-UNCORRECTED = "groups are predicted by a model, whose errors this number isn't corrected for"
-"""Why a number about predicted groups has no verdict."""
 
 
-class Source(NamedTuple):
-    """A model that predicts an attribute, with its confusion.
+def correct(
+    config: AuditConfig,
+    sources: Mapping[str, Source],
+    measured: Measured,
+    sizes: Iterable[Row],
+) -> Measured:
+    """Return results with numbers about predicted groups corrected, or without a test.
 
-    Attributes
+    Parameters
     ----------
-    confusion : Confusion or None
-        Its predictions on labelled rows; None where they are too few.
-    problem : str
-        Why nothing can be corrected.
+    config, sources, measured
+    sizes : iterable of mapping
+        Rows of the table `group_sizes`.
     """
-
-    confusion: Confusion | None
-    problem: str
-
-
-def read_sources(config: AuditConfig, base: Path) -> dict[str, Source]:
-    """Return the confusion of each attribute that a model predicted.
-
-    Raises
-    ------
-    ConfigError
-        When an attribute is none of the config.
-    DataError
-        When a table of labelled rows can't be read.
-    """
-    sources = {}
-    for name, section in config.group_sources.items():
-        if name not in config.group_columns:
-            raise ConfigError(
-                f"group_sources.{name}: no attribute that is compared; expected one of "
-                f"{first_of(config.group_columns)}"
-            )
-        if section.source == "machine":
-            sources[name] = _source(name, section, base)
-    return sources
-
-
-def _source(name: str, section: GroupSourceConfig, base: Path) -> Source:
-    if section.confusion is not None:
-        classes = tuple(section.confusion)
-        outcomes = tuple(
-            dict.fromkeys((*classes, *(key for row in section.confusion.values() for key in row)))
-        )
-        counts = [[row.get(key, 0) for key in outcomes] for row in section.confusion.values()]
-        confusion = Confusion(classes, outcomes, integers(counts))
-    elif section.labelled is not None:
-        labelled = section.labelled
-        columns = labelled.true, labelled.predicted or name
-        table = read_table(
-            located(labelled.table, base), texts=columns, role=f"labelled rows of {name}",
-            encoding=labelled.encoding, delimiter=labelled.delimiter,
-        )  # fmt: skip
-        true, predicted = (
-            _without(table.texts[column].to_list(), labelled.missing) for column in columns
-        )
-        confusion, _ = Confusion.of_labels(true, predicted)
-    else:
-        return Source(None, "no labelled rows say how often it errs")
-    least = min(confusion.labelled.tolist(), default=0)
-    if least < _LEAST_LABELLED:
-        problem = f"a group has {least} labelled rows; expected {_LEAST_LABELLED} or more of each"
-        return Source(None, problem)
-    if confusion.arranged(confusion.classes, ()).condition > _MOST_CONDITION:
-        return Source(None, "it hardly tells the groups apart")
-    return Source(confusion, "")
-
-
-def _without(labels: Sequence[str | None], missing: Sequence[str]) -> Labels:
-    return [None if label is None or label in missing else label for label in labels]
-
-
-def notes_on_sources(config: AuditConfig, sources: Mapping[str, Source]) -> Iterator[Note]:
-    """Yield notes on attributes that a model predicted, or whose names say so."""
-    for name, source in sources.items():
-        if source.confusion is None:
-            yield Note(
-                name,
-                f"groups are predicted by a model, and {source.problem}. Nothing has a verdict. "
-                "Add `confusion` or `labelled` under `group_sources`.",
-            )
-        else:
-            yield Note(
-                name,
-                "groups are predicted by a model. Rates, gaps and sizes of groups are corrected by "
-                f"{int(source.confusion.labelled.sum())} labelled rows; its errors are taken not "
-                "to depend on the outcome. Other numbers have no verdict.",
-            )
-    for name in config.group_columns:
-        if name not in config.group_sources and _PREDICTED.search(name):
-            yield Note(
-                name,
-                "the name says that a model predicted the groups. Errors of the model make gaps "
-                "look smaller. Say under `group_sources` where they are from: `source: machine` "
-                "with its `confusion`, or `source: people`.",
-            )
-
-
-def correct(config: AuditConfig, sources: Mapping[str, Source], measured: Measured) -> Measured:
-    """Return results with numbers about predicted groups corrected, or without a test."""
     if not sources:
         return measured
+    shares = correct_shares(config, sources, measured.findings, [*sizes])
     correction = _Correction(config, sources, measured.findings)
-    return replace(measured, findings=tuple(map(correction.of, measured.findings)))
+    findings: list[UncorrectedFinding] = []
+    for draft in measured.findings:
+        design = design_of(draft.finding)
+        if design not in shares:
+            findings.append(correction.of(draft))
+        elif draft.finding.metric == GAP:
+            findings += shares[design]
+    tables = with_corrected_shares(measured.tables, findings, sources)
+    return replace(measured, findings=tuple(findings), tables=tables)
 
 
 class _Correction:
@@ -179,18 +92,14 @@ class _Correction:
     def of(self, draft: UncorrectedFinding) -> UncorrectedFinding:
         """Return a finding corrected; one that can't be has no test."""
         finding = draft.finding
-        if not {*finding.groups.split(" × ")} & {*self._sources}:
+        if not are_predicted(finding.groups, self._sources):
             return draft
         corrected = self._corrected(draft)
         if corrected is not None:
             return corrected
         if finding.family is Family.DESCRIPTIVE or math.isnan(finding.value):
             return draft
-        by_group = tuple(replace(group, low=math.nan, high=math.nan) for group in finding.by_group)
-        return draft.changed(
-            p_value=math.nan, ci_low=math.nan, ci_high=math.nan, ratio=None, by_group=by_group,
-            reason=UNCORRECTED,
-        )  # fmt: skip
+        return withhold(draft)
 
     def _corrected(self, draft: UncorrectedFinding) -> UncorrectedFinding | None:
         finding, base = draft.finding, draft.finding
@@ -214,25 +123,9 @@ class _Correction:
     ) -> AssignedGroups | None:
         key = finding.groups, tuple(cell.group for cell in cells)
         if key not in self._assigned:
-            self._assigned[key] = self._make_assigned(finding, cells)
+            levels = [cell.levels for cell in cells]
+            self._assigned[key] = assigned_groups(finding.groups, levels, self._sources, self._seed)
         return self._assigned[key]
-
-    def _make_assigned(
-        self, finding: Finding, cells: Sequence[GroupValue]
-    ) -> AssignedGroups | None:
-        attributes, confusions, values = finding.groups.split(" × "), [], []
-        for place, name in enumerate(attributes):
-            levels = tuple(dict.fromkeys(cell.levels[place] for cell in cells))
-            source = self._sources.get(name)
-            if source is not None:
-                unlike = source.confusion is None or not {*levels} <= {*source.confusion.classes}
-                if unlike:
-                    return None
-            confusions.append(None if source is None else source.confusion)
-            values.append(levels)
-        return AssignedGroups(
-            tuple(confusions), tuple(values), tuple(cell.levels for cell in cells), self._seed
-        )
 
 
 def _place(finding: Finding, metric: str) -> tuple[str, ...]:

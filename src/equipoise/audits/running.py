@@ -16,14 +16,15 @@ from equipoise.audits.config import AuditConfig
 from equipoise.audits.explaining import Explanation, explain
 from equipoise.audits.findings import conclude
 from equipoise.audits.gallery import pictures_of_findings
-from equipoise.audits.group_sizes import FAILURES
+from equipoise.audits.group_sizes import FAILURES, Row
+from equipoise.audits.group_sources import notes_on_sources, read_sources
 from equipoise.audits.manifest import Account, account_of, manifest_of_run
 from equipoise.audits.measuring import checked_designs, measure_designs
 from equipoise.audits.notes import merged
 from equipoise.audits.opening import AnyInputs, Inputs, prepare
 from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
-from equipoise.audits.predicted_groups import correct, notes_on_sources, read_sources
+from equipoise.audits.predicted_groups import correct
 from equipoise.core import DataError, Finding, Progress
 from equipoise.core.conclusion import Conclusion
 from equipoise.evidence import write_examples
@@ -94,7 +95,8 @@ def run(
     designs, left_out = checked_designs(audit, settings, data)
     sources = read_sources(settings, inputs.models.base)
     as_predicted, not_measured = measure_designs(audit, settings, data, designs, progress)
-    measured = correct(settings, sources, as_predicted)
+    sizes = [*audit.sizes(settings, data)]
+    measured = correct(settings, sources, as_predicted, sizes)
     findings = conclude(measured.findings, settings.testing)
     written = audit.write(settings, data)
     account = account_of(inputs)
@@ -103,7 +105,7 @@ def run(
         measured=(*measured.notes, *notes_on_sources(settings, sources), *written),
         base=base, seconds=perf_counter() - started,
     )  # fmt: skip
-    tables = {**measured.tables, **_shared_tables(inputs, account)}
+    tables = {**measured.tables, **_shared_tables(sizes, account)}
     page = kind_page(settings.audit, settings.study)
     harms = [draft.harm for draft in measured.findings]
     # These count again, by the groups that were predicted.
@@ -144,10 +146,10 @@ def _ranking(
         yield ranking
 
 
-def _shared_tables(inputs: AnyInputs, account: Account) -> dict[str, pa.Table]:
+def _shared_tables(sizes: Sequence[Row], account: Account) -> dict[str, pa.Table]:
     """Return the tables that every kind has: sizes of groups, and failures of models."""
     tables = dict[str, pa.Table]()
-    if sizes := [*inputs.audit.sizes(inputs.config, inputs.data)]:
+    if sizes:
         tables["group_sizes"] = group_sizes.table(sizes)
     if account.failures:
         tables["failures"] = pa.Table.from_pylist(account.failures, FAILURES)

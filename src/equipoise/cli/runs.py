@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from shlex import join
@@ -21,7 +22,7 @@ from equipoise.core.finding import REAL
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
-from equipoise.report.blocks import Badge, Page, Statement, Summary
+from equipoise.report.blocks import Badge, Page, Remark, Statement, Summary
 from equipoise.report.next_steps import Place
 from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
 from equipoise.report.ranking_models import is_ranking
@@ -139,7 +140,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show(result: AuditResult, run: Path) -> None:
+def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> None:
     """Print what a reader at the terminal must know: the conclusions of each model."""
     summary = first_screen(result, page_of(result), place_of(run))
     for text in summary.warnings:
@@ -147,7 +148,7 @@ def show(result: AuditResult, run: Path) -> None:
             say(line)
     several = any(map(is_ranking, result.conclusions))
     commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
-    room = _MOST_LINES - len(commands) - 1
+    room = most_lines - len(commands) - 1
     for statement in summary.statements:
         if several and statement.finding is not None:
             lines = [*_sentence_lines(statement)]
@@ -172,26 +173,47 @@ def _sentence_lines(statement: Statement) -> Iterator[str]:
         yield f"  {line}"
 
 
-def _lines_of(statement: Statement, run: Path, room: int) -> list[str]:
-    """Return a statement, its groups and how sure it is; other conclusions where there is room."""
-    lines = [*_sentence_lines(statement)]
-    lines += [f"  {line}" for line in _bars(statement.finding)]
-    lines += [f"  {line}" for line in wrap(statement.certainty, WIDTH - 2)]
-    lines += [f"  {line}" for line in wrap(statement.agreement, WIDTH - 2)]
-    n_others = len(statement.others)
-    for place, remark in enumerate(statement.others):
+def _lines_of(statement: Statement, run: Path, room: float) -> list[str]:
+    """Return a statement, its groups, how sure it is, and the other conclusions.
+
+    Where room is short, each other conclusion has a line, then the statement gets shorter.
+    """
+    remarks = [*_remark_lines(statement.others)]
+    heads = [*_heads(statement)]
+    if len(heads[0]) + len(remarks) > room:
+        remarks = [f"  · {shortened(remark.line, WIDTH - 4)}" for remark in statement.others]
+    head = next((lines for lines in heads if len(lines) + len(remarks) <= room), heads[-1])
+    if len(head) + len(remarks) > room:
+        n_shown = max(int(room) - len(head) - 1, 0)
+        command, n_more = join(_show_all_command(run)), len(remarks) - n_shown
+        remarks = [*remarks[:n_shown], f"  · and {n_more} more: {command}"]
+    return [*head, *remarks]
+
+
+def _remark_lines(remarks: Sequence[Remark]) -> Iterator[str]:
+    """Yield other conclusions in full."""
+    for remark in remarks:
         text = remark.text
-        if n_others <= _MOST_AGREEMENTS and remark.agreement:
+        if len(remarks) <= _MOST_AGREEMENTS and remark.agreement:
             text = f"{text} {remark.agreement}"
         first, *further = wrap(text, WIDTH - 4)
-        if further and n_others > _MOST_AGREEMENTS and remark.line:
-            first, *further = wrap(remark.line, WIDTH - 4)
-        is_last = place == n_others - 1
-        if place and len(lines) + 1 + len(further) > room - (not is_last):
-            lines.append(f"  · and {n_others - place} more: {join(_show_all_command(run))}")
-            break
-        lines += [f"  · {first}", *(f"    {line}" for line in further)]
-    return lines
+        yield f"  · {first}"
+        yield from (f"    {line}" for line in further)
+
+
+def _heads(statement: Statement) -> Iterator[list[str]]:
+    """Yield the lines of a statement, its groups and how sure it is, ever fewer of them."""
+    sentence = [*_sentence_lines(statement)]
+    forms = [
+        (_MOST_BARS, statement.certainty, statement.agreement),
+        (_MOST_BARS, statement.short_certainty, statement.agreement),
+        (2, statement.short_certainty, statement.agreement),
+        (2, statement.short_certainty, ""),
+    ]
+    for most_bars, *texts in forms:
+        further = [*_bars(statement.finding, most_bars)]
+        further += [line for text in texts for line in wrap(text, WIDTH - 2)]
+        yield [*sentence, *(f"  {line}" for line in further)]
 
 
 def _show_all_command(run: Path) -> tuple[str, ...]:
@@ -205,14 +227,14 @@ def verdict_word(badge: Badge | None) -> str:
     return verdict_title(badge.verdict, comparison=badge.comparison).upper()
 
 
-def _bars(finding: Finding | None) -> Iterator[str]:
+def _bars(finding: Finding | None, most: int) -> Iterator[str]:
     """Yield a bar for each group of a finding whose groups have shares, the worst first."""
     if finding is None or not finding.by_group or not has_shares(finding):
         return
     parts = worst_first(finding)
-    if len(parts) > _MOST_BARS:
+    if len(parts) > most:
         # The group at the other end is what the worst one is compared with.
-        parts = [*parts[: _MOST_BARS - 1], parts[-1]]
+        parts = [*parts[: most - 1], parts[-1]]
     width = max((len(shortened(part.group)) for part in parts), default=0)
     digits = decimals_of(part.value for part in parts)
     for part in parts:
@@ -233,7 +255,7 @@ def _next_commands(summary: Summary, run: Path) -> Iterator[str]:
 
 def show_all(result: AuditResult, run: Path) -> None:
     """Print every conclusion and every finding that is a test or about all subjects."""
-    show(result, run)
+    show(result, run, math.inf)
     say()
     rows = [
         (

@@ -79,8 +79,8 @@ class Adjustment:
 
     @property
     def turns(self) -> bool:
-        """Whether the difference has the other direction at equal shares, beyond chance."""
-        return self.high < 0.0
+        """Whether the difference has the other direction at equal shares: corrected for tests."""
+        return self.high < 0.0 and self.verdict in REAL
 
     @property
     def moves(self) -> bool:
@@ -238,6 +238,8 @@ class Conclusion:
     effect, change : str
         What becomes of it under other choices, as tables name it: "explains"; and what these
         choices are, as a clause. "" where none were compared.
+    reverse : Conclusion or None
+        Of two models: the weightiest difference in which the other one is worse.
     """
 
     model: str
@@ -274,6 +276,7 @@ class Conclusion:
     steps: tuple[Step, ...] = ()
     effect: str = ""
     change: str = ""
+    reverse: Conclusion | None = None
 
     @classmethod
     def stated_by(
@@ -330,6 +333,7 @@ class Conclusion:
             "standings": tuple(map(Standing.from_json, item.get("standings", ()))),
             "alike_in": tuple(item.get("alike_in", ())),
             "steps": tuple(map(Step.from_json, item.get("steps", ()))),
+            "reverse": cls.from_json(item["reverse"]) if item.get("reverse") else None,
         })  # fmt: skip
 
     @property

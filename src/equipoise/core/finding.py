@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from equipoise.core.plain_json import number_from_json, plain
+from equipoise.core.sentences import EMPTY, Phrase, Sentence
 from equipoise.core.types import Facts, Fields
 
 
@@ -212,8 +213,8 @@ class Finding:
         How many of the first of a ranking count.
     parameters : mapping
         The parameters that decide the number, as `plain_parameters` gives them.
-    direction : str
-        Who is worse off, in words.
+    direction : Sentence
+        Who is worse off, in words that know which of them name groups.
     verdict : Verdict
     reason : str
         Why there is no value, no chance level or no verdict; or what to know about it.
@@ -275,7 +276,7 @@ class Finding:
     null_drawn: str = ""
     top_k: int | None = None
     parameters: Facts = field(hash=False)
-    direction: str
+    direction: Sentence = EMPTY
     verdict: Verdict = Verdict.NONE
     reason: str = ""
     citation: str = ""
@@ -306,6 +307,7 @@ class Finding:
 
 _TYPES = {
     "float": pa.float64(),
+    "float | None": pa.float64(),
     "int": pa.int64(),
     "int | None": pa.int64(),
     "bool": pa.bool_(),
@@ -320,6 +322,7 @@ def schema_of(record: type) -> pa.Schema:
 
 _TYPES["tuple[GroupValue, ...]"] = pa.list_(pa.struct(schema_of(GroupValue)))
 _TYPES["Ratio | None"] = pa.struct(schema_of(Ratio))
+_TYPES["Sentence"] = pa.list_(pa.struct(schema_of(Phrase)))
 _TYPES["tuple[Excluded, ...]"] = pa.list_(pa.struct(schema_of(Excluded)))
 SCHEMA = schema_of(Finding)
 
@@ -355,6 +358,8 @@ def as_row(number: Numbered) -> dict[str, Any]:
         row["parameters"] = json.dumps(row["parameters"], sort_keys=True)
     if row.get("ratio") is not None:
         row["ratio"] = vars(row["ratio"])
+    if "direction" in row:
+        row["direction"] = [vars(part) for part in row["direction"].parts]
     return row
 
 
@@ -368,6 +373,7 @@ def plain_parameters(parameters: Facts) -> Fields:
 _DECODERS: Mapping[str, Callable[[Any], object]] = MappingProxyType({
     "family": Family, "interval": IntervalKind, "null": NullHypothesis, "parameters": json.loads,
     "ratio": Ratio.from_json, "verdict": Verdict, "sides": tuple,
+    "direction": lambda parts: Sentence(*(Phrase(**part) for part in parts)),
 })  # fmt: skip
 """What makes a field of what a file holds, where that is no text."""
 

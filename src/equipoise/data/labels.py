@@ -20,6 +20,7 @@ from equipoise.core import (
     Facts,
     Fields,
     Integers,
+    Integers32,
     Objects,
     Strings,
     encode,
@@ -60,6 +61,12 @@ class Coded(Encoded):
         if label not in self.vocabulary:
             return np.zeros(self.codes.shape, dtype=np.bool_)
         return np.asarray(self.codes == self.vocabulary.index(label))
+
+    def codes_in(self, vocabulary: Sequence[str]) -> Integers32:
+        """Return codes into another vocabulary; -1 where it lacks the label."""
+        index = {name: code for code, name in enumerate(vocabulary)}
+        table = [*(index.get(name, -1) for name in self.vocabulary), -1]
+        return np.array(table, dtype=np.int32)[self.codes]
 
     @cached_property
     def values(self) -> AnyArray:

@@ -22,6 +22,7 @@ from equipoise.audits.config_fields import (
     Section,
     Table,
 )
+from equipoise.audits.config_groups import GroupSourceConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.engines.rankings.config import Prefixes
 from equipoise.audits.studies import StudyName
@@ -143,6 +144,9 @@ class Config(LoadConfig):
         Share of the others on which losses are watched; 0: none.
     zero_shot, retrieval : mapping of str to LabelsConfig and PairsConfig
         Data sets for the price.
+    group_sources : mapping of str to GroupSourceConfig
+        Where attributes of `images` are from. Changes of disparities between the values that a
+        model predicted have no verdict.
     output : Path
         Folder that gets one folder for each recipe, and `report`.
     seed : int
@@ -159,6 +163,7 @@ class Config(LoadConfig):
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.2
     zero_shot: dict[Name, LabelsConfig] = Field(default_factory=dict)
     retrieval: dict[Name, PairsConfig] = Field(default_factory=dict)
+    group_sources: dict[Name, GroupSourceConfig] = Field(default_factory=dict)
     output: FilePath
     seed: NonNegativeInt = 0
 
@@ -175,6 +180,12 @@ class Config(LoadConfig):
     def _check_mitigation(self) -> Self:
         if self.generation and (self.zero_shot or self.retrieval):
             raise ValueError("zero_shot, retrieval: expected none beside 'generation'")
+        for name in self.group_sources:
+            if name not in self.images.attributes:
+                raise ValueError(
+                    f"group_sources.{name}: no attribute of the images; expected one of "
+                    f"{', '.join(self.images.attributes)}"
+                )
         for name, recipe in self.recipes.items():
             if recipe.makes_images != bool(self.generation):
                 models = "models with" if recipe.makes_images else "dual encoders, without"

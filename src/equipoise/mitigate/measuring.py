@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -491,6 +491,13 @@ class Row(PairedChange):
         unshown = self.role == "bias" and not self.lowered and not self.share_reason
         return unshown and reaches and self._half > 0
 
+    def withheld(self, reason: str) -> Self:
+        """Return the numbers of both models without test and intervals of their difference."""
+        return replace(
+            self, p_value=math.nan, q_value=math.nan, low=math.nan, high=math.nan,
+            share=math.nan, share_low=math.nan, share_high=math.nan, share_reason=reason,
+        )  # fmt: skip
+
 
 def assess(
     before: ModelMeasures,
@@ -611,10 +618,10 @@ def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
         counts["halfway"] += row.reaches
         counts["rose"] += row.q_value < ALPHA and not row.lowered
         counts["open"] += row.open
-        counts["unclear"] += bool(row.share_reason)
+        counts["untested" if math.isnan(row.p_value) else "unclear"] += bool(row.share_reason)
     other_counts = {
         "may have fallen halfway": counts["open"], "rose": counts["rose"],
-        "not clear of the floor before": counts["unclear"],
+        "not clear of the floor before": counts["unclear"], "without a test": counts["untested"],
     }  # fmt: skip
     text = (
         f"of {len(biases)} disparities of withheld subjects, {counts['fell']} fell beyond chance "

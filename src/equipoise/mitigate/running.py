@@ -3,6 +3,7 @@
 import math
 import tempfile
 from collections.abc import (
+    Collection,
     Iterator,
     Mapping,
     Sequence,
@@ -16,8 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise.audits.config_fields import ExtractionConfig
+from equipoise.audits.group_sources import UNCORRECTED, notes_on_changes, predicted_attributes
+from equipoise.audits.notes import merged
 from equipoise.core import Family, Finding, InputError, ModelError, NullHypothesis, Progress
 from equipoise.core.finding import plain_parameters
+from equipoise.core.sentences import Sentence
 from equipoise.core.types import Json
 from equipoise.core.writing import write
 from equipoise.mitigate.config import IMAGES, WITHHELD, Config
@@ -162,6 +166,7 @@ def _assess_jobs(
     test: Test | GeneratedTest,
     seed: int,
     progress: Progress | None,
+    predicted: Collection[str] = (),
 ) -> Assessment:
     teacher = test.teacher if isinstance(test, GeneratedTest) else None
     notes = test.notes() if isinstance(test, GeneratedTest) else ()
@@ -189,6 +194,8 @@ def _assess_jobs(
         lowest = ModelMeasures(before.chance, {})
     rows = assess(before, after, lowest, seed=seed)
     splits = tuple(job.split for job in jobs)
+    rows = tuple(row.withheld(UNCORRECTED) if row.about in predicted else row for row in rows)
+    notes = (*notes, *merged(notes_on_changes(predicted)))
     return Assessment(rows, conclude(rows), splits, before, after, lowest, seconds, models, notes)
 
 
@@ -235,7 +242,8 @@ def run(
     trusted = config.trust_remote_code
     job = _Job(loaded.split, loaded.training, out, trust_remote_code=trusted)
     test = test.of(loaded.split.withheld)
-    return _assess_jobs(model, floor, config.recipes, [job], test, config.seed, progress)
+    predicted = predicted_attributes([config])
+    return _assess_jobs(model, floor, config.recipes, [job], test, config.seed, progress, predicted)
 
 
 def _load_model(config: Config, model_name: str, base: Path, *, makes_images: bool = False) -> Any:
@@ -353,7 +361,7 @@ def _finding(row: Row) -> Finding:
         null=NullHypothesis.MODELS,
         null_drawn=f"before and after are exchangeable for each {unit}; {row.test}",
         parameters=plain_parameters(parameters),
-        direction=f"{name_measure(row.measure)} of {group} {change}",
+        direction=Sentence(f"{name_measure(row.measure)} of {group} {change}"),
         reason="a change is no disparity of its own",
     )  # fmt: skip
 

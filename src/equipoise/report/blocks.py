@@ -434,13 +434,13 @@ class Remark:
     agreement : str
         The other findings that show the same difference.
     line : str
-        It in a line, where the text is longer; "" where it has no such form.
+        It in a line of a terminal.
     """
 
     badge: Badge | None
     text: str
-    agreement: str = ""
-    line: str = ""
+    agreement: str
+    line: str
 
 
 @dataclass(frozen=True)
@@ -454,6 +454,8 @@ class Statement:
         The conclusion that leads, in a sentence that names groups and values.
     certainty : str
         How sure that is: interval, chance level and q.
+    short_certainty : str
+        That in a line.
     agreement : str
         How many other numbers say the same.
     finding : Finding or None
@@ -467,6 +469,7 @@ class Statement:
     badge: Badge | None
     text: str
     certainty: str = ""
+    short_certainty: str = ""
     agreement: str = ""
     finding: Finding | None = None
     others: tuple[Remark, ...] = ()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from equipoise.core import Aggregate, Family, Finding, Verdict
 from equipoise.core.conclusion import Conclusion, Standing
 from equipoise.core.finding import REAL, attributes_of
+from equipoise.report.selecting import measure_of
 from equipoise.report.words import Pair, over_subjects, pair_of, pairs_of, spec_of_shown, weight
 
 Groups = str
@@ -55,9 +56,7 @@ def conclusions_of_pair(
     differences = _differences(findings, tested)
     named = {findings[place].groups for difference in differences for place in difference.members}
     unchanged = _alike(findings, tested, named)
-    conclusions = [
-        _conclude(findings, difference.members, difference.worse) for difference in differences
-    ]
+    conclusions = _conclude_differences(findings, differences)
     conclusions += [_conclude(findings, members, "") for members in unchanged]
     if not conclusions:
         return _untested(findings, places)
@@ -155,6 +154,29 @@ def _alike_in(
         and not finding.subject
     )
     return tuple(metric for metric in metrics if metric != difference.metric)
+
+
+def _conclude_differences(
+    findings: Sequence[Finding], differences: Sequence[Difference]
+) -> list[Conclusion]:
+    """Return a conclusion for each difference.
+
+    The first one takes in the weightiest difference in which the other model is worse.
+    """
+    if not differences:
+        return []
+    first, *others = differences
+    lead = _conclude(findings, first.members, first.worse)
+    reverse = next((other for other in others if other.worse != first.worse), None)
+    if reverse is not None:
+        others.remove(reverse)
+        measure = measure_of(findings[lead.finding])
+        # The number that states the first difference also states the other one, if it can.
+        members = sorted(reverse.members, key=lambda place: measure_of(findings[place]) != measure)
+        reversed_lead = _conclude(findings, members, reverse.worse)
+        restated = (*lead.restated_by, reversed_lead.finding, *reversed_lead.restated_by)
+        lead = replace(lead, reverse=reversed_lead, restated_by=restated)
+    return [lead, *(_conclude(findings, other.members, other.worse) for other in others)]
 
 
 def _untested(findings: Sequence[Finding], places: Iterable[int]) -> tuple[Conclusion, ...]:

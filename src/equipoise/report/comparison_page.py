@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from equipoise.core import AuditResult, Fields, Finding, Verdict
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.finding import REAL
 from equipoise.report.blocks import (
     NUMBER,
@@ -30,7 +31,6 @@ from equipoise.report.chart_records import ChartMark, ChartRecord, Form, Scale
 from equipoise.report.forms import draw
 from equipoise.report.plots import VERDICTS, Axis, intervals
 from equipoise.report.selecting import measure_of
-from equipoise.report.sentences import named
 from equipoise.report.summary import statements_of
 from equipoise.report.text import (
     VERDICT_TITLES,
@@ -193,7 +193,8 @@ def summary(result: AuditResult) -> Summary:
     leads = [statement.finding for statement in statements if statement.finding]
     chart = _first_chart(result, leads) if leads else None
     verdict = statements[0].certainty if statements else ""
-    return Summary(statements, chart, tuple(_steps(result, leads)), verdict=verdict)
+    conclusions = [statement.conclusion for statement in statements if statement.conclusion]
+    return Summary(statements, chart, tuple(_steps(conclusions)), verdict=verdict)
 
 
 def _first_chart(result: AuditResult, leads: Sequence[Finding]) -> Chart | None:
@@ -310,27 +311,17 @@ def _values_of_metrics(leads: Sequence[Finding], lead: Finding) -> Values:
     ]
 
 
-def _steps(result: AuditResult, leads: Sequence[Finding]) -> Iterator[str]:
-    """Yield what to do next: prefer a model, weigh metrics, or add data."""
-    real = [
-        finding for finding in leads if finding.verdict in (Verdict.DISPARITY, Verdict.DETECTED)
-    ]
-    pairs = [pair for _, pair in pairs_of(real) if pair.worse]
-    worse = {pair.worse for pair in pairs}
-    models = {model for pair in pairs for model in (pair.first, pair.second)}
+def _steps(conclusions: Sequence[Conclusion]) -> Iterator[str]:
+    """Yield what to do next: prefer a model, weigh metrics or groups, or add data."""
+    real = [conclusion for conclusion in conclusions if conclusion.real and conclusion.worse]
+    models = {standing.model for conclusion in real for standing in conclusion.standings}
+    worse = {conclusion.worse for conclusion in real}
+    worse |= {conclusion.reverse.worse for conclusion in real if conclusion.reverse}
     if best := sorted(models - worse):
-        groups = [
-            named(conclusion.group)
-            for conclusion in result.conclusions
-            if conclusion.real and conclusion.group and conclusion.worse in best
-        ]
-        end = "no metric that leads is worse. Its own report says for whom."
-        if groups:
-            end = f"only for {listed(groups)} is it worse. Look at these images first."
-        yield f"Prefer {listed(best)}: {end}"
-    elif pairs:
-        yield "Decide which metric matters most for your use: the models differ by metric."
-    if len(real) < len(leads):
+        yield f"Prefer {listed(best)}: no metric that leads is worse. Its own report says for whom."
+    elif real:
+        yield "Decide which metric or group matters most to you: each model is better in some."
+    if len(real) < len(conclusions):
         yield "Add images where the data cannot tell which model is worse."
 
 

@@ -1,7 +1,7 @@
 """The gate: checks of a run against rules, and their JUnit form."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
@@ -75,6 +75,13 @@ def gate(
     return GateResult(
         tuple(replace(check, conclusion=sentences.get(id(check.finding), "")) for check in checks)
     )
+
+
+def checks_of_extremes(findings: Sequence[Finding], rules: Iterable[GateRule]) -> list[GateCheck]:
+    """Return the checks that chance may breach where all groups are alike, see `alarm_rate`."""
+    on_values = [rule for rule in rules if rule.bounds]
+    checks = chain.from_iterable(_checks(findings, rule) for rule in on_values)
+    return [check for check in checks if not math.isnan(check.alarms)]
 
 
 def _checks_of(result: AuditResult, rule: GateRule, baselines: Baselines) -> list[GateCheck]:
@@ -174,7 +181,7 @@ def _sentences(result: AuditResult) -> dict[int, str]:
     return sentences
 
 
-def _checks(findings: tuple[Finding, ...], rule: GateRule) -> list[GateCheck]:
+def _checks(findings: Sequence[Finding], rule: GateRule) -> list[GateCheck]:
     matching = [finding for finding in findings if _matches(finding, rule)]
     if rule.subject is None:
         matching = [finding for finding in matching if not finding.subject] or matching

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from shlex import join
 
 from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.core.sentences import named
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Page, Step
-from equipoise.report.sentences import named
 from equipoise.report.text import listed
 from equipoise.report.words import compares, contrast, models_of
 

@@ -3,8 +3,8 @@
 import math
 
 from equipoise.core import Finding, GroupValue
+from equipoise.core.sentences import Phrase, Sentence, named
 from equipoise.metrics.spec import spec_of_finding
-from equipoise.report.sentences import Part, Sentence, named
 from equipoise.report.text import counted, decimals_of, number, percent
 from equipoise.stats.verdict import LEAST_RATIO
 
@@ -44,7 +44,7 @@ def _errors(finding: Finding, group: GroupValue) -> Sentence:
     share = group.value
     if spec_of_finding(finding).errors == "rest":
         share = 1.0 - share
-    percentage = Part(percent(share, decimals_of([share])), value=share)
+    percentage = Phrase(percent(share, decimals_of([share])), value=share)
     return Sentence(named(group.group), " (", percentage, f", {counted(share, group.n)})")
 
 

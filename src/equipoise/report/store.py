@@ -157,7 +157,7 @@ def read(directory: Path | str) -> AuditResult:
     folder = Path(directory)
     manifest = _read_manifest(folder)
     findings = _read_table(folder / "findings.parquet")
-    if findings.schema.names != SCHEMA.names:
+    if not findings.schema.equals(SCHEMA):
         raise RunError(
             f"{folder / 'findings.parquet'}: its columns are not those of findings. "
             "To do: run the audit again."

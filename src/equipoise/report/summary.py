@@ -34,7 +34,7 @@ from equipoise.report.page_verdicts import conclusions_about_groups
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector, measure_of
-from equipoise.report.short_lines import short_line, wanted_data
+from equipoise.report.short_lines import short_certainty, short_line, wanted_data
 from equipoise.report.text import count, enclose, listed, plural
 from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
@@ -45,6 +45,7 @@ from equipoise.report.words import (
     name_of,
     ranking_certainty,
     standings_text,
+    uncapitalised,
     weight,
 )
 
@@ -200,12 +201,21 @@ def _statement(
     return Statement(
         Badge(first.verdict, comparison, limit_of(finding), deciding_ratio(finding)),
         text,
-        conclusion_certainty(finding, first) + enclose(" ", wanted_data(finding, first)),
+        _certainty(first, findings) + enclose(" ", wanted_data(finding, first)),
+        short_certainty(finding, first),
         agreement(first, findings) or _beside(first, findings),
         finding,
         tuple(_remark(other, findings, comparison=comparison) for other in further),
         first,
     )
+
+
+def _certainty(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
+    """Say how sure a conclusion is; of two models that differ both ways, in both."""
+    text = conclusion_certainty(findings[conclusion.finding], conclusion)
+    if conclusion.reverse is None:
+        return text
+    return f"{text} The other way: {uncapitalised(_certainty(conclusion.reverse, findings))}"
 
 
 def _remark(conclusion: Conclusion, findings: Sequence[Finding], *, comparison: bool) -> Remark:

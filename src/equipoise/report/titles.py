@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from equipoise.core import Finding, Verdict
 from equipoise.core.conclusion import Conclusion
+from equipoise.core.sentences import EMPTY, Sentence, named
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Role, Span, Summary, has
 from equipoise.report.expecting import departure, expected_shares
-from equipoise.report.sentences import Sentence, named
 from equipoise.report.text import p_value
 from equipoise.report.words import (
     conclusion_sentence,
@@ -73,7 +73,11 @@ def plain_title(summary: Summary) -> tuple[Span, ...]:
     if summary.title:
         return summary.title
     first = summary.statements[0]
-    return spans_of(cut(Sentence(first.text)), _models_of(first.conclusion))
+    text, conclusion = Sentence(first.text), first.conclusion
+    # Of two differences the second one follows in the statement.
+    if first.finding and conclusion and conclusion.reverse and not fits(text):
+        text = conclusion_sentence(first.finding, replace(conclusion, reverse=None))
+    return spans_of(cut(text), _models_of(conclusion))
 
 
 def _models_of(conclusion: Conclusion | None) -> tuple[str, str]:
@@ -87,7 +91,10 @@ def _of_two_groups(finding: Finding, conclusion: Conclusion) -> Finding:
     """Return a finding that compares the two groups of a conclusion alone."""
     names = conclusion.group, conclusion.other
     parts = tuple(part for part in finding.by_group if part.group in names)
-    return replace(finding, by_group=parts if len(parts) > 1 else finding.by_group, direction="")
+    by_group = parts if len(parts) > 1 else finding.by_group
+    # What follows a sentence is left out of a title.
+    within = "{direction}" in spec_of_finding(finding).sentence
+    return replace(finding, by_group=by_group, direction=finding.direction if within else EMPTY)
 
 
 def _with_short_names(finding: Finding) -> Finding:

@@ -20,13 +20,13 @@ from equipoise.core import (
 )
 from equipoise.core.conclusion import Adjustment, Conclusion
 from equipoise.core.finding import REAL
+from equipoise.core.sentences import Phrase, Sentence, fill, named, share_part
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
 from equipoise.report.choice_words import choices_sentence, effect_clause
 from equipoise.report.expecting import added_to_labels, departure
 from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
-from equipoise.report.sentences import Part, Sentence, fill, named, share_part, with_names
 from equipoise.report.text import (
     VERDICT_TITLES,
     count,
@@ -114,8 +114,7 @@ def _groups_sentence(finding: Finding, clause: str = "") -> Sentence | None:
     spec = spec_of_finding(finding)
     if spec.expectation:
         return _departure_sentence(finding, spec)
-    summary = (spec.of_class or "{subject}" in spec.clause) and not finding.subject
-    if summary or not spec.clause or spec.bands or not has_shares(finding):
+    if is_summary(finding) or not spec.clause or spec.bands or not has_shares(finding):
         return None
     if (groups := compared_groups(finding)) is None:
         return None
@@ -133,8 +132,14 @@ def _groups_sentence(finding: Finding, clause: str = "") -> Sentence | None:
     return text + f". The {end} is " + last
 
 
+def is_summary(finding: Finding) -> bool:
+    """Whether a finding is of all classes together, whose groups have the values of one class."""
+    spec = spec_of_finding(finding)
+    return (spec.of_class or "{subject}" in spec.clause) and not finding.subject
+
+
 def _filled(
-    clause: str, finding: Finding, *, capital: bool = True, **fields: str | Part | int | None
+    clause: str, finding: Finding, *, capital: bool = True, **fields: str | Phrase | int | None
 ) -> Sentence:
     """Return a template with a finding's model and subject in place of its fields."""
     subject = enclose("“", shortened(finding.subject), "”")
@@ -285,8 +290,7 @@ def group_value_name(finding: Finding) -> str:
 def _value_sentence(finding: Finding) -> Sentence:
     """State a value and its direction."""
     spec = spec_of_finding(finding)
-    names = [*finding.sides, *(part.group for part in finding.by_group)]
-    direction = with_names(finding.direction.strip().rstrip("."), names)
+    direction = finding.direction
     within = "{direction}" in spec.sentence
     template, model, k = spec.sentence, "", finding.top_k
     if within and not direction:
@@ -314,7 +318,7 @@ def _shown(finding: Finding, spec: MetricSpec) -> str:
     """Return a value in its unit, with its band."""
     if spec.unit == "share" and not finding.change_from:
         return percent(finding.value)
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     text = f"{scaled(finding.value)}{unit}"
     if spec.bands:
         text += f", {band_of(finding.value)}"
@@ -373,27 +377,26 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
 def _sentence_about_models(finding: Finding, conclusion: Conclusion) -> Sentence:
     """Say how models compare, with their names as parts."""
     if is_comparison(finding):
-        text = comparison_sentence(finding, conclusion)
-    elif finding.change_from:
-        text = change_sentence(finding, conclusion)
-    else:
-        text = ranking_sentence(finding, conclusion)
-    models = [standing.model for standing in conclusion.standings]
-    return text if isinstance(text, Sentence) else with_names(text, models)
+        return comparison_sentence(finding, conclusion)
+    if finding.change_from:
+        return change_sentence(finding, conclusion)
+    return ranking_sentence(finding, conclusion)
+
+
+def _model_part(model: str) -> Phrase:
+    """Return the name of a model as a part, which a title colours."""
+    return Phrase(model, group=model)
 
 
 def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
     """Say how large a difference may still be that was not found."""
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     by, n_text = enclose(" by ", finding.groups), _sample(finding)
     small = conclusion.verdict is Verdict.BELOW_THRESHOLD
-    name = uncapitalised(name_of(finding))
-    if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
-        label = spec_of_finding(finding).group_label or spec_for(finding.metric).title
-        name = f"difference in {uncapitalised(label)}"
+    name = difference_name(finding)
     if not small and math.isnan(finding.p_value):
         return f"No {name}{by} was found; {in_words(finding.reason)} ({n_text})."
-    bound = _largest_size(finding)
+    bound = largest_size(finding)
     if math.isnan(bound):
         ends = ""
         if finding.interval not in (IntervalKind.SPREAD, IntervalKind.NONE):
@@ -405,7 +408,16 @@ def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
     return f"No {name}{by} was found; up to {scaled(bound)}{unit} can't be excluded ({n_text})."
 
 
-def _largest_size(finding: Finding) -> float:
+def difference_name(finding: Finding) -> str:
+    """Return the name of a difference that was not found, with its subject."""
+    name = uncapitalised(name_of(finding))
+    if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
+        label = spec_of_finding(finding).group_label or spec_for(finding.metric).title
+        name = f"difference in {uncapitalised(label)}"
+    return f"{name}{_about(finding, 'of')}"
+
+
+def largest_size(finding: Finding) -> float:
     """Return the largest size that an interval allows; NaN where sizes aren't counted from 0."""
     spec, side = spec_of_shown(finding), harm(finding)
     from_zero = spec.neutral == 0.0 and spec.unit != "log ratio" and side != "lower"
@@ -506,7 +518,7 @@ def certainty(finding: Finding) -> str:
         return _certainty_of_pair(finding)
     if finding.audit == MITIGATION:
         return _certainty_of_difference(finding, "Change")
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     ratio = ratio_text(finding)
     text, n_text = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
@@ -535,7 +547,7 @@ def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
     """State the size of a conclusion corrected for picking its group, from three groups on."""
     if not conclusion.real or conclusion.compared < 3 or math.isnan(conclusion.corrected):
         return ""
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     ends = f"{scaled(conclusion.corrected_low)} to {scaled(conclusion.corrected_high)}"
     size = f"{scaled(conclusion.corrected)}{unit} ({ends})"
     # Where the runner-up is as extreme, every size within the limits fits as well.
@@ -552,7 +564,7 @@ def conclusion_certainty(finding: Finding, conclusion: Conclusion) -> str:
     corrected = corrected_size(finding, conclusion)
     if conclusion.at_equal_mix is None:
         return f"{certainty(finding)} {corrected}".strip()
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     value = f"{scaled(conclusion.size)}{unit}"
     ends = f"{100 * finding.level:g} % interval {scaled(conclusion.low)} to"
     return (
@@ -563,26 +575,26 @@ def conclusion_certainty(finding: Finding, conclusion: Conclusion) -> str:
 
 def sized(finding: Finding, value: float) -> str:
     """Return a number of a finding in the unit that people use."""
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     return f"{scaled(value)}{unit}"
 
 
 def sized_ends(finding: Finding, low: float, high: float) -> str:
     """Return two numbers of a finding as a range, with their unit once."""
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     return f"{scaled(low)} to {scaled(high)}{unit}"
 
 
 def sized_interval(finding: Finding) -> str:
     """Return the value of a finding in the unit that people use, with its interval."""
-    scaled, _ = _scale(finding)
+    scaled, _ = scale_of(finding)
     text = sized(finding, finding.value)
     if math.isnan(finding.ci_low):
         return text
     return f"{text} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)})"
 
 
-def _scale(finding: Finding) -> tuple[Callable[[float], str], str]:
+def scale_of(finding: Finding) -> tuple[Callable[[float], str], str]:
     """Return how numbers of a finding are shown without their unit, and the unit."""
     unit = spec_of_shown(finding).unit
     if unit in ("share", "points"):
@@ -846,45 +858,93 @@ def changed(result: AuditResult) -> list[str]:
     return texts
 
 
-def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
+def comparison_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
     """Say which of two models is worse, or how much worse one may still be."""
+    if not conclusion.real:
+        return _bound_of_pair(finding, conclusion)
+    if conclusion.reverse is not None and _differ_by_place(conclusion, conclusion.reverse):
+        text = _both_ways(conclusion, conclusion.reverse)
+    else:
+        text = _difference_of_models(conclusion)
+        if conclusion.reverse is not None:
+            text += "; " + _difference_of_models(conclusion.reverse)
+    if conclusion.alike_in:
+        metrics = listed([spec_for(metric).label for metric in conclusion.alike_in])
+        return f"The models are alike in {metrics}; " + text + "."
+    names = tuple(standing.model for standing in conclusion.standings)
+    return (text if text.startswith(names) else text.capitalised()) + "."
+
+
+def _bound_of_pair(finding: Finding, conclusion: Conclusion) -> Sentence:
+    """Say how large a difference of two models may still be that was not found."""
     spec, (better, worse) = spec_of_shown(finding), conclusion.standings
-    label, over = spec.label, place_text(finding)
     of = enclose(" of “", shortened(finding.subject), "”")
-    values = f"{value_text(spec, worse.value)} against {value_text(spec, better.value)}"
-    if conclusion.real:
-        text = _pair_clause(spec, finding).format(
-            worse=worse.model, better=better.model, label=label, of=of, over=over,
-            groups=finding.groups,
-        )  # fmt: skip
-        text = f"{text} {values} for {better.model}."
-        if conclusion.alike_in:
-            metrics = listed([spec_for(metric).label for metric in conclusion.alike_in])
-            return f"The models are alike in {metrics}; {text}"
-        return text if text.startswith(worse.model) else _capitalised(text)
-    over = f" for any {finding.groups}" if finding.group else over
-    models, place = f"{better.model} and {worse.model}", f"{label}{of}{over}"
+    over = f" for any {finding.groups}" if finding.group else place_text(finding)
+    models, place = f"{better.model} and {worse.model}", f"{spec.label}{of}{over}"
     reach = max(abs(finding.ci_low), abs(finding.ci_high))
-    scaled, unit = _scale(finding)
     rows = f"{enclose('', named(finding.group), ', ')}{plural(finding.n, finding.unit)}"
-    if math.isnan(finding.value) or conclusion.verdict is Verdict.NONE:
+    untested = math.isnan(finding.p_value) and not conclusion.real
+    if math.isnan(finding.value) or untested or conclusion.verdict is Verdict.NONE:
         reason = finding.reason or "it is described, not tested"
-        return f"{models} have no verdict in {place}: {reason}."
+        return Sentence(f"{models} have no verdict in {place}: {reason}.")
+    start, found = f"No difference between {models} in {place}", sized(finding, reach)
     if conclusion.verdict is Verdict.BELOW_THRESHOLD and not math.isnan(reach):
-        return (
-            f"No difference between {models} in {place} larger than {scaled(reach)}{unit} ({rows})."
-        )
-    text = f"No difference between {models} in {place} was found"
+        return Sentence(f"{start} larger than {found} ({rows}).")
     if math.isnan(reach):
-        return f"{text} ({rows})."
-    return f"{text}; up to {scaled(reach)}{unit} can't be excluded ({rows})."
+        return Sentence(f"{start} was found ({rows}).")
+    return Sentence(f"{start} was found; up to {found} can't be excluded ({rows}).")
 
 
-def _pair_clause(spec: MetricSpec, finding: Finding) -> str:
+def _spec_of(conclusion: Conclusion) -> MetricSpec:
+    return spec_for(conclusion.metric, conclusion.aggregate, conclusion.compared_to)
+
+
+def _difference_of_models(conclusion: Conclusion) -> Sentence:
+    """Say which of two models is worse, with both values."""
+    spec, (better, worse) = _spec_of(conclusion), conclusion.standings
+    over = Sentence(enclose(" over ", conclusion.groups))
+    if conclusion.group:
+        over = Sentence(" for ", named(conclusion.group))
+    text = fill(
+        _pair_clause(spec, conclusion.groups),
+        worse=_model_part(worse.model), better=_model_part(better.model), label=spec.label,
+        of=enclose(" of “", shortened(conclusion.subject), "”"), over=over,
+        groups=conclusion.groups,
+    )  # fmt: skip
+    values = f" {value_text(spec, worse.value)} against {value_text(spec, better.value)}"
+    return text + f"{values} for " + Sentence(_model_part(better.model))
+
+
+def _differ_by_place(conclusion: Conclusion, reverse: Conclusion) -> bool:
+    """Whether models differ both ways in one measure, for different groups or subjects."""
+    spec = _spec_of(conclusion)
+    same = spec == _spec_of(reverse) and conclusion.groups == reverse.groups
+    places = [(item.group, item.subject) for item in (conclusion, reverse)]
+    return same and spec.rate and all(any(place) for place in places) and len({*places}) > 1
+
+
+def _both_ways(conclusion: Conclusion, reverse: Conclusion) -> Sentence:
+    """Say for which groups or subjects the better model is better, and for which it is worse."""
+    spec, (better, worse) = _spec_of(conclusion), conclusion.standings
+    other_values = [value_text(spec, standing.value) for standing in reversed(reverse.standings)]
+    values = f"{value_text(spec, better.value)} against {value_text(spec, worse.value)}"
+    return Sentence(
+        _model_part(better.model), " is better", _place_of(conclusion), " and worse",
+        _place_of(reverse), " than ", _model_part(worse.model),
+        f": {spec.label} {values}, and {' against '.join(other_values)}",
+    )  # fmt: skip
+
+
+def _place_of(conclusion: Conclusion) -> Sentence:
+    text = Sentence(enclose(" on “", shortened(conclusion.subject), "”"))
+    return text + Sentence(" for ", named(conclusion.group)) if conclusion.group else text
+
+
+def _pair_clause(spec: MetricSpec, groups: str) -> str:
     """Return the template of how one model is worse than another, before the values of both."""
     if spec.pair_clause:
         return spec.pair_clause
-    if finding.groups and not spec.rate and spec.harm != "lower":
+    if groups and not spec.rate and spec.harm != "lower":
         return "{worse} differs more by {groups}: {label}{of}"
     side = "lower" if spec.harm == "lower" else "higher"
     return f"{{worse}} has the {side} {{label}}{{of}}{{over}}:"
@@ -932,17 +992,18 @@ def _plain(value: float) -> str:
     return number(value)
 
 
-def change_sentence(finding: Finding, conclusion: Conclusion) -> str:
+def change_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
     """Say how a number of a model changed when it was mitigated."""
     spec = spec_for(finding.metric, finding.aggregate, finding.compared_to)
     values = {standing.model: standing.value for standing in conclusion.standings}
     before = values.pop(finding.change_from)
     ((recipe, after),) = values.items()
     first, last = value_text(spec, before), value_text(spec, after)
-    place = f"With {recipe}, {spec.label}{enclose(' over ', finding.groups)}"
+    place = f", {spec.label}{enclose(' over ', finding.groups)}"
+    change = f"{'falls' if after < before else 'rises'} from {first} to {last}"
     if first == last:
-        return f"{place} stays at {first}."
-    return f"{place} {'falls' if after < before else 'rises'} from {first} to {last}."
+        change = f"stays at {first}"
+    return Sentence("With ", _model_part(recipe), f"{place} {change}.")
 
 
 def counts_sentence(conclusion: Conclusion) -> str:
@@ -964,7 +1025,7 @@ _OF_TWO = MappingProxyType({
 })  # fmt: skip
 
 
-def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
+def ranking_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
     """Say which of several models is best and which is worst, where they differ."""
     spec = spec_of_finding(finding)
     best, worst = conclusion.standings[0], conclusion.standings[-1]
@@ -973,16 +1034,20 @@ def ranking_sentence(finding: Finding, conclusion: Conclusion) -> str:
     if conclusion.opposite:
         return _opposite_sentence(spec, conclusion, place)
     if not conclusion.worse:
-        values = f"{first} for {best.model}, {last} for {worst.model}"
+        start = f"These data can't rank the models by {place}"
         if conclusion.verdict is Verdict.BELOW_THRESHOLD:
-            return f"The models differ too little in {place} to matter: {values}."
-        return f"These data can't rank the models by {place}: {values}."
+            start = f"The models differ too little in {place} to matter"
+        return Sentence(
+            f"{start}: {first} for ", _model_part(best.model), f", {last} for ",
+            _model_part(worst.model), ".",
+        )  # fmt: skip
     words = _EXTREMES.get(spec.value_harm, _EXTREMES["higher"])
     if len(conclusion.standings) == 2:
         words = _OF_TWO[words[0]], _OF_TWO[words[1]]
-    return (
-        f"{best.model} has the {words[0]} {place}, {first}; {worst.model} the {words[1]}, {last}."
-    )
+    return Sentence(
+        _model_part(best.model), f" has the {words[0]} {place}, {first}; ",
+        _model_part(worst.model), f" the {words[1]}, {last}.",
+    )  # fmt: skip
 
 
 def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> Sentence:
@@ -990,14 +1055,14 @@ def _opposite_sentence(spec: MetricSpec, conclusion: Conclusion, place: str) -> 
     first, second = conclusion.opposite
     values = " and ".join(value_text(spec, standing.value) for standing in (first, second))
     return Sentence(
-        f"{first.model} is worse for ", named(first.group), f", {second.model} for ",
-        named(second.group), f": {place} {values}.",
+        _model_part(first.model), " is worse for ", named(first.group), ", ",
+        _model_part(second.model), " for ", named(second.group), f": {place} {values}.",
     )  # fmt: skip
 
 
 def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:
     """Say how sure the difference of the best model and the worst is."""
-    scaled, unit = _scale(finding)
+    scaled, unit = scale_of(finding)
     size = f"{scaled(conclusion.size)}{unit.replace(' %', ' points')}"
     ends = f"{scaled(conclusion.low)} to {scaled(conclusion.high)}"
     if conclusion.opposite:

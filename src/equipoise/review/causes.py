@@ -666,6 +666,11 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
         f"{_format_interval(top_cause, 'disparity', 'disparity_low', 'disparity_high')}, "
         f"{size_text}."
     )
+    if disparity.predicted:
+        yield (
+            "A model predicted these groups. Numbers here aren't corrected for its errors, which "
+            "make differences between groups and what causes explain look smaller."
+        )
     explaining = ranking.table.filter("explains")
     if explaining.height:
         yield f"Explained by: {', '.join(explaining.filter(beyond='')['cause'])}."

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from equipoise.audits.config import parse_config
+from equipoise.audits.group_sources import are_predicted, predicted_attributes
 from equipoise.core import (
     Booleans,
     ConfigError,
@@ -45,6 +47,8 @@ class Disparity:
     labels : ndarray of str objects, shape (n,)
         Label of each image, None where unknown; of a concept, the concept or None.
     images : RunImages
+    predicted : bool
+        Whether a model predicted the groups.
     """
 
     finding: Finding
@@ -55,6 +59,7 @@ class Disparity:
     shows: str
     labels: Objects
     images: RunImages
+    predicted: bool = False
 
     @property
     def others(self) -> str:
@@ -179,8 +184,10 @@ def find_disparity(
             "--groups"
         )
     disparity = (_load_predictions if kind == "predictions" else _load_concept)(run, finding)
+    config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
+    predicted = are_predicted(finding.groups, predicted_attributes([config]))
     alarms = _OUTCOMES.get(finding.metric) == "alarm"
-    return _choose_group(disparity, group, max if alarms else min)
+    return _choose_group(replace(disparity, predicted=predicted), group, max if alarms else min)
 
 
 def _matches(finding: Finding, options: Mapping[str, str]) -> bool:

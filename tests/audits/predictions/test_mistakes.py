@@ -3,6 +3,9 @@
 import polars as pl
 
 import equipoise
+from equipoise.audits.config import parse_config
+from equipoise.audits.running import run
+from equipoise.report.words import conclusion_sentence
 
 
 def table(nurse, surgeon):
@@ -35,3 +38,23 @@ def test_labels_and_counts_of_the_groups_that_get_them_most_are_named():
 def test_a_group_that_is_never_mistaken_is_not_named():
     text = directions(30, 0)["doctor"]
     assert text == "instead of “doctor”, woman is called “nurse” (30 of 100)"
+
+
+def test_labels_that_are_no_class_of_the_truth_are_named():
+    frame = table(30, 25).filter(pl.col("job") != "nurse").with_row_index("id")
+    model = {"table": frame, "prediction": "pred", "open_vocabulary": True}
+    data = {"table": frame, "id": "id", "target": "job", "groups": ["gender"]}
+    result = run(parse_config({"audit": "predictions", "data": data, "models": {"pred": model}}))
+    texts = {f.metric: f.direction for f in result.findings if f.metric == "effect_size_mean"}
+    assert "woman is called “nurse” (30 of 100)" in texts["effect_size_mean"]
+
+
+def test_the_sentence_starts_with_the_mistakes():
+    result = equipoise.audit(table(30, 25), target="job", pred="pred", groups="gender")
+    texts = [
+        conclusion_sentence(result.findings[conclusion.finding], conclusion)
+        for conclusion in result.conclusions
+        if conclusion.metric == "cramers_v" and conclusion.subject == "doctor"
+    ]
+    assert len(texts) == 1
+    assert texts[0].startswith("Instead of “doctor”, woman is called “nurse” (30 of 100) and man")

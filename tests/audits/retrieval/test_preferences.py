@@ -136,7 +136,7 @@ def test_a_note_says_how_many_independent_queries_alike_ones_are_worth(kind):
     rng = np.random.default_rng(3)
     table = pl.DataFrame({"image": [f"i{n}" for n in range(120)], "gender": ["man", "woman"] * 60})
     alike = np.repeat(rng.standard_normal((8, 120)), 3, axis=0)
-    for noise, worth in ((0.1, 8.0), (30.0, 24.0)):
+    for noise, lower, upper in ((0.1, 8.0, 8.0), (30.0, 20.0, 24.0)):
         scores = alike + noise * rng.standard_normal(alike.shape)
         config = {
             "audit": kind,
@@ -150,7 +150,8 @@ def test_a_note_says_how_many_independent_queries_alike_ones_are_worth(kind):
         preference = next(
             finding for finding in result.findings if finding.metric == "systematic_preference"
         )
-        assert preference.parameters["effective_subjects"] == worth
+        worth = preference.parameters["effective_subjects"]
+        assert lower <= worth <= upper
         assert any(f"{worth:.1f} independent" in note for note in result.manifest.notes) == (
-            worth < 24
+            upper < 24
         )

@@ -29,6 +29,7 @@ from equipoise.core import (
     table_of,
 )
 from equipoise.core.columns import BYTES, INTEGER, NUMBER, TEXT
+from equipoise.core.sentences import Sentence, named, quoted
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.values.activation import Regions, paired_share_difference
 
@@ -183,8 +184,9 @@ class Question(Design):
 
     def _with_direction(self, draft: UncorrectedFinding) -> UncorrectedFinding:
         first, second = self.persons if draft.finding.value >= 0.0 else self.persons[::-1]
-        where = f" in “{draft.finding.group}”" if draft.finding.group else ""
-        words = f"{first} than on {second}{where}"
+        words = Sentence(named(first), " than on ", named(second))
+        if draft.finding.group:
+            words += Sentence(" in ", quoted(draft.finding.group))
         return draft.changed(subject=self.prompt, direction=words)
 
     def _findings(self, share: Estimate, place: Place) -> list[UncorrectedFinding]:

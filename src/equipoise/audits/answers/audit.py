@@ -61,6 +61,7 @@ from equipoise.core import (
     table_of,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.core.sentences import Sentence, named
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import shortened
 from equipoise.data import (
@@ -503,7 +504,7 @@ def _measure_answers(
         effect = EffectSizes("cramers_v", metrics.cramers_v.min_expected, False, "independence")
         estimate = measure(design.by_answer, [effect], resampling, seed)[0]
         draft = whole(estimate, place, Family.COMPOSITE, metric="cramers_v")
-        about = gaps[0].finding.direction if gaps else ""
+        about = gaps[0].finding.direction if gaps else Sentence()
         dropped = (excluded for part in estimate.parts for excluded in part.excluded)
         excluded = (*draft.finding.excluded, *dropped)
         yield draft.changed(direction=about, excluded=excluded)
@@ -647,7 +648,9 @@ def _compare_with_figure(
     outside = [point["outside"] for point in points]
     estimate = correlation(leans, outside, level=config.resampling.level)
     verb = "rises" if estimate.value > 0 else "falls"
-    about = "" if math.isnan(estimate.value) else f"the lean to {first} {verb} with {name}"
+    about = Sentence()
+    if not math.isnan(estimate.value):
+        about = Sentence("the lean to ", named(first), f" {verb} with {name}")
     _, spearman = parts(estimate, place)
     pearson = whole(estimate, place, Family.COMPOSITE)
     spearman = without_verdict(spearman, "beside Pearson's correlation, which is tested")

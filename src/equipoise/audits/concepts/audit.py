@@ -51,6 +51,7 @@ from equipoise.core import (
     table_of,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.core.sentences import Sentence, named
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.scores.disparity import (
@@ -654,7 +655,7 @@ def _complete_finding(
     return without_verdict(draft, reason)
 
 
-def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
+def _direction(run: Run, by_group: Sequence[GroupValue]) -> Sentence:
     """Name the worse-off group, with the concept's prevalence and the metric."""
     groups = sorted(
         estimable(by_group),
@@ -662,14 +663,15 @@ def _direction(run: Run, by_group: Sequence[GroupValue]) -> str:
         reverse=spec_of(run.metric).harm == "higher",
     )
     if len(groups) < 2 or groups[0].value == groups[-1].value:
-        return ""
+        return Sentence()
     worst, best = groups[0], groups[-1]
     text = f"{spec_of(run.metric).label} {worst.value:.3f}"
     if worst.note != best.note:
         text += f" ({worst.note})"
-    return (
-        f"worse for {worst.group}: {text} against {best.value:.3f} for {best.group} ({best.note})"
-    )
+    return Sentence(
+        "worse for ", named(worst.group), f": {text} against {best.value:.3f} for ",
+        named(best.group), f" ({best.note})",
+    )  # fmt: skip
 
 
 def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:

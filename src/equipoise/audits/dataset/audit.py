@@ -16,14 +16,17 @@ from equipoise.audits.config import FrequentOptions, resampling_of
 from equipoise.audits.config_fields import columns_of, located
 from equipoise.audits.dataset.config import DATA_SET, Config
 from equipoise.audits.engines.labels import OTHER, label_gaps, with_folds
+from equipoise.audits.engines.represented import (
+    REPRESENTATION,
+    representation_rows,
+    represented,
+)
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
-    fact_of,
     more_alike,
     parts,
     whole,
-    without_verdict,
 )
 from equipoise.audits.group_sizes import Row, groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
@@ -35,13 +38,10 @@ from equipoise.core import (
     Family,
     Floats,
     Groups,
-    GroupValue,
-    Part,
     record,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.types import FileFacts
-from equipoise.core.wording import percent
 from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
 from equipoise.data.problems import listed
 from equipoise.data.tables import ROW_NUMBER
@@ -67,20 +67,7 @@ if TYPE_CHECKING:
 # Seconds for a design and for a cell of a resampled table, and numbers of a pass in a second.
 _SECONDS, _SECONDS_PER_CELL, _PASS = 0.1, 2e-7, 5e8
 _COLUMNS = {
-    "representation": {
-        "model": TEXT,
-        "groups": TEXT,
-        "group": TEXT,
-        "n": INTEGER,
-        "share": NUMBER,
-        "low": NUMBER,
-        "high": NUMBER,
-        "reference": NUMBER,
-        "ratio": NUMBER,
-        "ratio_low": NUMBER,
-        "ratio_high": NUMBER,
-        "reason": TEXT,
-    },
+    "representation": REPRESENTATION,
     "label_shares": {
         "model": TEXT,
         "groups": TEXT,
@@ -260,9 +247,9 @@ class Dataset(Audit[Config, DatasetData, Design]):
         drafts: list[UncorrectedFinding] = []
         rows: dict[str, Iterable[Row]] = {}
         if metrics.representation is not None:
-            represented = _measure_representation(design, config, place, resampling)
-            drafts += represented
-            rows["representation"] = _representation_rows(represented)
+            of_groups = _measure_representation(design, config, place, resampling)
+            drafts += of_groups
+            rows["representation"] = representation_rows(of_groups)
         if metrics.label_gap is not None:
             label_shares = list[Row]()
             for findings, label_rows in _measure_labels(design, config, place, resampling):
@@ -430,44 +417,11 @@ def _measure_representation(
         resampling=resampling,
         rng=config.resampling.seed,
     )
-    leaves = [
-        replace(
-            draft.changed(
-                group=draft.finding.subject, direction=_compare_shares(draft.finding.by_group)
-            ),
-            harm="either",
-        )
-        for draft in parts(estimate, place)
-    ]
-    estimable = [draft for draft in leaves if not math.isnan(draft.finding.value)]
-    widest = max(
-        estimable, key=lambda draft: abs(draft.finding.by_group[0].value - _reference_share(draft))
-    )
-    gap = whole(
-        estimate, place, Family.COMPOSITE, by_group=tuple(map(_ratio_to_reference, estimate.parts))
-    ).changed(direction=f"{widest.finding.subject}: {widest.finding.direction}")
-    if reference is None:
-        return [without_verdict(draft, _NO_REFERENCE) for draft in (gap, *leaves)]
-    if len(estimable) == 2:
-        # Both groups and their difference state one fact: that of the rarer than expected.
-        rarer = min(estimable, key=lambda draft: draft.finding.value)
-        fold = fact_of(rarer.finding)
-        gap = replace(gap, fold=fold)
-        leaves = [draft if draft is rarer else replace(draft, fold=fold) for draft in leaves]
-    return [gap, *leaves]
+    return represented(estimate, place, described="" if reference is not None else _NO_REFERENCE)
 
 
 def _kind(config: Config) -> ReferenceKind | None:
     return config.reference.kind if config.reference else None
-
-
-def _reference_share(draft: UncorrectedFinding) -> float:
-    return draft.finding.by_group[1].value
-
-
-def _compare_shares(by_group: Sequence[GroupValue]) -> str:
-    share, other = by_group
-    return f"{percent(share.value)} of the images, {percent(other.value)} of the reference"
 
 
 def _outside_reference(groups: Groups, reference: Mapping[str, float] | Groups) -> Iterator[Note]:
@@ -481,26 +435,6 @@ def _outside_reference(groups: Groups, reference: Mapping[str, float] | Groups) 
             f"{count_text(n - n_compared)} of {count_text(n)} images have a group that the "
             f"reference doesn't name; shares are of the other {count_text(n_compared)}.",
         )
-
-
-def _ratio_to_reference(part: Part) -> GroupValue:
-    """Return a group's share over that of the reference."""
-    share = part.by_group[0]
-    value, low, high = map(math.exp, (part.value, part.low, part.high))
-    return GroupValue(share.group, share.levels, share.n, value, low, high, part.reason)
-
-
-def _representation_rows(drafts: Sequence[UncorrectedFinding]) -> Iterator[Row]:
-    """Yield the share of each group in the data set and in the reference."""
-    gap, *leaves = (draft.finding for draft in drafts)
-    for leaf, ratio in zip(leaves, gap.by_group, strict=True):
-        share, other = leaf.by_group
-        yield {
-            "model": leaf.model, "groups": leaf.groups, "group": share.group, "n": share.n,
-            "share": share.value, "low": share.low, "high": share.high, "reference": other.value,
-            "ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high,
-            "reason": leaf.reason,
-        }  # fmt: skip
 
 
 FindingsAndRows = tuple[list[UncorrectedFinding], list[Row]]

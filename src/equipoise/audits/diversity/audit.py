@@ -37,6 +37,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.finding import plain_parameters
+from equipoise.core.sentences import Sentence
 from equipoise.core.types import FileFacts
 from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
@@ -92,7 +93,7 @@ def _measure_pairs(
     family = Family.LEAF if design.within else Family.COMPOSITE
     together = whole(cross, place, family, by_group=_diversities(cross))
     # Groups' values are distances within sets, and their order says nothing of the distance.
-    yield together.changed(direction="", subject=design.within)
+    yield together.changed(direction=Sentence(), subject=design.within)
     difference = iss_difference(sets, resampling=resampling)
     pairs = parts(difference, place)
     if len(pairs) > 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.findings import Place, UncorrectedFinding, whole
 from equipoise.core import Family
+from equipoise.core.sentences import Sentence
 from equipoise.core.wording import percent, shortened
 from equipoise.data.resolver import NO_CLASS
 from equipoise.metrics.counts.answer_levels import answer_level, dominant_answer
@@ -27,7 +28,7 @@ def one_answer(design: LabelDesign, place: Place) -> Iterator[UncorrectedFinding
         return
     counted = f"{n_same} of {sum(estimate.n.values())}"
     yield whole(estimate, place, Family.COMPOSITE).changed(
-        direction=f"“{shortened(answer)}” for {percent(estimate.value)} ({counted})"
+        direction=Sentence(f"“{shortened(answer)}” for {percent(estimate.value)} ({counted})")
     )
 
 

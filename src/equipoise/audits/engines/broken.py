@@ -7,9 +7,9 @@ import numpy as np
 from equipoise.audits.engines.labels import LabelDesign
 from equipoise.audits.notes import Note
 from equipoise.core import Booleans, Floats, unwarned
+from equipoise.core.sentences import named
 from equipoise.core.wording import percent
 from equipoise.metrics.counts import Counts
-from equipoise.report.sentences import named
 from equipoise.stats.intervals import wilson
 
 # Share of one answer, or of one class, from which on it is constant.

@@ -50,6 +50,7 @@ from equipoise.core import (
     unwarned,
 )
 from equipoise.core.columns import BYTES, FLAG, INTEGER, NUMBER, TEXT
+from equipoise.core.sentences import Sentence
 from equipoise.counterfactuals.filters import Check, Stage, evidence, of_combination, write_sets
 from equipoise.evidence.pictures import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
@@ -431,11 +432,11 @@ def _place(config: Config, groups: str) -> Place:
 def _about_check(uncorrected: UncorrectedFinding, subject: str) -> UncorrectedFinding:
     """Name the check; a gap without a null distribution has no verdict."""
     groups = comparable(uncorrected.finding.by_group)
-    direction = ""
+    direction = Sentence()
     low = min(groups, key=attrgetter("value"), default=None)
     high = max(groups, key=attrgetter("value"), default=None)
     if low is not None and high is not None and low.value < high.value:
-        direction = f"share rejected: {lowest_and_highest(low, high, shares=True)}"
+        direction = Sentence("share rejected: ", lowest_and_highest(low, high, shares=True))
     named = uncorrected.changed(subject=subject, direction=direction)
     if not math.isnan(named.finding.value) and math.isnan(named.finding.p_value):
         return without_verdict(named, "there is nothing to exchange")

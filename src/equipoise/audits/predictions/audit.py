@@ -47,7 +47,7 @@ from equipoise.audits.notes import Note
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, contrast, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
-from equipoise.audits.predictions.leveling import level_data, outcomes_of
+from equipoise.audits.predictions.leveling import level_data, outcomes_of, sample_data
 from equipoise.audits.predictions.levels import pooled_rates
 from equipoise.audits.predictions.mistakes import with_mistakes
 from equipoise.audits.predictions.parity import beside_labels
@@ -332,7 +332,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             candidates = beside_labels(
                 candidates, by_class, threshold=threshold, level=level, required=required
             )
-        findings += with_unresolved(candidates, by_class)
+        findings += with_mistakes(with_unresolved(candidates, by_class), counts)
         if metrics.effect_sizes is not None:
             effects = effect_sizes(metrics.effect_sizes)
             for version, ranked in design.ranked():
@@ -340,7 +340,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
                 association_measures: list[Measure] = [effects, SkewSize(**effects.params)]
                 ranks = findings_of(ranked, association_measures, ranked_place, resampling, seed)[0]
                 folded = with_folds(ranks, classes=ranked.classes, **folds)
-                findings += with_unresolved([*folded], ranked)
+                findings += with_mistakes(with_unresolved([*folded], ranked), ranked)
         top = design.predictions.coded_top
         if metrics.hit_rate is not None and top is not None:
             k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), top.take(design.rows).values
@@ -354,7 +354,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             design, data, config, place
         )
         notes = tuple(notes_left_out(place, left_out))
-        compared = tuple(with_mistakes(with_ratios(findings, by_class.classes), by_class))
+        compared = tuple(with_ratios(findings, by_class.classes))
         return Measured(compared, tables | worksheet_of(design), notes)
 
     def outcomes(self, design: Design) -> Outcomes | None:
@@ -369,6 +369,10 @@ class Predictions(Audit[Config, ScoredData, Design]):
     def level(self, data: ScoredData, design: Design, cell: Cell) -> ScoredData:
         """Return data in which a model's rows of a cell have the outcomes of the other groups."""
         return level_data(data, design, cell)
+
+    def sample(self, data: ScoredData, share: float, seed: int) -> ScoredData:
+        """Return data of a random share of the rows, in which causes are examined."""
+        return sample_data(data, share, seed)
 
     def combine(self, config: Config, data: ScoredData, measured: Sequence[Measured]) -> Measured:
         """Add the counts of row states to the results of all designs."""

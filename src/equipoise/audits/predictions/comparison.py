@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -37,6 +37,13 @@ from equipoise.audits.findings import (
     manifest_of,
     without_verdict,
 )
+from equipoise.audits.group_sources import (
+    are_predicted,
+    notes_on_changes,
+    predicted_attributes,
+    withhold_changes,
+)
+from equipoise.audits.notes import merged
 from equipoise.audits.predictions.changes import (
     EXTREME_METHOD,
     UNTESTED,
@@ -174,14 +181,19 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         contrasts += model_contrasts
         ranking += ranking_rows if len(joint.models) == len(models) else []
     drafts = [*without_repeats(contrasts)]
-    findings = conclude(map(_without_test, drafts), config.testing)
-    manifest = _manifest(runs, sets, perf_counter() - started)
+    predicted = predicted_attributes(config for config, _ in runs.values())
+    tested = withhold_changes(map(_without_test, drafts), predicted)
+    findings = conclude(tested, config.testing)
+    manifest = _manifest(runs, sets, predicted, perf_counter() - started)
     sizes = (
         row for name, joint, measures in of_labels if name
         for row in group_sizes.sizes_of(joint.counts.groups)
     )  # fmt: skip
+    rankable = [
+        row for row in _rankable(ranking, drafts) if not are_predicted(row["groups"], predicted)
+    ]
     tables = {
-        **_tables(findings, _rankable(ranking, drafts)),
+        **_tables(findings, rankable),
         "group_sizes": group_sizes.table(sizes),
     }
     return Result(findings, manifest, tables, conclusions_of(findings))
@@ -585,7 +597,9 @@ def _draft(
     )  # fmt: skip
 
 
-def _manifest(runs: Runs, sets: Mapping[int, Sequence[str]], seconds: float) -> Manifest:
+def _manifest(
+    runs: Runs, sets: Mapping[int, Sequence[str]], predicted: Collection[str], seconds: float
+) -> Manifest:
     """Describe the comparison: settings of the first run, inputs of all."""
     first, (config, data) = next(iter(runs.items()))
     notes = ["Each pair of models is compared on the images that both answered."]
@@ -601,7 +615,7 @@ def _manifest(runs: Runs, sets: Mapping[int, Sequence[str]], seconds: float) -> 
         counts = {run: run_data.counts for run, (_, run_data) in runs.items()}
     return manifest_of(
         **config.record, base=Path(), inputs=inputs, counts=counts, seconds=seconds,
-        notes=tuple(notes),
+        notes=(*notes, *merged(notes_on_changes(predicted))),
     )  # fmt: skip
 
 

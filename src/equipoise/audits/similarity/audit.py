@@ -20,6 +20,7 @@ from equipoise.audits.notes import Note
 from equipoise.audits.similarity.config import Config
 from equipoise.core import Aggregate, Estimate, Family, GroupValue, Part, Variant, record
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.core.sentences import Sentence, quoted
 from equipoise.core.types import Json
 from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.spec import is_main, spec_of
@@ -183,20 +184,20 @@ def _with_direction(
 
 def _describe_preference(
     by_group: Sequence[GroupValue], *, beyond_chance: bool, logits: bool
-) -> str:
+) -> Sentence:
     """Say which group a concept is most similar to, and which least; "" where none differ."""
     estimable = [group for group in by_group if not math.isnan(group.value)]
     high = max(estimable, key=lambda group: group.value, default=None)
     low = min(estimable, key=lambda group: group.value, default=None)
     if high is None or low is None or high.value <= low.value:
-        return ""
+        return Sentence()
     if not beyond_chance:
-        return "no group is favoured beyond what chance gives"
-    text = f"“{high.group}” is favoured over “{low.group}”"
+        return Sentence("no group is favoured beyond what chance gives")
+    text = Sentence(quoted(high.group), " is favoured over ", quoted(low.group))
     if not logits:
         return text
     odds = math.exp(min(high.value - low.value, 50.0))
-    return f"{text}: in a softmax, odds of {odds:.2f} to 1 where all else is equal"
+    return text + f": in a softmax, odds of {odds:.2f} to 1 where all else is equal"
 
 
 def _spread_findings(

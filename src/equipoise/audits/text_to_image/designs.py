@@ -35,6 +35,7 @@ from equipoise.audits.text_to_image.loading import (
     TextToImageData,
 )
 from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, Variant, record
+from equipoise.core.sentences import Sentence, named
 from equipoise.data import Items, Vectors
 from equipoise.data.labels import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
@@ -342,8 +343,8 @@ class ShareDesign(Design):
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
         """Measure the shares of every target."""
         estimates: dict[str, Estimate] = {}
-        for category, named in self.config.prompts.target_texts.items():
-            for target, texts in named.items():
+        for category, targets in self.config.prompts.target_texts.items():
+            for target, texts in targets.items():
                 rows = self.generated.rows(texts, self.guidance)
                 estimates[target] = estimate = self._estimate_shares(target, rows, resampling)
                 yield from self._count_states(target, rows)
@@ -406,13 +407,14 @@ class ShareDesign(Design):
         finding = whole(
             gap, self.place, Family.LEAF, by_group=_shares_by_class(estimate, "corrected_share")
         )
-        direction = ""
+        direction = Sentence()
         if parts := [part for part in gap.parts if not math.isnan(part.value)]:
             largest = max(parts, key=lambda part: abs(part.value))
-            direction = (
-                f"{largest.subject} is shown {'more' if largest.value > 0 else 'less'} often than "
-                f"{self.external.name} say, by {round(100 * abs(largest.value), 1):g} points"
-            )
+            often = "more often" if largest.value > 0 else "less often"
+            direction = Sentence(
+                named(largest.subject), f" is shown {often} than {self.external.name} say, by "
+                f"{round(100 * abs(largest.value), 1):g} points",
+            )  # fmt: skip
         yield self._describe(finding, subject=target, direction=direction)
 
     def _describe(self, uncorrected: UncorrectedFinding, **fields: Any) -> UncorrectedFinding:

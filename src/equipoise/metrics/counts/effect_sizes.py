@@ -1271,6 +1271,7 @@ _effect = partial(
     kinds=("predictions",),
     group_label="share of wrong predictions",
     groups_harm="higher",
+    sentence="{direction}: {title}{model} is {value}{groups}.",
     pair_clause="the mistakes of {worse}{of} depend more on {groups}: {label}",
     within_class="always",
     threshold=0.1,

@@ -35,6 +35,7 @@ from equipoise.metrics.building import (
     number,
     spread_level,
 )
+from equipoise.metrics.counts.misclassified_groups import CorrectedShares
 from equipoise.metrics.counts.reference import ReferenceKind, sample_size
 from equipoise.metrics.counts.shares import independent_rows
 from equipoise.metrics.counts.table import name_unit
@@ -45,6 +46,7 @@ from equipoise.stats.resampling import Resampling, level_of, null_draws, resolut
 from equipoise.stats.streams import Seed, stream
 
 REFERENCE = "the reference"
+_NULL = "representation"
 # Added to a count of 0 where the logarithm of a drawn share is wanted.
 _UNSEEN = 0.5
 
@@ -132,31 +134,89 @@ def representation(
     n = np.array([sizes.get(name, 0) for name in names])
     target = np.array([shares.get(name, 0.0) for name in names])
     rows = independent_rows(image_groups.codes, units)
+    excluded = {
+        "no group": all_groups.n_missing,
+        "a group outside the reference": image_groups.n_missing - all_groups.n_missing,
+    }
     sides = _Sides(names, n / n.sum(), rows, target, n_reference)
+    rng = stream(rng, _NULL, image_groups.name)
+    return _estimate(sides, n.tolist(), shares, excluded, name_unit(units), resampling, rng)
+
+
+def corrected_representation(
+    names: Strings,
+    shares: CorrectedShares,
+    target: Floats,
+    n_reference: float,
+    *,
+    excluded: Mapping[str, int],
+    unit: str,
+    resampling: Resampling | None,
+) -> Estimate:
+    """Return the representation of groups that a classifier assigned, corrected for its errors.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the compared groups.
+    shares : CorrectedShares
+    target : ndarray, shape (groups,)
+        Shares of the reference.
+    n_reference : float
+        Images that these were counted in; infinity where they are exact.
+    excluded, unit
+        Of the estimate.
+    resampling
+        See `equipoise.metrics`.
+
+    Returns
+    -------
+    Estimate
+        As that of `representation`. Intervals: percentiles of draws of rows and labelled rows,
+        simultaneous over groups. Chance and p: images of the reference population, or of both
+        together, are assigned with errors and corrected.
+    """
+    total = round(float(shares.counts[shares.compared].sum()))
+    rows = shares.rows * total / float(shares.counts.sum())
+    sides = _Sides(names, shares.values, rows, target, n_reference, shares)
+    sizes = _counts(shares.values, total).tolist()
+    rng = stream(shares.assigned.seed, _NULL, shares.name)
+    reference = dict(zip(names, target.tolist(), strict=True))
+    return _estimate(sides, sizes, reference, excluded, unit, resampling, rng)
+
+
+def _estimate(
+    sides: _Sides,
+    sizes: list[int],
+    reference: Mapping[str, float],
+    excluded: Mapping[str, int],
+    unit: str,
+    resampling: Resampling | None,
+    rng: np.random.Generator,
+) -> Estimate:
     null = None
     if resampling is not None:
-        draws = null_draws(resampling, MAX_DRAWN_CELLS // len(names))
-        null = sides.draw_null(stream(rng, "representation", image_groups.name), draws)
-    finest, largest_gap = resolution_of(resampling), float(np.abs(sides.shares - target).max())
+        draws = null_draws(resampling, MAX_DRAWN_CELLS // len(sides.names))
+        null = sides.draw_null(rng, draws)
+    finest, largest_gap = (
+        resolution_of(resampling),
+        float(np.abs(sides.shares - sides.target).max()),
+    )
     null_gaps = None if null is None else np.abs(null[0] - null[1]).max(axis=1)
     chance_test = compare_with_null(
         null_gaps, largest_gap, "higher", sides.hypothesis, resolution=finest, sampled="draw"
     )
-    interval_name = "Wilson" if math.isinf(n_reference) else "Newcombe"
     return make_estimate(
         "representation_gap",
         largest_gap,
-        dict(zip(names, n.tolist(), strict=True)),
-        NO_INTERVAL if resampling is None else f"{interval_name}, simultaneous over groups",
-        params={"reference": {name: round(share, 12) for name, share in shares.items()}},
+        dict(zip(sides.names, sizes, strict=True)),
+        NO_INTERVAL if resampling is None else f"{sides.interval}, simultaneous over groups",
+        params={"reference": {name: round(share, 12) for name, share in reference.items()}},
         **chance_test.fields("no resampling was asked for"),
-        by=sides.parts(n.tolist(), null, level_of(resampling), finest),
-        excluded={
-            "no group": all_groups.n_missing,
-            "a group outside the reference": image_groups.n_missing - all_groups.n_missing,
-        },
+        by=sides.parts(sizes, null, level_of(resampling), finest),
+        excluded=excluded,
         interval_kind=IntervalKind.SIMULTANEOUS,
-        unit=name_unit(units),
+        unit=unit,
         ends=no_ends if resampling is None else sides.together,
     )
 
@@ -180,6 +240,8 @@ class _Sides:
     shares, target : ndarray, shape (groups,)
     rows, n : float
         `n` is infinite where the target is known exactly.
+    corrected : CorrectedShares, optional
+        What shares are from, where a classifier assigned the groups.
     """
 
     names: Strings
@@ -187,6 +249,7 @@ class _Sides:
     rows: float
     target: Floats
     n: float
+    corrected: CorrectedShares | None = None
 
     @property
     def hypothesis(self) -> str:
@@ -195,9 +258,19 @@ class _Sides:
             return "images are drawn from the reference population"
         return "images exchange their data sets"
 
+    @property
+    def interval(self) -> str:
+        """The name of the intervals of differences."""
+        if self.corrected is not None:
+            return "percentiles of corrected shares, from draws of rows and labelled rows"
+        return "Wilson" if math.isinf(self.n) else "Newcombe"
+
     def scored(self, level: float) -> tuple[Scored, Scored]:
         """Return the shares of both sides with their intervals."""
-        observed = scored(self.shares * self.rows, self.rows, level)
+        if self.corrected is None:
+            observed = scored(self.shares * self.rows, self.rows, level)
+        else:
+            observed = self.corrected.scored(level)
         if math.isinf(self.n):
             return observed, Scored(self.target, self.target, self.target)
         return observed, scored(self.target * self.n, self.n, level)
@@ -211,6 +284,8 @@ class _Sides:
 
     def draw_null(self, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
         """Return shares of both sides under the hypothesis, each (draws, groups)."""
+        if self.corrected is not None:
+            return self._draw_corrected(self.corrected, rng, draws)
         rows = max(round(self.rows), 1)
         # By size, so that renamed groups keep their draws.
         order = np.lexsort((self.shares, self.target))
@@ -224,6 +299,16 @@ class _Sides:
             :, inverse_order
         ]
         return counts / rows, (pooled - counts) / n_other
+
+    def _draw_corrected(
+        self, corrected: CorrectedShares, rng: np.random.Generator, draws: int
+    ) -> tuple[Floats, Floats]:
+        if math.isinf(self.n):
+            return corrected.redraw(rng, self.target, draws), self.target[None]
+        pooled = (self.shares * self.rows + self.target * self.n) / (self.rows + self.n)
+        n_other = max(round(self.n), 1)
+        others = rng.multinomial(n_other, pooled / pooled.sum(), draws) / n_other
+        return corrected.redraw(rng, pooled, draws), others
 
     def parts(
         self, sizes: list[int], null: tuple[Floats, Floats] | None, level: float, finest: float

@@ -13,6 +13,12 @@ ALIKE = 0.5
 _SAME = 0.9
 """Correlation from which on queries that all resemble each other are alike."""
 
+_NOISE = 2.0
+"""Standard deviations of likeness between independent queries beyond which pairs are alike."""
+
+_MEDIAN_OF_NORMAL = 0.6745
+"""Median of the absolute value of a standard normal number."""
+
 # Numbers of a query that its likeness is measured on, at least, and images, at most.
 _FEWEST, _MOST_IMAGES = 30, 2000
 # Queries that are compared, and scores of cosines that are computed, at most.
@@ -56,6 +62,32 @@ def cluster_alike(rows: Floats) -> Integers:
     labels = fcluster(tree, 1.0 - ALIKE, "distance")
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return integers(np.argsort(np.argsort(first))[inverse])
+
+
+def variance_inflation(rows: Floats, cluster: Integers) -> float:
+    """Return by how much alike rows of different clusters raise the variance of a mean, 1 or more.
+
+    Likeness of independent rows is noise, and symmetric: pairs that are alike by more than two
+    standard deviations of it count as one row, less those that are as unlike. So a likeness below
+    `ALIKE` counts where there are numbers enough to see it, and adds nothing on average where rows
+    are independent.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (queries, m)
+    cluster : ndarray of int64, shape (queries,)
+        Cluster of each row, see `cluster_alike`.
+    """
+    other_cluster = cluster[:, None] != cluster
+    if not other_cluster.any() or len(rows) > _MOST_QUERIES or rows.shape[1] < _FEWEST:
+        return 1.0
+    unit = _normalized(rows - rows.mean(axis=1, keepdims=True))
+    centred = _normalized(unit - unit.mean(axis=0))
+    # Rows less their mean have a likeness of -1 / (rows - 1) where they are independent.
+    likenesses = (centred @ centred.T)[other_cluster] + 1.0 / (len(rows) - 1)
+    limit = _NOISE * float(np.median(np.abs(likenesses))) / _MEDIAN_OF_NORMAL
+    excess = int((likenesses > limit).sum()) - int((likenesses < -limit).sum())
+    return 1.0 + max(excess, 0) / int((~other_cluster).sum())
 
 
 def comparable_rows(

@@ -27,7 +27,11 @@ from equipoise.core import (
 )
 from equipoise.core.labels import check_unmasked, unit_codes
 from equipoise.metrics.rankings.cosines import CosineScores, Scores
-from equipoise.metrics.rankings.likeness import cluster_alike, comparable_rows
+from equipoise.metrics.rankings.likeness import (
+    cluster_alike,
+    comparable_rows,
+    variance_inflation,
+)
 from equipoise.stats.streams import place_keys, unit_keys
 from equipoise.stats.threads import each
 
@@ -99,20 +103,37 @@ class Pools:
     vectors: Floats | None = None
 
     @cached_property
-    def resampled(self) -> Strings:
-        """Resampling unit of each query: the first subject of its cluster of alike ones."""
+    def _rows(self) -> tuple[AnyArray, Integers, Floats | None]:
+        """Subjects, the subject of each query, and a row of numbers per subject, where known."""
         names, owner = np.unique(self.subjects, return_inverse=True)
         rows = self.vectors
         if rows is None:
             items, query = np.flatnonzero(self.block >= 0), int(np.argmin(owner))
             rows = comparable_rows(self.table, self.groups.codes, items, query)
         if rows is None:
-            return self.subjects
+            return names, owner, None
         by_subject = np.zeros((len(names), rows.shape[1]))
         np.add.at(by_subject, owner, rows)
-        cluster = cluster_alike(by_subject / np.bincount(owner)[:, None])
-        first = names[np.unique(cluster, return_index=True)[1]]
-        return tuple(first[cluster[owner]].tolist())
+        return names, owner, floats(by_subject / np.bincount(owner)[:, None])
+
+    @cached_property
+    def _cluster(self) -> Integers:
+        """Cluster of each subject."""
+        names, _, rows = self._rows
+        return np.arange(len(names)) if rows is None else cluster_alike(rows)
+
+    @cached_property
+    def resampled(self) -> Strings:
+        """Resampling unit of each query: the first subject of its cluster of alike ones."""
+        names, owner, _ = self._rows
+        first = names[np.unique(self._cluster, return_index=True)[1]]
+        return tuple(first[self._cluster[owner]].tolist())
+
+    @cached_property
+    def inflation(self) -> float:
+        """By how much subjects of different clusters that are alike raise variances of means."""
+        rows = self._rows[2]
+        return 1.0 if rows is None else variance_inflation(rows, self._cluster)
 
     def resampled_with(self, chosen: Integers) -> list[str]:
         """Return the resampling units of pools, see `resampled`."""

@@ -104,7 +104,12 @@ class Preferences:
     def effective(self) -> float:
         """Number of independent subjects of as much information, by Kish."""
         sizes = np.bincount(self.cluster)
-        return float(len(self.subjects) ** 2 / max((sizes**2).sum(), 1))
+        return float(len(self.subjects) ** 2 / max((sizes**2).sum(), 1)) / self.inflation
+
+    @property
+    def inflation(self) -> float:
+        """By how much alike subjects of different clusters raise variances of means."""
+        return self.top_k.pools.inflation
 
     def by_cluster(self, by_subject: Floats) -> Floats:
         """Return sums over clusters, (subjects, groups) to (clusters, groups)."""
@@ -136,7 +141,8 @@ class Preferences:
 
     def errors(self, by_subject: Floats) -> Floats:
         """Return standard errors of means if preferences are turned round, (groups,)."""
-        return floats(np.sqrt((self.by_cluster(by_subject) ** 2).sum(axis=0)) / len(by_subject))
+        squares = self.inflation * (self.by_cluster(by_subject) ** 2).sum(axis=0)
+        return floats(np.sqrt(squares) / len(by_subject))
 
     @property
     def too_few(self) -> str:
@@ -239,7 +245,8 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
         if isinstance(resampling, Bootstrap):
             replicates = resampling.replicates
             times = unit_counts(rng, unit_keys(preferences.cluster_names), range(replicates))
-            boot = weighted_mean(floats(times[:, preferences.cluster]), by_subject)
+            resampled = weighted_mean(floats(times[:, preferences.cluster]), by_subject)
+            boot = mean + math.sqrt(preferences.inflation) * (resampled - mean)
             boot += preferences.moves_by_images(ranking, pooling, replicates, rng)
     ends = [_ends(boot, [place], n_clusters) for place in range(len(all_pools.groups))]
     return make_estimate(
@@ -293,7 +300,7 @@ def _tests(
     flips = null_draws(resampling, MAX_DRAWN_CELLS // by_subject.size)
     by_cluster = preferences.by_cluster(by_subject)
     signs = 2.0 * stream(rng, "preference").integers(0, 2, (flips, len(by_cluster))) - 1.0
-    flipped = signs @ by_cluster / len(by_subject)
+    flipped = math.sqrt(preferences.inflation) * (signs @ by_cluster) / len(by_subject)
     nulls = [
         (null_means, null_means.std(axis=0), text),
         (flipped, preferences.errors(by_subject), f"{_FLIPS}; {flips} draws"),
@@ -343,7 +350,7 @@ def _of_other_groups(preferences: Preferences, by_subject: Floats, draws: int, r
 
     means = np.zeros((draws, by_subject.shape[1]))
     means[:, places] = sum_results(add, range(len(names)))[0] * unit / len(by_subject)
-    return means
+    return math.sqrt(preferences.inflation) * means
 
 
 def _ends(boot: Floats | None, places: Sequence[int], subjects: int) -> Ends:

@@ -34,6 +34,7 @@ from equipoise.core import (
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
+from equipoise.core.sentences import Sentence
 from equipoise.metrics import accuracy_difference, association_score
 from equipoise.mitigate.augmentation.faces import (
     Faces,
@@ -410,7 +411,7 @@ def _make_finding(done: Experiment, network: str, arm: str, threshold: float) ->
         null=NullHypothesis.MODELS,
         null_drawn="the two trainings are alike: their mean difference is 0",
         parameters=plain_parameters(parameters),
-        direction=f"accuracy is worse for {worse}" if worse else "",
+        direction=Sentence(f"accuracy is worse for {worse}" if worse else ""),
         citation="Mandal 2024, chapter 10",
     )  # fmt: skip
 
@@ -475,7 +476,7 @@ def difference_findings(
             version=version, family=Family.DESCRIPTIVE, value=float(sample[0]),
             ci_low=ends[model, version][0], ci_high=ends[model, version][1], level=LEVEL, n=n,
             unit="image", method=f"paired bootstrap over test images, {replicates} replicates",
-            parameters={}, p_value=math.nan, null=NullHypothesis.NONE, direction="",
+            parameters={}, p_value=math.nan, null=NullHypothesis.NONE,
             reason="described, without a verdict",
             citation="Mandal 2024, chapter 7",
         )

@@ -85,7 +85,7 @@ def _finding(row: Row, name: str, concepts: str, n: int) -> Finding:
         ci_low=_known(row["difference_low"]), ci_high=_known(row["difference_high"]), level=0.95,
         p_value=p_value, n=n, unit="image", method="paired bootstrap over images",
         null=NullHypothesis.NONE, parameters=plain_parameters(parameters), beside=beside,
-        direction="", reason="a change is no disparity of its own",
+        reason="a change is no disparity of its own",
     )  # fmt: skip
 
 

@@ -40,6 +40,7 @@ from equipoise.core import (
     Objects,
     Part,
 )
+from equipoise.core.sentences import Sentence, named
 from equipoise.core.wording import number
 from equipoise.data.problems import listed, show
 from equipoise.metrics.values.subjects import (
@@ -282,7 +283,7 @@ def compare_totals(measured_models: Iterable[Measured], config: AuditConfig) -> 
                 # With two models the difference of the pair is that of all, whose chance is drawn.
                 _orient_difference(part, estimate.chance if len(pairs) == 1 else None),
                 subject=f"against {smaller}",
-                direction=f"the targets lean more with {larger} than with {smaller}",
+                direction=Sentence(f"the targets lean more with {larger} than with {smaller}"),
             )  # fmt: skip
 
 
@@ -365,7 +366,7 @@ def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) ->
         comparison = "more" if associations["II"] > associations["TT"] else "no more"
         described = finding_of(
             bias, place, Family.DESCRIPTIVE, subject=target,
-            direction=f"the images of {target} lean {comparison} than its texts",
+            direction=Sentence(f"the images of {target} lean {comparison} than its texts"),
         )  # fmt: skip
         # Chance level and p would answer another question.
         yield without_verdict(without_chance(described), _NOT_EQUAL)
@@ -449,10 +450,12 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
         )
         estimates[target] = estimate
         comparison = "less" if estimate.value < neutral else "more"
-        groups = " and ".join(options.further)
+        groups = Sentence(*_joined(options.further))
         yield finding_of(
             estimate, place, Family.DESCRIPTIVE, subject=target,
-            direction=f"{target} represents {groups} {comparison} than the neutral angle",
+            direction=Sentence(
+                f"{target} represents ", groups, f" {comparison} than the neutral angle"
+            ),
             **about(all_sides),
         )  # fmt: skip
         for part in estimate.parts:
@@ -462,6 +465,12 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
                 "neutral": neutral,
             })  # fmt: skip
     yield from _summaries(question, place, estimates, "xmcas")
+
+
+def _joined(groups: Sequence[str]) -> Iterator[Sentence]:
+    """Yield the names of groups with "and" between them."""
+    for place, group in enumerate(groups):
+        yield Sentence(" and " if place else "", named(group))
 
 
 def measure_related(question: Question) -> Iterator[Result]:
@@ -510,7 +519,7 @@ def related(
             yield Row("outside_correlations", place, correlation_row)
     yield finding_of(
         estimate, place, Family.COMPOSITE, subject=f"{score_name} and {column}",
-        direction="" if math.isnan(estimate.value) else direction,
+        direction=Sentence("" if math.isnan(estimate.value) else direction),
     )  # fmt: skip
     for name, (figure, value) in points.items():
         low, high = ends.get(name, (math.nan, math.nan))

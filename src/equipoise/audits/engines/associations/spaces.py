@@ -36,6 +36,7 @@ from equipoise.core import (
     table_of,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT, Columns
+from equipoise.core.sentences import EMPTY, Sentence, named
 from equipoise.core.types import FileFacts
 from equipoise.data import Items, Matrix, Vectors
 from equipoise.metrics.measure import Drawing
@@ -589,7 +590,7 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
     part: Part | None = None,
     *,
     subject: str = "",
-    direction: str = "",
+    direction: Sentence = EMPTY,
     names: Mapping[str, str] = {},
     by_group: Iterable[GroupValue] = (),
     excluded: tuple[Excluded, ...] = (),
@@ -603,7 +604,8 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
     family : Family
     part : Part, optional
         Whose numbers the finding has.
-    subject, direction : str
+    subject : str
+    direction : Sentence
     names : mapping of str to str
         Set by the part that it plays in the metric.
     by_group : iterable of GroupValue
@@ -617,7 +619,7 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
         for part_name, name in names.items()
         for reason in DROPPED
     }
-    named = [
+    named_exclusions = [
         replace(exclusion, reason=reasons.get(exclusion.reason, exclusion.reason))
         for exclusion in base.finding.excluded
     ]
@@ -626,7 +628,7 @@ def finding_of(  # noqa: PLR0913 - one keyword for each field
         subject=subject,
         direction=direction,
         by_group=tuple(_named_by_set(group_value, names) for group_value in by_group),
-        excluded=(*named, *excluded),
+        excluded=(*named_exclusions, *excluded),
     )
     if part is not None:
         part_numbers = numbers_of(part)
@@ -651,33 +653,39 @@ def about(sides: Mapping[str, Side]) -> dict[str, Any]:
     return {"names": names, "excluded": tuple(exclusions)}
 
 
-def closer(subject: str, value: float, pair: tuple[str, str]) -> str:
+def closer(subject: str, value: float, pair: tuple[str, str]) -> Sentence:
     """Say which of two sets a subject is closer to."""
     if math.isnan(value) or value == 0:
-        return ""
+        return Sentence()
     closer_set, farther_set = pair if value > 0 else pair[::-1]
-    return f"{subject} is closer to {closer_set} than to {farther_set}"
+    return Sentence(
+        f"{subject} is closer to ", named(closer_set), " than to ", named(farther_set)
+    )  # fmt: skip
 
 
-def crossed(targets: Sequence[str], means: Sequence[float], pair: tuple[str, str]) -> str:
+def crossed(targets: Sequence[str], means: Sequence[float], pair: tuple[str, str]) -> Sentence:
     """Say which of two targets goes more with which of two sets.
 
     Both may lean to the same set, and still differ.
     """
     first, second = means
     if math.isnan(first) or math.isnan(second) or first == second:
-        return ""
+        return Sentence()
     closer_set = pair[first < second]
-    return f"stronger association of {targets[0]} with {closer_set} than of {targets[1]}"
+    return Sentence(
+        f"stronger association of {targets[0]} with ", named(closer_set), f" than of {targets[1]}"
+    )  # fmt: skip
 
 
-def extremes(subject: str, by_group: Sequence[GroupValue]) -> str:
+def extremes(subject: str, by_group: Sequence[GroupValue]) -> Sentence:
     """Say which group is closest to something and which is farthest from it."""
     groups, by_value = estimable(by_group), attrgetter("value")
     if len(groups) < 2:
-        return ""
+        return Sentence()
     low, high = min(groups, key=by_value), max(groups, key=by_value)
-    return "" if low.value == high.value else f"{subject}: {high.group} more than {low.group}"
+    if low.value == high.value:
+        return Sentence()
+    return Sentence(f"{subject}: ", named(high.group), " more than ", named(low.group))
 
 
 def measured(results: Iterable[Result], schemas: Mapping[str, Columns] = SCHEMAS) -> Measured:

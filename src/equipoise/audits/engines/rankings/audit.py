@@ -34,6 +34,7 @@ from equipoise.core import (
     Variant,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT, TEXTS
+from equipoise.core.sentences import Sentence, named
 from equipoise.core.types import Json
 from equipoise.data import Items
 from equipoise.metrics.rankings.measures import (
@@ -158,10 +159,11 @@ def _group_skews(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
         finding = draft.finding
         if finding.metric != "group_skew":
             continue
-        text, reason = "", finding.reason
+        text, reason = Sentence(), finding.reason
         if math.isfinite(finding.excess) and finding.excess != 0:
             rarer = "rarer" if finding.excess < 0 else "more frequent"
-            text = f"{finding.subject} is {rarer} among the first {k} than chance gives"
+            clause = f" is {rarer} among the first {k} than chance gives"
+            text = Sentence(named(finding.subject), clause)
         if not isinstance(shares, str) and not shares[finding.subject] > 0:
             reason = "its desired share is 0, and no share can be held against nothing"
         finding = replace(finding, metric="skew_at_k", direction=text, reason=reason)

@@ -14,6 +14,7 @@ from equipoise.audits.engines.rankings.config import HypothesisConfig
 from equipoise.audits.findings import Place, UncorrectedFinding, whole
 from equipoise.core import DataError, Estimate, Family, Groups, record
 from equipoise.core.columns import NUMBER, TEXT
+from equipoise.core.sentences import Sentence
 from equipoise.data import Items, load_items
 from equipoise.metrics.values.subjects import alignment, favourite_gap, preferences
 from equipoise.stats import Resampling
@@ -182,8 +183,8 @@ class Hypothesis:
 
 def _finding(estimate: Estimate, place: Place, column: str) -> UncorrectedFinding:
     drafted = whole(estimate, place, Family.COMPOSITE)
-    direction = ""
+    direction = Sentence()
     if estimate.value and not math.isnan(estimate.value):
         verb = "follow" if estimate.value > 0 else "run against"
-        direction = f"preferences {verb} the column “{column}”"
+        direction = Sentence(f"preferences {verb} the column “{column}”")
     return drafted.changed(subject=column, direction=direction)

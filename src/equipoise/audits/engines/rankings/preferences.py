@@ -13,10 +13,12 @@ from equipoise.audits.engines.rankings.hypotheses import Effects
 from equipoise.audits.findings import Fact, Place, UncorrectedFinding, parts, whole
 from equipoise.audits.notes import Note
 from equipoise.core import TESTED, Aggregate, Estimate, Family, Finding, Part
-from equipoise.metrics.rankings.likeness import ALIKE
+from equipoise.core.sentences import Sentence, quoted
 from equipoise.metrics.spec import spec_of, spec_of_finding
 from equipoise.stats import Resampling
 
+# Noise in likeness takes less off the number of independent queries.
+_LEAST_INDEPENDENT = 0.75
 _METRIC, _STRENGTH = "systematic_preference", "preference_strength"
 
 
@@ -82,11 +84,11 @@ def with_preferences(
 def alike_notes(model: str, estimate: Estimate) -> Iterator[Note]:
     """Yield a note where queries rank images alike, from the systematic preference."""
     subjects, effective = estimate.params["subjects"], estimate.params["effective_subjects"]
-    if effective < subjects:
+    clustered = estimate.params["independent_subjects"] < subjects
+    if clustered or effective < _LEAST_INDEPENDENT * subjects:
         text = (
-            f"Some of the {subjects} queries or subjects rank images alike (likeness {ALIKE} or "
-            f"more). They are resampled together, and all count as {effective:.1f} independent "
-            "ones."
+            f"Some of the {subjects} queries or subjects rank images alike. They are resampled "
+            f"together, or raise the variance, and all count as {effective:.1f} independent ones."
         )
         yield Note(model, text)
 
@@ -140,13 +142,15 @@ def _findings(
         group = draft.finding.subject
         changed = draft.changed(group=group, direction=_direction(draft), beside=beside(group))
         yield replace(changed, harm="either", fold=None if group == lowest_group else fold)
-    yield strength.changed(family=Family.QUERY, leads=False, direction="")
+    yield strength.changed(family=Family.QUERY, leads=False, direction=Sentence())
 
 
-def _direction(draft: UncorrectedFinding) -> str:
+def _direction(draft: UncorrectedFinding) -> Sentence:
     finding = draft.finding
+    if not finding.value:
+        return Sentence()
     side = "over" if finding.value > 0 else "under"
-    return f"“{finding.subject}” is {side}-represented" if finding.value else ""
+    return Sentence(quoted(finding.subject), f" is {side}-represented")
 
 
 def _leading(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from string import Formatter
 
@@ -12,7 +9,7 @@ from equipoise.core.wording import percent
 
 
 @dataclass(frozen=True)
-class Part:
+class Phrase:
     """A part of a sentence.
 
     Attributes
@@ -20,13 +17,13 @@ class Part:
     text : str
     group : str
         The group that the part names; "" where it names none.
-    value : float
-        The number that it states; NaN where it states none.
+    value : float or None
+        The number that it states; None where it states none.
     """
 
     text: str
     group: str = ""
-    value: float = math.nan
+    value: float | None = None
 
 
 class Sentence(str):
@@ -34,21 +31,21 @@ class Sentence(str):
 
     Parameters
     ----------
-    *parts : str, Part or Sentence
+    *parts : str, Phrase or Sentence
         What stands behind each other; a plain text is a part of its own.
     """
 
     __slots__ = ("parts",)
-    parts: tuple[Part, ...]
+    parts: tuple[Phrase, ...]
 
-    def __new__(cls, *parts: str | Part) -> Sentence:
+    def __new__(cls, *parts: str | Phrase) -> Sentence:
         """Join parts to a sentence."""
         flat = tuple(part for item in parts for part in _parts_of(item) if part.text)
         sentence = super().__new__(cls, "".join(part.text for part in flat))
         sentence.parts = flat
         return sentence
 
-    def __getnewargs__(self) -> tuple[Part, ...]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[Phrase, ...]:  # type: ignore[override]
         """Return the parts, for a copy."""
         return self.parts
 
@@ -77,7 +74,7 @@ class Sentence(str):
 
     def first_words(self, n: int) -> Sentence:
         """Return the first n words; "…" stands for the others."""
-        room, parts = n, list[Part]()
+        room, parts = n, list[Phrase]()
         for part in self.parts:
             words = part.text.split(" ")
             # A word goes on where no space stands between two parts.
@@ -88,45 +85,37 @@ class Sentence(str):
         return self
 
 
-def _parts_of(item: str | Part) -> tuple[Part, ...]:
+EMPTY = Sentence()
+"""A sentence that says nothing."""
+
+
+def _parts_of(item: str | Phrase) -> tuple[Phrase, ...]:
     if isinstance(item, Sentence):
         return item.parts
-    return (item,) if isinstance(item, Part) else (Part(item),)
+    return (item,) if isinstance(item, Phrase) else (Phrase(item),)
 
 
-def fill(template: str, **fields: str | Part | int | None) -> Sentence:
+def fill(template: str, **fields: str | Phrase | int | None) -> Sentence:
     """Return a template with parts or sentences in place of its fields."""
-    parts = list[str | Part]()
+    parts = list[str | Phrase]()
     for text, name, _, _ in Formatter().parse(template):
         parts.append(text)
         if name is not None:
             field = fields[name]
-            parts.append(field if isinstance(field, str | Part) else str(field))
+            parts.append(field if isinstance(field, str | Phrase) else str(field))
     return Sentence(*parts)
 
 
 def named(group: str) -> Sentence:
     """Return the name of a group; that of an intersection is quoted, as its commas are its own."""
-    name = Part(group, group=group)
-    return Sentence("“", name, "”") if "," in group else Sentence(name)
+    return quoted(group) if "," in group else Sentence(Phrase(group, group=group))
 
 
-def share_part(share: float) -> Part:
+def quoted(group: str) -> Sentence:
+    """Return the name of a group in quotation marks."""
+    return Sentence("“", Phrase(group, group=group), "”")
+
+
+def share_part(share: float) -> Phrase:
     """Return a share as a part."""
-    return Part(percent(share), value=share)
-
-
-def with_names(text: str, groups: Iterable[str]) -> Sentence:
-    """Return a stored text with names of groups as parts.
-
-    Of "women" and "men" the longer name is looked for first, and each as a whole word.
-    """
-    names = sorted({*groups} - {""}, key=len, reverse=True)
-    if not names:
-        return Sentence(text)
-    return Sentence(*_split(text, "|".join(map(re.escape, names))))
-
-
-def _split(text: str, pattern: str) -> Iterator[str | Part]:
-    for place, piece in enumerate(re.split(rf"(?<!\w)({pattern})(?!\w)", text)):
-        yield Part(piece, group=piece) if place % 2 else piece
+    return Phrase(percent(share), value=share)
