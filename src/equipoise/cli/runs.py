@@ -25,9 +25,10 @@ from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Remark, Statement, Summary
 from equipoise.report.next_steps import Place
 from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
+from equipoise.report.ranking_models import is_ranking
 from equipoise.report.result import first_screen
 from equipoise.report.short_lines import wanted_data
-from equipoise.report.summary import agreement, conclusions_by_model, rankings_of
+from equipoise.report.summary import about_whole_run, agreement, conclusions_by_model
 from equipoise.report.text import count, decimals_of, interval, number, verdict_key, verdict_title
 from equipoise.report.words import (
     conclusion_sentence,
@@ -105,7 +106,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 def facts(result: AuditResult, run: Path) -> dict[str, Any]:
     """Return what `--json` prints about a run."""
-    first, last = rankings_of(result)
+    first, last = about_whole_run(result)
     return {
         "run": run,
         "report": run / "report.html",
@@ -145,13 +146,16 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
-    several = any(rankings_of(result))
+    several = any(map(is_ranking, result.conclusions))
     commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
+    room = most_lines - len(commands) - 1
     for statement in summary.statements:
         if several and statement.finding is not None:
             lines = [*_sentence_lines(statement)]
         else:
-            lines = [*_lines_of(statement, run, most_lines - len(commands) - 1), ""]
+            lines = [*_lines_of(statement, run, room), ""]
+        if statement is summary.statements[0] and statement.finding is None:
+            room -= len(lines)
         for line in lines:
             say(line)
     if several:

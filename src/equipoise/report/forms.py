@@ -28,6 +28,7 @@ _LABELS: Mapping[Scale, str] = {
     Scale.DEGREES: "format(datum.value * 180 / PI, '.3~g') + '°'",
 }
 """Vega expressions of the numbers below the axis."""
+_MOST_IN_LINE = 30
 _LETTER = 7.8
 """Pixels of a letter of the texts beside marks."""
 
@@ -85,6 +86,8 @@ def _dumbbells(record: ChartRecord, rows: list[dict[str, Any]]) -> list[Spec]:
                  "scale": {"domain": names, "range": shapes}}  # fmt: skip
     x = _x(record)
     layers = _bands(rows, place, ROW_HEIGHT - 8)
+    if record.zero:
+        layers.append(_layer({"type": "rule", "color": SOFT}, {"x": {"datum": 0}}))
     if several:
         line = {"type": "rule", "strokeWidth": 3, "color": CHANCE}
         layers.append(_layer(line, place | _between("span")))
@@ -108,9 +111,6 @@ def _bars(record: ChartRecord, rows: list[dict[str, Any]]) -> list[Spec]:
     start = {"x2": {"field": "expected"}}
     tip = {"tooltip": {"field": "tip", "type": "nominal"}}
     x = _x(record)
-    if any(record.sides):
-        sides = " · ".join(filter(None, (*record.sides[:1], _unit(record), *record.sides[1:])))
-        x["axis"] |= {"title": sides, "titleColor": SOFT}
     bar = {"type": "bar", "height": 12}
     layers.append(_layer(bar, place | {"x": x, "color": _COLOR} | start | tip))
     if _has(rows, "low"):
@@ -130,13 +130,13 @@ def _add_spans(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         by_row[row["model"], row["label"]].append(row)
     for same in by_row.values():
-        ordered = sorted(same, key=lambda row: row["value"])
+        ordered = sorted((row for row in same if row["text"]), key=lambda row: row["value"])
         lowest, highest = ordered[0], ordered[-1]
         for row in same:
             row |= {"span_low": math.nan, "span_high": math.nan, "align": "", "at": row["value"]}
-        highest |= {"align": "left", "at": _end(highest, "high")}
+        highest |= {"align": "left", "at": max(_end(row, "high") for row in same)}
         if lowest is not highest:
-            lowest |= {"align": "right", "at": _end(lowest, "low")}
+            lowest |= {"align": "right", "at": min(_end(row, "low") for row in same)}
             lowest |= {"span_low": lowest["value"], "span_high": highest["value"]}
         for row in same[1:]:
             # The band is the row's: drawn once, it stays as light as the legend says.
@@ -190,9 +190,13 @@ def _place(record: ChartRecord) -> Spec:
 
 def _x(record: ChartRecord) -> Spec:
     room = _LETTER * max(len(mark.to_json()["text"]) for mark in record.marks) + 14
+    left, right = record.sides
+    titles = [text for text in (left, _unit(record), right) if text]
+    title = " · ".join(titles)
     axis = {
-        "title": _unit(record) or None, "titleColor": SOFT, "tickCount": 5,
-        "labelExpr": _axis_label(record),
+        # A phone has no room for more letters in a line.
+        "title": (title if len(title) <= _MOST_IN_LINE else titles) or None,
+        "titleColor": SOFT, "tickCount": 5, "labelExpr": _axis_label(record),
     }  # fmt: skip
     scale = {"zero": False, "nice": False, "padding": room}
     return {"field": "value", "type": "quantitative", "axis": axis, "scale": scale}
@@ -238,4 +242,4 @@ def _has(rows: Sequence[Mapping[str, Any]], field: str) -> bool:
 def _tip(mark: ChartMark) -> str:
     """Return the tooltip of a mark."""
     place = ", ".join(dict.fromkeys(filter(None, (mark.label, mark.name, mark.panel))))
-    return f"{place}: {mark.text}, n = {count(mark.n)}"
+    return f"{place}: {mark.text}" + (f", n = {count(mark.n)}" if mark.n else "")

@@ -24,6 +24,7 @@ from equipoise.core.sentences import Phrase, Sentence, fill, named, share_part
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
+from equipoise.report.choice_words import choices_sentence, effect_clause
 from equipoise.report.expecting import added_to_labels, departure
 from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
 from equipoise.report.text import (
@@ -360,12 +361,15 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
         The one that states it.
     conclusion : Conclusion
     """
+    if conclusion.steps:
+        return Sentence(choices_sentence(conclusion))
     if conclusion.standings:
         return _sentence_about_models(finding, conclusion)
     if conclusion.at_equal_mix is not None:
         return sentence_at_equal_mix(finding, conclusion)
     clause = _clause_at_equal_shares(finding, conclusion)
     if conclusion.real:
+        clause += effect_clause(conclusion)
         return headline(finding, f"{_clause_of_labels(finding)}{clause}")
     return Sentence(_bound_sentence(finding, conclusion).removesuffix("."), clause, ".")
 
