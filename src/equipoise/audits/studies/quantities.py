@@ -428,7 +428,7 @@ AnyQuantity = Annotated[
 """A finding, or a number of several."""
 
 
-def merged(row: Settings, column: Settings) -> dict[str, Any]:
+def merged(row: Settings, column: Settings) -> Settings:
     """Return the declaration of a cell: what its row declares, and its column.
 
     Fields of a finding also enter the findings of a correlation, change or count.
