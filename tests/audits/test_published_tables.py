@@ -316,7 +316,7 @@ def test_claims_stand_under_the_tables_with_their_marks():
 
     judged = with_claims(sprites())
     table = page_tables(judged)["Claims of the source"]
-    results = {line[0]: line[3] for line in table.rows}
+    results = {line[0]: line[1] for line in table.rows}
     assert results["S2"] == "✓ holds in your run"
     assert results["S3"] == "✗ doesn't"
     assert isinstance(source_tables(judged).blocks[-1], Fold)
