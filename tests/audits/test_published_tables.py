@@ -346,3 +346,23 @@ def test_claims_are_in_the_result_of_an_audit(tmp_path):
     })  # fmt: skip
     rows = audits.run(config).tables["claims"].to_pylist()
     assert {row["claim"]: row["mark"] for row in rows} == {"S2": "can't tell", "S3": "can't tell"}
+
+
+def test_claims_are_in_json_and_a_line_of_the_terminal(tmp_path, capsys):
+    from equipoise.audits.studies.claims import claims_of, with_claims
+    from equipoise.cli.runs import facts, show
+
+    judged = with_claims(sprites())
+    assert facts(judged, tmp_path)["claims"] == claims_of(judged)
+    show(judged, tmp_path)
+    assert count_claims(judged) in " ".join(capsys.readouterr().out.split())
+    assert "claims" not in facts(sprites(), tmp_path)
+
+
+def test_claims_survive_a_file(tmp_path):
+    from equipoise.audits.studies.claims import claims_of, with_claims
+    from equipoise.report import read, write
+
+    judged = with_claims(sprites())
+    write(judged, tmp_path)
+    assert claims_of(read(tmp_path)) == claims_of(judged)
