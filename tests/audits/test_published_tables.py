@@ -187,6 +187,12 @@ def test_renamed_versions_fill_the_same_cells():
     assert repeated(renamed, other_rules, names, config) == pytest.approx(expected)
 
 
+def test_versions_of_other_settings_are_named():
+    config = {"versions": {"V2": {"prevalence": "hall"}, "V3": {"ratio": 3}}}
+    result = concepts({"V2": {"prevalence": "weighted"}, "V3": {"ratio": 3}, "mine": {"ratio": 2}})
+    assert Repetition(result, [config]).changed() == ["V2"]
+
+
 def test_versions_are_named_by_settings():
     rules = [boxes(), boxes(size="large boxes", version="V2")]
     result = concepts(
