@@ -105,12 +105,12 @@ class Repetition:
 
 
 def contains(settings: Json, wanted: Json) -> bool:
-    """Return whether settings have all wanted keys, at any depth, with the wanted values."""
+    """Return whether settings have the wanted values, at any depth; no key is as null."""
     if not isinstance(wanted, Mapping):
         return bool(settings == wanted)
     if not isinstance(settings, Mapping):
         return False
-    return all(key in settings and contains(settings[key], wanted[key]) for key in wanted)
+    return all(contains(settings.get(key), wanted[key]) for key in wanted)
 
 
 def _models(config: Settings) -> Settings:
