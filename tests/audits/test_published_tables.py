@@ -222,6 +222,7 @@ def test_settings_are_contained_at_any_depth():
     assert contains({"a": {"b": [1, 2], "c": 3}}, {"a": {"b": [1, 2]}})
     assert not contains({"a": {"b": [1, 2]}}, {"a": {"b": [1]}})
     assert not contains({"a": 1}, {"a": {"b": 1}})
+    assert contains({"a": "/data/x"}, {"a": "${data}/x"})
     # A key that isn't there has no value.
     assert contains({}, {"a": None})
     assert not contains({"a": 1}, {"a": None})

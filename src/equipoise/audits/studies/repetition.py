@@ -105,11 +105,17 @@ class Repetition:
 
 
 def contains(settings: Json, wanted: Json) -> bool:
-    """Return whether settings have the wanted values, at any depth; no key is as null."""
+    """Return whether settings have all wanted keys, at any depth, with the wanted values.
+
+    A place that is still to be filled in, such as that of a folder, goes with any text.
+    """
+    if isinstance(wanted, str) and "${" in wanted:
+        return isinstance(settings, str)
     if not isinstance(wanted, Mapping):
         return bool(settings == wanted)
     if not isinstance(settings, Mapping):
         return False
+    # A key that isn't there is as null.
     return all(contains(settings.get(key), wanted[key]) for key in wanted)
 
 
