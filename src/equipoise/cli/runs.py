@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 from equipoise import report
 from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
+from equipoise.audits.studies.claims import claims_of, with_claims
+from equipoise.audits.studies.page import count_claims
 from equipoise.cli.terminal import say, say_table, say_values
 from equipoise.core import AuditResult, Family, Finding, NullHypothesis
 from equipoise.core.conclusion import Conclusion
@@ -86,7 +88,9 @@ def result_of(
         notes=notes,
     )
     conclusions = conclusions_of_recipes(assessment.rows, assessment.outcomes)
-    return AuditResult(findings_of(assessment), manifest, tables_of(assessment), conclusions)
+    return with_claims(
+        AuditResult(findings_of(assessment), manifest, tables_of(assessment), conclusions)
+    )
 
 
 def write(result: AuditResult, folder: Path, run: Path, *, examples: bool = False) -> None:
@@ -129,6 +133,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
         ],
+        **({"claims": claims} if (claims := claims_of(result)) else {}),
         "verdicts": _verdicts(conclusions_about_groups(result, page_of(result).leads)),
         "findings": [
             asdict(finding) | {"verdict": _word(finding)}
@@ -160,6 +165,8 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
             say(line)
     if several:
         say()
+    if claims := count_claims(result):
+        say(f"  {claims}")
     for text in commands:
         say(text)
 
