@@ -148,11 +148,16 @@ def missing(folder: Path) -> Iterator[str]:
 
 
 def _packaged(stem: str, work: Work) -> bool:
-    """Return whether a work has the table of a file, or the numbers of text for one of these."""
-    number = ".".join(digits.lstrip("0") for digits in re.findall(r"\d+|a\d+", stem))
-    if not number:
+    """Return whether a work has the table of a file, or the numbers of text for a file of text."""
+    match = re.search(r"(table|figure|section)s?_(.*)", stem)
+    if match is None:
         return stem == "claims" or any(name.startswith("Section") for name in work.tables)
-    return number in {re.sub(r"[^\d.]", "", name.partition(",")[0]) for name in work.tables}
+    number = ".".join(digits.lstrip("0") for digits in re.findall(r"\d+", match[2]))
+    names = [name.partition(",")[0] for name in work.tables]
+    return any(
+        name.startswith(match[1].capitalize()) and re.sub(r"[^\d.]", "", name) == number
+        for name in names
+    )
 
 
 def _missing_cells(work: Work, studies: Mapping[str, Study]) -> Iterator[str]:
