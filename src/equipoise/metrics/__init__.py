@@ -33,6 +33,7 @@ from equipoise.metrics.counts.amplification import (
 from equipoise.metrics.counts.answer_levels import dominant_answer
 from equipoise.metrics.counts.causes import explained_disparity, rank_causes
 from equipoise.metrics.counts.comparisons import rate_comparisons
+from equipoise.metrics.counts.effect_profile import BandShare
 from equipoise.metrics.counts.effect_sizes import (
     cramers_v,
     effect_sizes,
@@ -116,6 +117,7 @@ from equipoise.metrics.vectors.sets import PairScores
 
 __all__ = [
     "SPECS",
+    "BandShare",
     "Choices",
     "Confusion",
     "Cooccurrence",

@@ -328,13 +328,14 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
     if metrics.effect_sizes is not None:
         yield effect_sizes(metrics.effect_sizes)
     if metrics.skewsize is not None:
-        yield SkewSize(**effect_sizes(metrics.skewsize).params)
+        yield SkewSize(**metrics.skewsize.model_dump())
     yield from (measure for measure in TABLE_METRICS.values() if config.audit in measure.spec.kinds)
 
 
 def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
-    """Return the measure of effect sizes that options describe."""
-    return EffectSizes(options.statistic, options.min_expected, options.yates, options.formulation)
+    """Return the measure of the effect sizes that are tested: those of the first statistic."""
+    main, *_ = options.statistic
+    return EffectSizes(main, options.min_expected, options.yates, options.formulation)
 
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
