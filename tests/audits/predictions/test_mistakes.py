@@ -3,6 +3,7 @@
 import polars as pl
 
 import equipoise
+from equipoise import audits
 
 
 def table(nurse, surgeon):
@@ -35,3 +36,40 @@ def test_labels_and_counts_of_the_groups_that_get_them_most_are_named():
 def test_a_group_that_is_never_mistaken_is_not_named():
     text = directions(30, 0)["doctor"]
     assert text == "instead of “doctor”, woman is called “nurse” (30 of 100)"
+
+
+def test_labels_that_are_no_class_are_named():
+    rows = [("doctor", "doctor", group) for group in ("woman", "man") for _ in range(70)]
+    rows += [("doctor", "nurse", "woman")] * 30 + [("doctor", "surgeon", "man")] * 30
+    rows += [("pilot", "pilot", group) for group in ("woman", "man") for _ in range(40)]
+    config = audits.parse_config(
+        {
+            "audit": "predictions",
+            "data": {"table": frame_of(rows), "target": "job", "id": "id", "groups": ["gender"]},
+            "models": {"m": {"table": frame_of(rows), "prediction": "pred", **OPEN}},
+            "metrics": {"mistake_rate": {"of": ["doctor"], "top": 1}},
+            "resampling": {"replicates": 20},
+        }
+    )
+    findings = audits.run(config).findings
+    (effect,) = (f for f in findings if f.metric == "cramers_v" and f.subject == "doctor")
+    assert "“nurse” (30 of 100)" in effect.direction
+    assert "“surgeon” (30 of 100)" in effect.direction
+    rates = {
+        f.subject: {group.group: (group.value, group.n) for group in f.by_group}
+        for f in findings
+        if f.metric == "mistake_rate"
+    }
+    assert rates == {
+        "doctor | nurse": {"man": (0.0, 100), "woman": (0.3, 100)},
+        "doctor | surgeon": {"man": (0.3, 100), "woman": (0.0, 100)},
+    }
+    assert all(not f.tested for f in findings if f.metric == "mistake_rate")
+
+
+OPEN = {"open_vocabulary": True}
+
+
+def frame_of(rows):
+    frame = pl.DataFrame(rows, schema=["job", "pred", "gender"], orient="row")
+    return frame.with_row_index("id").cast({"id": pl.String})

@@ -54,7 +54,7 @@ from equipoise.audits.predictions.effects import (
 )
 from equipoise.audits.predictions.leveling import level_data, outcomes_of
 from equipoise.audits.predictions.levels import pooled_rates
-from equipoise.audits.predictions.mistakes import with_mistakes
+from equipoise.audits.predictions.mistakes import describe_mistakes, with_mistakes
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.scores import (
     ModelScores,
@@ -351,9 +351,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
         tables, classes = _tables_of(design, parts, config)
         tables |= _tables_over_thresholds(design, data, config, place)
-        if metrics.effect_sizes is not None:
-            findings += describe_effects(design, place, metrics.effect_sizes, resampling, seed)
-            findings += describe_correlations(classes, place, level)
+        findings += _describe_classes(design, config, place, classes, resampling)
         notes = tuple(notes_left_out(place, left_out))
         compared = tuple(with_mistakes(with_ratios(findings, by_class.classes), counts))
         return Measured(compared, tables | worksheet_of(design), notes)
@@ -528,6 +526,22 @@ def _describe_levels(design: Design, config: Config, place: Place) -> Iterator[U
         yield whole(estimate, place, Family.DESCRIPTIVE)
     if config.metrics.rates is not None:
         yield from pooled_rates(design.overall, place, config.data.positive)
+
+
+def _describe_classes(
+    design: LabelDesign,
+    config: Config,
+    place: Place,
+    classes: Sequence[Row],
+    resampling: Resampling | None,
+) -> Iterator[UncorrectedFinding]:
+    """Yield what describes the classes: their effect sizes together, and wrong labels."""
+    metrics, seed = config.metrics, config.resampling.seed
+    if metrics.effect_sizes is not None:
+        yield from describe_effects(design, place, metrics.effect_sizes, resampling, seed)
+        yield from describe_correlations(classes, place, place.level)
+    if metrics.mistake_rate is not None:
+        yield from describe_mistakes(design, metrics.mistake_rate, place, resampling, seed)
 
 
 def _smallest_effects(design: LabelDesign, config: Config, tests: int) -> Row:

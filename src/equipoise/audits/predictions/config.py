@@ -228,6 +228,21 @@ class EffectSizeOptions(Section):
     versions: Mapping[Name, EffectVersionOptions] = {}
 
 
+class MistakeOptions(Section):
+    """Options of the rates of wrong labels.
+
+    Attributes
+    ----------
+    of : list of str
+        Classes whose most frequent wrong labels are reported by group; none unless given.
+    top : int
+        How many of each group.
+    """
+
+    of: Distinct[Label] = ()
+    top: PositiveInt = 3
+
+
 class MetricsConfig(Section):
     """Options per metric; `false` switches a metric off, everything else the input allows is on."""
 
@@ -240,6 +255,7 @@ class MetricsConfig(Section):
     hit_rate: Switch[HitRateOptions] = HitRateOptions()
     effect_sizes: Switch[EffectSizeOptions] = EffectSizeOptions()
     skewsize: Switch[SkewSizeOptions] = SkewSizeOptions()
+    mistake_rate: Switch[MistakeOptions] = MistakeOptions()
     unanswered_rate: Plain = ON
 
 

@@ -11,7 +11,7 @@ from equipoise.metrics.building import UNTESTED, count_estimate, ends_of, explai
 from equipoise.metrics.counts.effect_sizes import EffectSizes
 from equipoise.metrics.counts.table import Counts
 from equipoise.metrics.measure import Draws, Measure
-from equipoise.metrics.spec import BANDS, Band, MetricSpec, register
+from equipoise.metrics.spec import BANDS, WILSON, Band, MetricSpec, register
 from equipoise.stats.intervals import divide
 
 BAND_METRICS: Mapping[Band, str] = {name: f"{name}_effect_share" for name in BANDS}
@@ -108,6 +108,19 @@ def _limits(place: int) -> str:
 
 
 register(
+    MetricSpec(
+        name="mistake_rate",
+        kinds=("predictions",),
+        unit="share",
+        rate=True,
+        harm=None,
+        group_label="share of images with the wrong label",
+        definition="Share of the images of a class that get a particular wrong label.",
+        direction="Neither: it says which label a group gets. Descriptive.",
+        chance="none: descriptive, of the class's most frequent wrong labels",
+        interval=WILSON,
+        reference="Albuquerque et al. 2024, SkewSize, Figure 3",
+    ),
     *(
         _band(
             name=name,
