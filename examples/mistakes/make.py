@@ -1,4 +1,4 @@
-"""Write the example's data: two models that name occupations in 600 images.
+"""Write the example's data: two models that name occupations in 1,800 images.
 
     python examples/mistakes/make.py
 
@@ -13,7 +13,7 @@ import csv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-N = 100
+N = 300  # images of each occupation and gender
 WRONG = {
     ("writer", "even"): {
         "woman": {"editor": 8, "composer": 7, "philosopher": 6},
@@ -37,14 +37,14 @@ WRONG = {
         "man": {"scientist": 15, "banker": 13},
     },
 }
-"""Wrong labels of 100 women and 100 men, by occupation and model."""
+"""Wrong labels of 100 women and of 100 men, by occupation and model."""
 MODELS = ("even", "stereotyped")
 
 
 def labels(occupation: str, model: str, gender: str) -> list[str]:
     """Return a model's labels of the images of one occupation and gender."""
     wrong = WRONG[occupation, model][gender]
-    mistakes = [label for label, count in wrong.items() for _ in range(count)]
+    mistakes = [label for label, count in wrong.items() for _ in range(count * N // 100)]
     return mistakes + [occupation] * (N - len(mistakes))
 
 

@@ -23,6 +23,7 @@ has definitions, ranges and references.
 """
 
 from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.counts import effect_profile as effect_profile  # registers its metrics
 from equipoise.metrics.counts.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
 from equipoise.metrics.counts.amplification import (
     Cooccurrence,
@@ -33,7 +34,6 @@ from equipoise.metrics.counts.amplification import (
 from equipoise.metrics.counts.answer_levels import dominant_answer
 from equipoise.metrics.counts.causes import explained_disparity, rank_causes
 from equipoise.metrics.counts.comparisons import rate_comparisons
-from equipoise.metrics.counts.effect_profile import BandShare
 from equipoise.metrics.counts.effect_sizes import (
     cramers_v,
     effect_sizes,
@@ -117,7 +117,6 @@ from equipoise.metrics.vectors.sets import PairScores
 
 __all__ = [
     "SPECS",
-    "BandShare",
     "Choices",
     "Confusion",
     "Cooccurrence",

@@ -117,6 +117,8 @@ _SECONDS_PER_CELL, _SECONDS_PER_DESIGN = 2e-7, 0.1
 _LISTED = 5
 # Beyond this many classes only wrong predictions are listed: right ones are n minus their sum.
 _ALL_CELLS = 200
+_MOST_CELLS_OF_TEXTS = 20_000
+"""Cells of a table of raw texts by group for which replicates are drawn."""
 _COLUMNS = {
     "classes": {
         "class": TEXT,
@@ -307,7 +309,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         metrics, seed, level = config.metrics, config.resampling.seed, config.resampling.level
         place, counts = design.place(self.name, level), design.counts
         if design.wording:
-            return _measure_wording(design, config, place)
+            return _measure_wording(design, config, place, resampling)
         findings = [*_describe_levels(design, config, replace(place, groups=""))]
         by_class = design.by_class
         tested, parts, left_out = findings_of(
@@ -487,12 +489,18 @@ class Predictions(Audit[Config, ScoredData, Design]):
         return compare(pairs, progress=progress)
 
 
-def _measure_wording(design: Design, config: Config, place: Place) -> Measured:
-    """Describe how texts as they are written depend on the group."""
+def _measure_wording(
+    design: Design, config: Config, place: Place, resampling: Resampling | None
+) -> Measured:
+    """Describe how texts as they are written depend on the group.
+
+    Texts may be as many as rows: of large tables no replicates are drawn.
+    """
     effects = [
         metric for metric in measures_of(config, design.counts) if isinstance(metric, EffectSizes)
     ]
-    drafts, parts, _ = findings_of(design.counts, effects, place, None, config.resampling.seed)
+    drawn = resampling if design.counts.table.size <= _MOST_CELLS_OF_TEXTS else None
+    drafts, parts, _ = findings_of(design.counts, effects, place, drawn, config.resampling.seed)
     reason = "wording: what is tested is the content of the texts"
     described = (without_verdict(draft, reason) for draft in drafts if not draft.finding.subject)
     return Measured(tuple(described), _tables_of(design, parts, config)[0])

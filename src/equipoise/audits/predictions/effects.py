@@ -1,4 +1,4 @@
-"""Effect sizes beside the tested ones: other statistics, versions, bands and correlations."""
+"""Effect sizes beside the tested ones: other statistics, versions and correlations."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ from equipoise.core import Aggregate, Estimate, Family, Finding, Part, table_of
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.effect_profile import CORRELATES, BandShare
+from equipoise.metrics.counts.effect_profile import CORRELATES
 from equipoise.metrics.counts.effect_sizes import EffectSizes, SkewSize
 from equipoise.metrics.measure import measure
-from equipoise.metrics.spec import BANDS, band_of
+from equipoise.metrics.spec import band_of
 from equipoise.metrics.values.subjects import correlation
 from equipoise.stats.intervals import divide
 from equipoise.stats.resampling import Resampling
@@ -79,10 +79,6 @@ def describe_effects(
     for statistic in options.statistic[1:]:
         (estimate,) = measure(counts, [replace(main, statistic=statistic)], resampling, seed)
         yield from _describe_classes(estimate, place, OF_STATISTIC)
-    if len(counts.targets) >= LEAST_CLASSES:
-        bands = [BandShare(main, name) for name in BANDS]
-        for estimate in measure(counts, bands, resampling, seed):
-            yield whole(estimate, place, Family.DESCRIPTIVE)
     for name, version in list_versions(options).items():
         version_place = replace(place, version=f"{place.version}, {name}")
         yield from _describe_version(
