@@ -839,6 +839,8 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> str:
             groups=finding.groups,
         )  # fmt: skip
         text = f"{text} {values} for {better.model}."
+        if finding.beside:
+            text = f"{text} {finding.beside}"
         if conclusion.alike_in:
             metrics = listed([spec_for(metric).label for metric in conclusion.alike_in])
             return f"The models are alike in {metrics}; {text}"

@@ -44,6 +44,7 @@ from equipoise.audits.predictions.changes import (
     is_extreme,
     worse_model,
 )
+from equipoise.audits.predictions.mistakes import describe_labels
 from equipoise.audits.predictions.unanswered import UNANSWERED, Unanswered
 from equipoise.core import (
     Aggregate,
@@ -504,7 +505,23 @@ def _contrasts(
                 null=null[1] - null[0], compared_to=fact.compared_to,
             )  # fmt: skip
         (draft,) = with_folds([draft], classes=classes, determined=determined)
+        if worse and isinstance(measure, EffectSizes) and metric != DESCRIBED:
+            of_worse = numbers[0][names.index(worse)]
+            draft = draft.changed(beside=_name_mistakes(joint, worse, fact, of_worse))
         yield draft, (fact, names, counts_read)
+
+
+def _name_mistakes(joint: Joint, model: str, fact: Fact, numbers: Numbers) -> str:
+    """Say what groups are taken for by a model, in a class or the one of its largest effect."""
+    by_class = {
+        key.subject: float(values[0])
+        for key, values in numbers.items()
+        if key.subject and not math.isnan(values[0])
+    }
+    subject = fact.subject or max(by_class, key=lambda name: by_class[name], default="")
+    counts = joint.alone(joint.models.index(model)).counts
+    text = describe_labels(counts, subject) if subject in counts.classes else ""
+    return f"{model}: {text}." if text else ""
 
 
 def _extreme_draft(

@@ -41,11 +41,11 @@ def with_mistakes(
             yield draft
             continue
         if finding.subject not in texts:
-            texts[finding.subject] = _describe(counts, finding.subject)
+            texts[finding.subject] = describe_labels(counts, finding.subject)
         yield draft.changed(direction=texts[finding.subject] or finding.direction)
 
 
-def _describe(counts: Counts, subject: str) -> str:
+def describe_labels(counts: Counts, subject: str) -> str:
     """Say which wrong label a group has more often than the others; "" without one.
 
     Of the groups, those that are farthest above the others.

@@ -98,7 +98,12 @@ class Repetition:
 
 
 def contains(settings: object, wanted: object) -> bool:
-    """Return whether settings have all wanted keys, at any depth, with the wanted values."""
+    """Return whether settings have all wanted keys, at any depth, with the wanted values.
+
+    A place that is still to be filled in, such as that of a folder, goes with any text.
+    """
+    if isinstance(wanted, str) and "${" in wanted:
+        return isinstance(settings, str)
     if not isinstance(wanted, Mapping):
         return bool(settings == wanted)
     if not isinstance(settings, Mapping):

@@ -1,0 +1,216 @@
+"""The studies of SkewSize: printed prompts and words, and planted worlds that decide its claims."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from equipoise import audits
+from equipoise.audits.generation.config import CaptionsConfig
+from equipoise.audits.studies.claims import CLAIMS
+from equipoise.audits.studies.page import source_tables
+from equipoise.audits.studies.study import read_study, study_files
+from equipoise.data import lexicon
+from equipoise.report.blocks import Number, Table
+
+REPLICATES = {"replicates": 100, "permutations": 99}
+
+
+def config_of(study, part="", *, folder=Path()):
+    """Return a configuration that a study writes, read."""
+    path = folder / "c.yaml"
+    at = path.with_name(f"c-{part}.yaml") if part else path
+    return yaml.safe_load(study_files(study, path, None)[at])
+
+
+def captions_of(study, part, words=None):
+    """Return the texts of the captions that a study makes images of."""
+    section = config_of(study, part)["captions"]
+    if words is not None:
+        section["subjects"] = words
+    return [*CaptionsConfig.model_validate(section).sets().table["caption"].to_pylist()]
+
+
+def words_of(study, file):
+    """Return the words of a table that a study writes."""
+    return pl.read_csv(study_files(study, Path("c.yaml"), None)[Path(file)].encode())["text"]
+
+
+def test_prompts_of_imagenet_are_the_printed_ones(shared_dir):
+    import json
+
+    path = shared_dir / "goldens" / "papers" / "skewsize_2024" / "text_numbers.json"
+    printed = json.loads(path.read_text(encoding="utf-8"))["imagenet"]
+    captions = captions_of("skewsize-imagenet", "images")
+    lower = {caption.lower() for caption in captions}
+    # "an" stands before vowels; the printed examples have none.
+    words = lexicon("tiny_imagenet").content["classes"]
+    assert {example.lower() for example in printed["example_prompts"][1:]} <= lower
+    assert "salamander" in printed["example_prompts"][0].lower()
+    assert len(words) == printed["classes"]
+    backgrounds = config_of("skewsize-imagenet", "images")["captions"]["attributes"]["background"]
+    assert {*backgrounds} == {*lexicon("vendrow_2023").content["backgrounds"]}
+    assert len(backgrounds) == printed["backgrounds"]
+    making = config_of("skewsize-imagenet", "images")
+    assert making["generator"]["candidates"] == printed["images_per_pair"]
+    assert making["generator"]["shared"] is None
+    assert "filters" not in making
+    assert len(captions) * printed["images_per_pair"] == printed["images"]
+
+
+def test_prompts_and_question_about_occupations_are_the_printed_ones(shared_dir):
+    import json
+
+    folder = shared_dir / "goldens" / "papers" / "skewsize_2024"
+    printed = json.loads((folder / "text_numbers.json").read_text(encoding="utf-8"))["vlm"]
+    table = json.loads((folder / "table_3.json").read_text(encoding="utf-8"))
+    occupations = words_of("skewsize-vlm", "occupations.csv")
+    assert {*table["rows"]} <= {*occupations}
+    template = printed["image_template"].replace("{GENDER}", "{}").replace("{OCCUPATION}", "{}")
+    captions = captions_of("skewsize-vlm", "images", ["writer", "doctor"])
+    expected = {
+        template.format(gender, occupation)
+        for gender in ("male", "female")
+        for occupation in ("writer", "doctor")
+    }
+    assert {*captions} == expected
+    models = config_of("skewsize-vlm")["models"].values()
+    assert {model["question"] for model in models} == {printed["question"]}
+
+
+def test_models_of_imagenet_are_of_the_source_s_architectures():
+    timm = pytest.importorskip("timm")
+    models = config_of("skewsize-imagenet")["models"]
+    names = {model["model"].removeprefix("timm:") for model in models.values()}
+    assert names <= {*timm.list_models(pretrained=True)}
+    for part in ("inception_v3", "inception_resnet", "50x3_bit", "101x1_bit", "vit_base_patch16"):
+        assert any(part in name for name in names)
+
+
+def drawn(rng, counts):
+    """Return labels with exact counts, in a random order."""
+    return rng.permutation([label for label, count in counts.items() for _ in range(count)])
+
+
+def run_study(study, frame, models, folder, part="", target="subject", **changes):
+    """Run a study's configuration on a table of predictions with planted labels."""
+    values = config_of(study, part)
+    frame.write_parquet(folder / "p.parquet")
+    values["data"] = {
+        key: value for key, value in values["data"].items() if key not in ("images", "unit")
+    } | {"table": "p.parquet", "id": "id", "target": target}
+    read = ("map", "open_vocabulary", "normalize", "question")
+    values["models"] = {
+        name: {
+            key: value for key, value in values["models"][name].items() if key in read[1:2]
+        } | {"table": "p.parquet", "prediction": name} | changes
+        for name in models
+    }  # fmt: skip
+    values |= {"resampling": REPLICATES, "report": {"images": 0}}
+    return audits.run(audits.parse_config(values), base=folder)
+
+
+def marks(result):
+    return {row["claim"] + row["part"]: row["mark"] for row in result.tables[CLAIMS].to_pylist()}
+
+
+def table_of(result, start):
+    """Return the numbers of a table beside the source, by row and column."""
+    blocks = source_tables(result).blocks
+    (table,) = (
+        block for block in blocks if isinstance(block, Table) and block.caption.startswith(start)
+    )
+    heads = [column.title.rstrip(" ↑↓") for column in table.columns[1:]]
+    return {row[0]: dict(zip(heads, row[1:], strict=True)) for row in table.rows}
+
+
+SHAPES = ("square", "ellipse", "heart")
+COLOURS = ("red", "green", "blue")
+STRENGTHS = {"unbiased": 0.0, "mild": 0.15, "medium": 0.5}
+
+
+def shapes(*, spread=True, n=4000):
+    """Predictions of six models: green images of a class are taken for the two others.
+
+    Without `spread`, models err as often on every colour.
+    """
+    rng = np.random.default_rng(5)
+    rows = {"id": [], "shape": [], "colour": [], **{name: [] for name in MODELS}}
+    for place, shape in enumerate(SHAPES):
+        others = [name for name in SHAPES if name != shape]
+        for colour in COLOURS:
+            rows["shape"] += [shape] * n
+            rows["colour"] += [colour] * n
+            for name in MODELS:
+                removed, share = bias_of(name)
+                wrong = n // 500
+                if removed == place and spread:
+                    wrong = round(share * n) if colour == "green" else wrong
+                elif removed == place:
+                    wrong = round(share * n / 3)
+                first = wrong // 4 if wrong > 10 else wrong // 2
+                rows[name] += [
+                    *drawn(rng, {shape: n - wrong, others[0]: first, others[1]: wrong - first})
+                ]
+    rows["id"] = [f"i{number}" for number in range(len(rows["shape"]))]
+    return pl.DataFrame(rows)
+
+
+MODELS = ("unbiased", "mild", "medium", "without class 0", "without class 1", "without class 2")
+
+
+def bias_of(model):
+    """Return the class that a model is biased for, and how many of its green images it misses."""
+    if model in STRENGTHS:
+        return (1, STRENGTHS[model]) if model != "unbiased" else (None, 0.0)
+    return int(model[-1]), 0.99
+
+
+def test_shapes_show_their_bias_and_its_strength(tmp_path):
+    result = run_study("skewsize-dsprites", shapes(), MODELS, tmp_path, target="shape")
+    assert marks(result) == {"S2": "holds", "S3": "holds"}
+    numbers = table_of(result, "Table 5")
+    for place in range(3):
+        row = numbers[f"Class {place}"]
+        v, phi = row[f"Cramér's V, class {place}"], row[f"Phi, class {place}"]
+        assert phi.value == pytest.approx(np.sqrt(2) * v.value)
+        assert phi.value > 0.9
+    assert all(
+        isinstance(cell, Number)
+        for start in ("Table 1", "Table 2", "Table 5")
+        for row in table_of(result, start).values()
+        for cell in row.values()
+    )
+
+
+def test_shapes_that_err_alike_refute_the_claims(tmp_path):
+    result = run_study("skewsize-dsprites", shapes(spread=False), MODELS, tmp_path, target="shape")
+    assert marks(result) == {"S2": "doesn't", "S3": "doesn't"}
+
+
+def test_equalized_odds_by_the_mean_come_near_the_source(shared_dir, tmp_path):
+    """The source's Table 1, with the exchanged columns put back."""
+    work = read_study("skewsize-dsprites").work.tables["Table 1"]
+    rows, share = [], 0.16
+    for shape in SHAPES:
+        for colour in COLOURS:
+            for number in range(1000):
+                row = {"shape": shape, "colour": colour}
+                for place, name in enumerate(MODELS[3:]):
+                    others = [other for other in SHAPES if other != shape]
+                    biased = SHAPES[place] == shape and colour == "green"
+                    row[name] = others[number >= share * 1000] if biased else shape
+                rows.append(row)
+    frame = pl.DataFrame(rows).with_row_index("id").cast({"id": pl.String})
+    result = run_study("skewsize-dsprites", frame, MODELS[3:], tmp_path, target="shape")
+    numbers = table_of(result, "Table 1")
+    ours = numbers["Class 0"]
+    expected = {"EO": (0.5, 0.04, 0.21), "DP": (0.333, 0.053, 0.28)}
+    for metric, values in expected.items():
+        for place, value in enumerate(values):
+            assert ours[f"{metric}, class {place}"].value == pytest.approx(value, abs=0.001)
+            # The source's columns of class 0 and class 1 are exchanged in this row.
+            printed = work.cell("Class 0", f"{metric}, class {(1, 0, 2)[place]}")
+            assert ours[f"{metric}, class {place}"].value == pytest.approx(printed, abs=0.02)
