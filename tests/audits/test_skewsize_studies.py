@@ -214,3 +214,120 @@ def test_equalized_odds_by_the_mean_come_near_the_source(shared_dir, tmp_path):
             # The source's columns of class 0 and class 1 are exchanged in this row.
             printed = work.cell("Class 0", f"{metric}, class {(1, 0, 2)[place]}")
             assert ours[f"{metric}, class {place}"].value == pytest.approx(printed, abs=0.02)
+
+
+def labels_of(rng, n, truth, wrong):
+    """Return n labels of a class: shares of wrong labels by name, the others right."""
+    counts = {label: round(share * n) for label, share in wrong.items()}
+    return drawn(rng, {truth: n - sum(counts.values()), **counts})
+
+
+def predictions(models, classes, groups, wrong, n, attribute):
+    """Return predictions of models; `wrong(model, class, group)` has the shares of wrong labels."""
+    rng = np.random.default_rng(7)
+    columns = {"subject": [], attribute: [], **{model: [] for model in models}}
+    for name in classes:
+        for group in groups:
+            columns["subject"] += [name] * n
+            columns[attribute] += [group] * n
+            for model in models:
+                columns[model] += [*labels_of(rng, n, name, wrong(model, name, group))]
+    frame = pl.DataFrame(columns)
+    return frame.with_row_index("id").cast({"id": pl.String})
+
+
+BACKGROUNDS = ("on the road", "blue", "at dusk", "red")
+NETWORKS = ("resnet18", "resnet50-1", "vit_base_16", "inception_v3", "bit_50x3", "bit_101x1")
+THINGS = ("sock", *(f"thing {number}" for number in range(11)))
+
+
+def mistakes_of_networks(model, name, background):
+    """Few classes of BiT 101x1 err by background, most of 50x3; the ViT's socks do."""
+    place = THINGS.index(name)
+    wrong = 0.1 + 0.03 * NETWORKS.index(model) % 0.07
+    if model == "vit_base_16" and name == "sock":
+        return {"running shoe" if background == "on the road" else "mitten": 0.2}
+    if model.startswith("bit_"):
+        wrong = 0.24
+    stereotyped = place < {"bit_50x3": 10, "bit_101x1": 2}.get(model, 3 + NETWORKS.index(model) % 4)
+    if stereotyped:
+        return {f"wrong {BACKGROUNDS.index(background)}": wrong}
+    return {"wrong 0": wrong / 2, "wrong 1": wrong / 2}
+
+
+def run_networks(wrong, folder):
+    frame = predictions(NETWORKS, THINGS, BACKGROUNDS, wrong, 300, "background")
+    return run_study("skewsize-imagenet", frame, NETWORKS, folder)
+
+
+def test_networks_that_accuracy_does_not_tell_apart(tmp_path):
+    result = run_networks(mistakes_of_networks, tmp_path)
+    assert marks(result) == {"S4": "holds", "S5": "holds"}
+    socks = table_of(result, "Figure 3")
+    assert socks["On the road"]["Running shoe"].value == pytest.approx(0.2)
+    assert socks["Blue"]["Running shoe"].value == 0
+    assert result.tables["model_profiles"].num_rows == len(NETWORKS)
+    assert {*result.tables["model_correlations"]["models"].to_pylist()} == {len(NETWORKS)}
+
+
+def test_networks_of_another_order_refute_the_claims(tmp_path):
+    exchanged = {"bit_50x3": "bit_101x1", "bit_101x1": "bit_50x3"}
+    colours = {"on the road": "blue", "blue": "on the road"}
+
+    def wrong(model, name, background):
+        of = background if name != "sock" else colours.get(background, background)
+        return mistakes_of_networks(exchanged.get(model, model), name, of)
+
+    assert marks(run_networks(wrong, tmp_path)) == {"S4": "doesn't", "S5": "doesn't"}
+
+
+JOBS = (
+    "writer", "biologist", "veterinarian", "nurse", "philosopher", "doctor", "maid", "model",
+    "scientist", *(f"job {number}" for number in range(11)),
+)  # fmt: skip
+ANSWERERS = ("blip2_opt", "blip2_opt_large", "blip2_flan_t5")
+
+
+def mistakes_of_answerers(model, name, gender):
+    """Most jobs of the large model are stereotyped, half of the small one's, few of FlanT5's."""
+    place = JOBS.index(name)
+    if model == "blip2_flan_t5" and name in ("nurse", "philosopher"):
+        return {"doctor": 0.9 if gender == "male" else 0.05}
+    share = 0.0
+    if model == "blip2_flan_t5":
+        share = 0.1 if place < 3 else 0.0
+    elif model == "blip2_opt":
+        share = 0.36 if place < 5 else 0.16 if place < 10 else 0.0
+    elif place < 15:
+        share = 0.36
+    if share:
+        return {"doctor" if gender == "male" and name != "doctor" else "maid 2": share}
+    return {"clerk": 0.1, "guard": 0.1}
+
+
+def run_answerers(study, wrong, folder):
+    frame = predictions(ANSWERERS, JOBS, ("female", "male"), wrong, 200, "gender")
+    text = [pl.format("A {}.", name).alias(name) for name in ANSWERERS]
+    return run_study(
+        study, frame.with_columns(text), ANSWERERS, folder, normalize={}, open_vocabulary=True
+    )
+
+
+@pytest.mark.parametrize("study", ["skewsize-vlm", "skewsize-vlm-sports"])
+def test_answerers_in_the_order_of_the_source(study, tmp_path):
+    result = run_answerers(study, mistakes_of_answerers, tmp_path)
+    of_study = {"S6": "holds"} if study == "skewsize-vlm" else {}
+    assert marks(result) == {**of_study, "S7": "holds", "S8": "holds"}
+    if of_study:
+        numbers = table_of(result, "Table 7")
+        assert all(isinstance(cell, Number) for row in numbers.values() for cell in row.values())
+
+
+def test_answerers_of_the_opposite_order_refute_the_claims(tmp_path):
+    exchanged = dict(zip(ANSWERERS, ANSWERERS[:1] + ANSWERERS[:0:-1], strict=True))
+
+    def wrong(model, name, gender):
+        return mistakes_of_answerers(exchanged[model], name, gender)
+
+    result = run_answerers("skewsize-vlm", wrong, tmp_path)
+    assert marks(result) == {"S6": "doesn't", "S7": "doesn't", "S8": "doesn't"}

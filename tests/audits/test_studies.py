@@ -48,10 +48,13 @@ WORLDS = {
     ),
     "skewsize-vlm": (
         data_sets.generated(
-            "gender",
-            ("female", "male"),
-            ("writer", "pilot", "nurse"),
-            further=("sets-ours", "sets-sports"),
+            "gender", ("female", "male"), ("writer", "pilot", "nurse"), further=("sets-ours",)
+        ),
+        "sets",
+    ),
+    "skewsize-vlm-sports": (
+        data_sets.generated(
+            "gender", ("female", "male"), ("golf", "rowing", "diving"), further=("sets-ours",)
         ),
         "sets",
     ),
