@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 import yaml
 
+from audits.examples import written_again
 from equipoise import audits
 from equipoise.audits.generation.config import CaptionsConfig
 from equipoise.audits.studies.claims import CLAIMS
@@ -249,6 +250,8 @@ def mistakes_of_networks(model, name, background):
         return {"running shoe" if background == "on the road" else "mitten": 0.2}
     if model.startswith("bit_"):
         wrong = 0.24
+    elif background == "red":
+        wrong += 0.02 * NETWORKS.index(model)
     stereotyped = place < {"bit_50x3": 10, "bit_101x1": 2}.get(model, 3 + NETWORKS.index(model) % 4)
     if stereotyped:
         return {f"wrong {BACKGROUNDS.index(background)}": wrong}
@@ -331,3 +334,80 @@ def test_answerers_of_the_opposite_order_refute_the_claims(tmp_path):
 
     result = run_answerers("skewsize-vlm", wrong, tmp_path)
     assert marks(result) == {"S6": "doesn't", "S7": "doesn't", "S8": "doesn't"}
+
+
+DOMAINS = ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")
+
+
+def of_domains(*, unequal, n_classes=150):
+    """Predictions of a model for many classes in six domains.
+
+    Labels of wrong predictions depend on the domain, more or less by class. `unequal`: only how
+    often a class is right depends on it.
+    """
+    rng, n_domains = np.random.default_rng(0), len(DOMAINS)
+    columns = {"class": [], "domain": [], "six domains": []}
+    for place in range(n_classes):
+        strength = rng.random()
+        accuracy = np.clip(0.55 - 0.13 * strength + rng.normal(0, 0.12), 0.25, 0.72)
+        by_domain = np.full(n_domains, accuracy)
+        high, low = rng.permutation(n_domains)[:2]
+        if unequal:
+            by_domain[low] -= 0.5 * strength
+        else:
+            by_domain[high] += 0.02 + 0.07 * strength + abs(rng.normal(0, 0.06))
+            by_domain[low] -= abs(rng.normal(0, 0.08))
+        for index, domain in enumerate(DOMAINS):
+            n = int(rng.integers(30, 170))
+            right = round(float(np.clip(by_domain[index], 0.05, 0.98)) * n)
+            planted = 0 if unequal else min(n - right, round(n * (0.04 + 0.2 * strength)))
+            wrong = [place + 1 + index] * planted
+            wrong += [place + 7 + number % 2 for number in range(n - right - planted)]
+            columns["class"] += [f"class {place}"] * n
+            columns["domain"] += [domain] * n
+            columns["six domains"] += [f"class {place}"] * right
+            columns["six domains"] += [f"class {label % n_classes}" for label in wrong]
+    return pl.DataFrame(columns).with_row_index("id").cast({"id": pl.String})
+
+
+@pytest.mark.parametrize(("unequal", "mark"), [(False, "holds"), (True, "doesn't")])
+def test_effect_sizes_of_domains_beside_other_metrics(unequal, mark, tmp_path):
+    frame = of_domains(unequal=unequal)
+    result = run_study("skewsize-domainnet", frame, ["six domains"], tmp_path, target="class")
+    assert marks(result) == {"S9": mark}
+    numbers = table_of(result, "Appendix C, correlations")
+    rows = {row["y"]: row for row in result.tables["correlations"].to_pylist()}
+    for name, other in (("Accuracy", "accuracy"), ("EO", "equalized_odds"), ("GAP", "gap")):
+        assert numbers[name]["r"].value == rows[other]["pearson"]
+        assert numbers[name]["p"].value == rows[other]["pearson_p"]
+    assert isinstance(table_of(result, "Appendix C:")["SkewSize"]["Value"], Number)
+
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mistakes"
+
+
+def test_the_motivating_example(tmp_path):
+    assert written_again(EXAMPLE, tmp_path) == ["images.csv"]
+    result = audits.run(audits.load_config(EXAMPLE / "audit.yaml"), base=EXAMPLE)
+    assert marks(result) == {"S1": "holds"}
+    leading = next(c for c in result.conclusions if c.model == "stereotyped")
+    finding = result.findings[leading.finding]
+    assert finding.metric == "cramers_v"
+    assert "“nurse” (90 of 300)" in finding.direction
+    assert "“surgeon” (90 of 300)" in finding.direction
+
+
+def test_even_mistakes_refute_the_motivating_example(tmp_path):
+    frame = pl.read_csv(EXAMPLE / "images.csv").with_columns(stereotyped=pl.col("even"))
+    frame.write_csv(tmp_path / "images.csv")
+    config = audits.load_config(EXAMPLE / "audit.yaml")
+    result = audits.run(config, base=tmp_path)
+    assert marks(result) == {"S1": "doesn't"}
+
+
+def test_the_comparison_of_the_motivating_example_names_labels():
+    config = audits.load_config(EXAMPLE / "audit.yaml")
+    compared = audits.compare({"": (config, audits.prepare(config, base=EXAMPLE).data)})
+    leading = compared.findings[compared.conclusions[0].finding]
+    assert leading.metric == "effect_size_mean"
+    assert all(label in leading.beside for label in ("stereotyped", "“nurse”", "“surgeon”"))
