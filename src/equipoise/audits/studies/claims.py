@@ -1,19 +1,17 @@
 """The claims of a source, judged by the findings of a run, as tables of its record."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
 
-from equipoise.audits.studies.conditions import Comparison, Mark, StudyClaim, mark_of
-from equipoise.audits.studies.repetition import Repetition, contains
+from equipoise.audits.studies.conditions import Comparison, Mark, mark_of
+from equipoise.audits.studies.repetition import Repetition
 from equipoise.audits.studies.study import study_of
 from equipoise.core import AuditResult
 from equipoise.core.types import Fields
 
 CLAIMS, COMPARISONS = "claims", "claim_comparisons"
-OTHER_RUN = "another configuration of the study measures it"
 _CLAIMS = pa.schema([
     (name, pa.string()) for name in ("claim", "part", "where", "text", "mark", "why")
 ])  # fmt: skip
@@ -40,9 +38,9 @@ def with_claims(result: AnyResult) -> AnyResult:
     claims, compared = list[Fields](), list[Fields]()
     for claim in study.claims:
         printed = study.work.claims[claim.of]
-        comparisons = [*_comparisons(claim, run)]
+        comparisons = [*claim.comparisons(run)]
         key = {"claim": claim.of, "part": claim.part}
-        texts = {"where": printed.where, "text": printed.claim, "why": _reason(claim, run)}
+        texts = {"where": printed.where, "text": printed.claim, "why": claim.reason(run)}
         claims.append(key | texts | {"mark": mark_of(comparisons).value})
         compared += [key | _row(comparison) for comparison in comparisons]
     tables = {
@@ -50,16 +48,6 @@ def with_claims(result: AnyResult) -> AnyResult:
         COMPARISONS: pa.Table.from_pylist(compared, _COMPARISONS),
     }
     return replace(result, tables={**result.tables, **tables})
-
-
-def _comparisons(claim: StudyClaim, run: Repetition) -> Iterator[Comparison]:
-    if contains(run.resolved, claim.run):
-        for condition in claim.holds:
-            yield from condition.comparisons(run)
-
-
-def _reason(claim: StudyClaim, run: Repetition) -> str:
-    return claim.why if contains(run.resolved, claim.run) else OTHER_RUN
 
 
 def _row(comparison: Comparison) -> Fields:
@@ -79,3 +67,21 @@ def count_marks(result: AuditResult) -> dict[Mark, int]:
         return {}
     marks = result.tables[CLAIMS]["mark"].to_pylist()
     return {mark: marks.count(mark.value) for mark in Mark}
+
+
+def claims_of(result: AuditResult) -> list[Fields]:
+    """Return the claims of a run's source, each with what decides it under `comparisons`."""
+    if CLAIMS not in result.tables:
+        return []
+    comparisons = result.tables[COMPARISONS].to_pylist()
+    return [
+        {
+            **claim,
+            "comparisons": [
+                {key: row[key] for key in row if key not in ("claim", "part")}
+                for row in comparisons
+                if (row["claim"], row["part"]) == (claim["claim"], claim["part"])
+            ],
+        }
+        for claim in result.tables[CLAIMS].to_pylist()
+    ]

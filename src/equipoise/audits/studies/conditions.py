@@ -20,7 +20,7 @@ from equipoise.audits.studies.quantities import (
     Where,
     exact,
 )
-from equipoise.audits.studies.repetition import Repetition, Settings
+from equipoise.audits.studies.repetition import Repetition, Settings, contains
 from equipoise.core import Verdict
 from equipoise.core.finding import REAL
 
@@ -35,6 +35,7 @@ class Mark(StrEnum):
 
 NO_INTERVAL = "no confidence interval"
 UNDECIDED = "the interval leaves it open"
+OTHER_RUN = "another configuration of the study measures it"
 
 
 @dataclass(frozen=True)
@@ -286,6 +287,16 @@ class StudyClaim(Section):
         if not self.holds and not self.why:
             raise ValueError("expected conditions under 'holds', or under 'why' the reason of none")
         return self
+
+    def comparisons(self, run: Repetition) -> Iterator[Comparison]:
+        """Yield what decides the claim in a run; nothing in a run that doesn't measure it."""
+        if contains(run.resolved, self.run):
+            for condition in self.holds:
+                yield from condition.comparisons(run)
+
+    def reason(self, run: Repetition) -> str:
+        """Return what the conditions leave out, or why a run doesn't judge the claim."""
+        return self.why if contains(run.resolved, self.run) else OTHER_RUN
 
 
 def mark_of(comparisons: list[Comparison]) -> Mark:

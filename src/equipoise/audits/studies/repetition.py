@@ -7,9 +7,9 @@ from typing import Any
 
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.core import AuditResult, Finding
-from equipoise.core.types import Facts
+from equipoise.core.types import Facts, Json
 
-Settings = Mapping[str, Any]
+Settings = Facts
 """Keys of a configuration with their values."""
 
 
@@ -97,7 +97,7 @@ class Repetition:
         return _changes(self.resolved)
 
 
-def contains(settings: object, wanted: object) -> bool:
+def contains(settings: Json, wanted: Json) -> bool:
     """Return whether settings have all wanted keys, at any depth, with the wanted values.
 
     A place that is still to be filled in, such as that of a folder, goes with any text.
