@@ -196,7 +196,7 @@ def _stated_item(finding: Finding, conclusion: Conclusion) -> _Item:
     wanted = enclose(" ", wanted_data(finding, conclusion))
     if conclusion.at_equal_mix is None:
         return _Item(finding, certainty=_how_sure(finding) + wanted)
-    text = conclusion_sentence(finding, conclusion)
+    text: str = conclusion_sentence(finding, conclusion)
     if finding.beside not in text:
         text = f"{text} {finding.beside}"
     badge = replace(_badge(finding), verdict=conclusion.verdict)

@@ -499,8 +499,10 @@ def _measure_wording(
     effects = [
         metric for metric in measures_of(config, design.counts) if isinstance(metric, EffectSizes)
     ]
-    drawn = resampling if design.counts.table.size <= _MOST_CELLS_OF_TEXTS else None
-    drafts, parts, _ = findings_of(design.counts, effects, place, drawn, config.resampling.seed)
+    if design.counts.table.size > _MOST_CELLS_OF_TEXTS:
+        resampling = None
+    seed = config.resampling.seed
+    drafts, parts, _ = findings_of(design.counts, effects, place, resampling, seed)
     reason = "wording: what is tested is the content of the texts"
     described = (without_verdict(draft, reason) for draft in drafts if not draft.finding.subject)
     return Measured(tuple(described), _tables_of(design, parts, config)[0])
