@@ -213,7 +213,8 @@ class Where(Quantity):
                 return Reading(self.name, missing=MISSING)
             return Reading(self.name, groups[0].value, groups[0].low, groups[0].high)
         low, high = finding.ci_low, finding.ci_high
-        if finding.interval is IntervalKind.SPREAD and not self.spread:
+        decides = finding.interval is not IntervalKind.SPREAD or self.spread
+        if finding.interval is IntervalKind.NONE or not decides:
             low = high = math.nan
         return Reading(self.name, finding.value, low, high, finding.chance)
 
