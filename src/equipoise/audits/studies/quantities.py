@@ -17,7 +17,7 @@ from equipoise.audits.studies.repetition import Repetition, Settings, contains
 from equipoise.core import Aggregate, Finding, IntervalKind
 from equipoise.core.estimate import name_with
 from equipoise.core.types import Json
-from equipoise.metrics.spec import own_aggregate
+from equipoise.metrics.spec import own_aggregate, spec_of
 
 MISSING = "not in this run"
 SEVERAL = "several in this run"
@@ -161,7 +161,7 @@ class Where(Quantity):
         """The metric with its aggregate, and the other fields."""
         metric = self.metric or ""
         if self.metric:
-            metric = name_with(self.metric, self._aggregate)
+            metric = name_with(spec_of(self.metric).title, self._aggregate)
         fields = (self.subject, self.groups, self.level, self.group, self.model, self.version)
         texts = (
             text if isinstance(text, str) or text is None else json.dumps(dict(text))
