@@ -275,8 +275,14 @@ def test_marks_are_recorded_with_their_numbers():
     strengths = {"unbiased": 0.02, "mild": 0.25, "medium": 0.5}
     planted += [effect("ellipse", value, 0.01, model=model) for model, value in strengths.items()]
     planted += [
-        effect(shape, 0.3, model=model, metric=metric, aggregate=Aggregate.DIFFERENCE,
-               verdict=Verdict.DISPARITY)
+        effect(
+            shape,
+            0.3,
+            model=model,
+            metric=metric,
+            aggregate=Aggregate.DIFFERENCE,
+            verdict=Verdict.DISPARITY,
+        )
         for metric in ("demographic_parity", "equalized_odds")
         for model in classes
         for shape in classes.values()
