@@ -37,8 +37,10 @@ from equipoise.stats.intervals import divide
 from equipoise.stats.resampling import Resampling
 
 OF_VERSION = "a version of the effect sizes: the main one is tested"
-LEAST_CLASSES = 3
-"""Classes that a distribution of effect sizes needs; a correlation needs more."""
+FEWEST_CORRELATED = 4
+"""Classes that a correlation with an interval needs."""
+LEAST_MODELS = 3
+"""Models that a correlation over models needs."""
 OF_CLASSES = "descriptive: the classes are those of this run, no sample of classes"
 OF_STATISTIC = "another statistic of the same tables, whose first statistic is tested"
 
@@ -158,7 +160,9 @@ def describe_correlations(
     classes: Sequence[Row], place: Place, level: float
 ) -> Iterator[UncorrectedFinding]:
     """Yield the correlation, over classes, of the effect size with each other number."""
-    for other, estimate in _correlate(classes, level) if len(classes) > LEAST_CLASSES else ():
+    for other, estimate in _correlate(classes, level):
+        if estimate.parts[0].n < FEWEST_CORRELATED:
+            continue
         draft = whole(estimate, place, Family.DESCRIPTIVE, metric=CORRELATES[other])
         parameters = plain_parameters({"p_value": estimate.p_value})
         yield without_verdict(draft.changed(parameters=parameters), OF_CLASSES)
@@ -168,6 +172,9 @@ def rows_of_correlations(classes: Sequence[Row], level: float) -> Iterator[Row]:
     """Yield the same correlations as rows of a table, with Spearman's beside Pearson's."""
     for other, estimate in _correlate(classes, level):
         pearson, spearman = estimate.parts
+        if pearson.n < FEWEST_CORRELATED:
+            reason = f"fewer than {FEWEST_CORRELATED} classes"
+            pearson, spearman = (Part("", "", math.nan, n=pearson.n, reason=reason),) * 2
         yield {
             "x": "effect_size",
             "y": other,
@@ -256,7 +263,7 @@ def _correlate_models(profiles: Sequence[Row], level: float) -> Iterator[Row]:
     for row in profiles:
         by_place.setdefault((row["groups"], row["version"]), []).append(row)
     for (groups, version), panel in by_place.items():
-        for other in _ACCURACIES if len(panel) >= LEAST_CLASSES else ():
+        for other in _ACCURACIES if len(panel) >= LEAST_MODELS else ():
             values = [[row[name] for row in panel] for name in ("skewsize", other)]
             pearson = correlation(*values, level=level).parts[0]
             yield {
