@@ -66,8 +66,8 @@ LONG = 200
 """Lists of more words are cut short."""
 
 
-RARE = {"Running shoe"}
-"""Columns about labels that tiny models needn't name."""
+RARE = {"Running shoe", "Negligible", "Small", "Medium", "Large"}
+"""Columns about labels that tiny models needn't give, and effects that they needn't have."""
 CLAIMS = "Claims of the source"
 SAFE = {0: "normal", 1: "nsfw"}
 
