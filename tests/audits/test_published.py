@@ -104,9 +104,16 @@ def hall(goldens):
 
 def howard(goldens):
     """Yield each table of Howard et al. with the rows that were collected."""
-    for number in (2, 12, 15):
+    for number in (1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17):
         table = goldens("papers", "howard_2024", f"table_{number:02}.json")
         yield f"Table {number}", listed(table["rows"].values())
+    sets, images, three, pairs = goldens("papers", "howard_2024", "section_10_2.json")[
+        "rows"
+    ].values()
+    texts = f"about {images:,}", " to ".join(map(str, pairs))
+    yield "Section 10.2", [[sets], [texts[0]], [three], [texts[1]]]
+    quality = goldens("papers", "howard_2024", "section_10_3.json")["rows"]
+    yield "Section 10.3", listed(quality.values())
 
 
 def chen_dou(goldens):

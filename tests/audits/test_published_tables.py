@@ -194,6 +194,12 @@ def test_renamed_versions_fill_the_same_cells():
     assert repeated(renamed, other_rules, names, config) == pytest.approx(expected)
 
 
+def test_versions_of_other_settings_are_named():
+    config = {"versions": {"V2": {"prevalence": "hall"}, "V3": {"ratio": 3}}}
+    result = concepts({"V2": {"prevalence": "weighted"}, "V3": {"ratio": 3}, "mine": {"ratio": 2}})
+    assert Repetition(result, [config]).changed() == ["V2"]
+
+
 def test_versions_are_named_by_settings():
     rules = [boxes(), boxes(size="large boxes", version="V2")]
     result = concepts(
@@ -223,7 +229,10 @@ def test_settings_are_contained_at_any_depth():
     assert contains({"a": {"b": [1, 2], "c": 3}}, {"a": {"b": [1, 2]}})
     assert not contains({"a": {"b": [1, 2]}}, {"a": {"b": [1]}})
     assert not contains({"a": 1}, {"a": {"b": 1}})
-    assert not contains({}, {"a": None})
+    assert contains({"a": "/data/x"}, {"a": "${data}/x"})
+    # A key that isn't there has no value.
+    assert contains({}, {"a": None})
+    assert not contains({"a": 1}, {"a": None})
 
 
 def table_of(rows, columns, *findings, **facts):
@@ -353,3 +362,23 @@ def test_claims_are_in_the_result_of_an_audit(tmp_path):
     })  # fmt: skip
     rows = audits.run(config).tables["claims"].to_pylist()
     assert {row["claim"]: row["mark"] for row in rows} == {"S2": "can't tell", "S3": "can't tell"}
+
+
+def test_claims_are_in_json_and_a_line_of_the_terminal(tmp_path, capsys):
+    from equipoise.audits.studies.claims import claims_of, with_claims
+    from equipoise.cli.runs import facts, show
+
+    judged = with_claims(sprites())
+    assert facts(judged, tmp_path)["claims"] == claims_of(judged)
+    show(judged, tmp_path)
+    assert count_claims(judged) in " ".join(capsys.readouterr().out.split())
+    assert "claims" not in facts(sprites(), tmp_path)
+
+
+def test_claims_survive_a_file(tmp_path):
+    from equipoise.audits.studies.claims import claims_of, with_claims
+    from equipoise.report import read, write
+
+    judged = with_claims(sprites())
+    write(judged, tmp_path)
+    assert claims_of(read(tmp_path)) == claims_of(judged)

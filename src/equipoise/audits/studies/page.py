@@ -51,7 +51,7 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
 
 
 def _changed(run: Repetition) -> str | None:
-    changed = run.changed_models()
+    changed = run.changed()
     if not changed:
         return None
     verb = "has" if len(changed) == 1 else "have"

@@ -43,50 +43,56 @@ class Repetition:
         findings = tuple(finding for finding in self.findings if finding.model == model)
         return replace(self, result=replace(self.result, findings=findings))
 
-    def models(self, wanted: str | Settings) -> list[str]:
+    def models(self, model: str | Settings) -> list[str]:
         """Return the models of the run with some settings, or with those of a name in the study.
 
         If no model or several have the settings of a name, the name is that of a model of the run.
         """
         models = _models(self.resolved)
-        if not isinstance(wanted, str):
-            return [name for name in models if contains(models[name], wanted)]
-        alternatives = self._studied(wanted)
+        if not isinstance(model, str):
+            return [name for name in models if contains(models[name], model)]
+        alternatives = self._studied(model)
         matches = [
             name
             for name, settings in models.items()
             if any(contains(settings, alternative) for alternative in alternatives)
         ]
-        return matches if len(matches) == 1 else [wanted]
+        return matches if len(matches) == 1 else [model]
 
-    def versions(self, wanted: str | Settings) -> list[str]:
+    def versions(self, version: str | Settings) -> list[str]:
         """Return the versions of the run with some settings, or with those of a name in the study.
 
         Settings are the choices of a version. `rules` has by attribute the rule that makes the
         column of its groups.
         """
-        if not isinstance(wanted, str):
+        if not isinstance(version, str):
             base = {**(self.resolved.get("choices") or {}), "rules": _rules(self.resolved, "")}
-            versions = dict.fromkeys(finding.version for finding in self.findings)
-            settings = {name: base | self._changes.get(name, {}) for name in versions}
-            return [name for name in versions if contains(settings[name], wanted)]
-        alternatives = [_changes(config).get(wanted) for config in self.configs]
+            names = dict.fromkeys(finding.version for finding in self.findings)
+            settings = {name: base | self._changes.get(name, {}) for name in names}
+            return [name for name in names if contains(settings[name], version)]
+        alternatives = [_changes(config).get(version) for config in self.configs]
         matches = [
             name
             for name, changes in self._changes.items()
             if any(changes == alternative for alternative in alternatives)
         ]
-        return matches if len(matches) == 1 else [wanted]
+        return matches if len(matches) == 1 else [version]
 
-    def changed_models(self) -> list[str]:
-        """Return the models of the run to which the study gives other settings."""
+    def changed(self) -> list[str]:
+        """Return the models and versions of the run to which the study gives other settings."""
         models = _models(self.resolved)
-        return [
+        names = [
             name
             for name in models
             if (alternatives := self._studied(name))
             and not any(contains(models[name], alternative) for alternative in alternatives)
         ]
+        studied_changes = [_changes(config) for config in self.configs]
+        for name, changes in self._changes.items():
+            alternatives = [studied[name] for studied in studied_changes if name in studied]
+            if alternatives and changes not in alternatives:
+                names.append(name)
+        return names
 
     def _studied(self, model: str) -> list[Settings]:
         """Return the settings of a model in the study's configurations."""
@@ -109,7 +115,8 @@ def contains(settings: Json, wanted: Json) -> bool:
         return bool(settings == wanted)
     if not isinstance(settings, Mapping):
         return False
-    return all(key in settings and contains(settings[key], wanted[key]) for key in wanted)
+    # A key that isn't there is as null.
+    return all(contains(settings.get(key), wanted[key]) for key in wanted)
 
 
 def _models(config: Settings) -> Settings:
@@ -128,9 +135,9 @@ def _changes(config: Settings) -> dict[str, dict[str, Any]]:
             if rule is not None and column.startswith(start):
                 rules[attribute] = rule
                 del columns[attribute]
-        others = {key: value for key, value in changes.items() if key != "columns"}
+        choices = {key: value for key, value in changes.items() if key != "columns"}
         mappings = {"columns": columns, "rules": rules}
-        changes_by_version[version] = others | {k: v for k, v in mappings.items() if v}
+        changes_by_version[version] = choices | {k: v for k, v in mappings.items() if v}
     return changes_by_version
 
 
