@@ -187,7 +187,7 @@ def caption_sets(
 
 
 def _split_template(template: str) -> tuple[str, str]:
-    """Return what stands before and after the prefix of a template, checked."""
+    """Return the text before and after the prefix of a template, checked."""
     names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     if sorted(names) != sorted(_FIELDS) or names[0] != "prefix":
         raise InputError(

@@ -545,7 +545,7 @@ def _describe_classes(
     classes: Sequence[Row],
     resampling: Resampling | None,
 ) -> Iterator[UncorrectedFinding]:
-    """Yield what describes the classes: their effect sizes together, and wrong labels."""
+    """Yield descriptive findings of the classes: effect sizes and wrong labels."""
     metrics, seed = config.metrics, config.resampling.seed
     if metrics.effect_sizes is not None:
         yield from describe_effects(design, place, metrics.effect_sizes, resampling, seed)

@@ -334,7 +334,7 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
 
 
 def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
-    """Return the measure of the effect sizes that are tested: those of the first statistic."""
+    """Return the measure of the tested effect sizes, by the first statistic."""
     main, *_ = options.statistic
     return EffectSizes(main, options.min_expected, options.yates, options.formulation)
 
@@ -512,7 +512,7 @@ def _contrasts(
 
 
 def _name_mistakes(joint: Joint, model: str, fact: Fact, numbers: Numbers) -> str:
-    """Say what groups are taken for by a model, in a class or the one of its largest effect."""
+    """Name a model's wrong labels by group, in a class or that of its largest effect."""
     by_class = {
         key.subject: float(values[0])
         for key, values in numbers.items()

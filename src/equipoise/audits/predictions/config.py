@@ -196,7 +196,7 @@ class SkewSizeOptions(Section):
 
 
 class EffectVersionOptions(Section):
-    """Options of a further version of the effect sizes; those of the main one unless given."""
+    """Options of a further version of the effect sizes; the main options by default."""
 
     statistic: EffectStatistic | None = None
     min_expected: NonNegativeFloat | None = None

@@ -1,4 +1,4 @@
-"""Effect sizes beside the tested ones: other statistics, versions and correlations."""
+"""Effect sizes without a test: further statistics, versions and correlations."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ def main_options(options: EffectSizeOptions) -> SkewSizeOptions:
 
 
 def list_versions(options: EffectSizeOptions) -> dict[str, SkewSizeOptions]:
-    """Return the options of each further version by name: the sweep, then those that are named."""
+    """Return the options of further versions by name: the sweep, then named ones."""
     main = main_options(options)
     changes = {
         f"minimum expected count {value:g}": EffectVersionOptions(min_expected=value)
@@ -76,7 +76,7 @@ def describe_effects(
     resampling: Resampling | None,
     seed: int,
 ) -> Iterator[UncorrectedFinding]:
-    """Yield findings that stand beside the tested effect sizes, none with a verdict."""
+    """Yield further findings on effect sizes, without verdicts."""
     counts, main = design.counts, effect_sizes(options)
     for statistic in options.statistic[1:]:
         (estimate,) = measure(counts, [replace(main, statistic=statistic)], resampling, seed)
@@ -169,7 +169,7 @@ def describe_correlations(
 
 
 def rows_of_correlations(classes: Sequence[Row], level: float) -> Iterator[Row]:
-    """Yield the same correlations as rows of a table, with Spearman's beside Pearson's."""
+    """Yield the same correlations as rows of a table, with Spearman's."""
     for other, estimate in _correlate(classes, level):
         pearson, spearman = estimate.parts
         if pearson.n < FEWEST_CORRELATED:
@@ -232,7 +232,7 @@ _ACCURACIES = ("accuracy", "worst_group_accuracy", "accuracy_gap")
 
 
 def tables_of_models(findings: Iterable[Finding], level: float) -> dict[str, pa.Table]:
-    """Return SkewSize beside metrics of accuracy by model, and their correlations over models."""
+    """Return SkewSize and metrics of accuracy by model, and their correlations."""
     profiles: dict[tuple[str, str, str], Row] = {}
     overall: dict[tuple[str, str], float] = {}
     for finding in findings:

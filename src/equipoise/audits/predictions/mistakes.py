@@ -1,4 +1,4 @@
-"""Mistakes: what each group is taken for, in words and as rates."""
+"""Wrong labels of each group, in words and as rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of what goes along with effect sizes: correlations over classes, wrong labels."""
+"""Records of metrics about mistakes: correlations over classes, wrong labels."""
 
 from collections.abc import Mapping
 from functools import partial
