@@ -4,6 +4,7 @@ import io
 import json
 from itertools import product
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import polars as pl
@@ -140,8 +141,11 @@ def people_by_region(folder, count=4):
     write_csv(folder / "people" / "images.csv", rows)
 
 
-def generated(attribute, values, subjects, count=20):
-    """Return a function that writes `images.parquet` and pictures like an audit of generation."""
+def generated(attribute, values, subjects, count=20, further=()):
+    """Return a function that writes `images.parquet` and pictures like an audit of generation.
+
+    The same lies in `further` folders.
+    """
 
     def write(folder):
         kinds = [*product(range(count), subjects, values)]
@@ -153,6 +157,8 @@ def generated(attribute, values, subjects, count=20):
         for number in range(len(rows)):
             _put(folder / "sets" / f"{number}.png", number, form="PNG")
         pl.DataFrame(rows).write_parquet(folder / "sets" / "images.parquet")
+        for name in further:
+            copytree(folder / "sets", folder / name)
 
     return write
 
@@ -298,6 +304,14 @@ def people_at_work(folder, count=80):
             box = faces.boxes[place].tolist()
             rows.append([f"i{place}", file, names[faces.labels[place]], gender, *box])
         write_csv(folder / "cnn-vit" / f"{part}.csv", rows)
+
+
+def mistakes(folder):
+    """The predictions of the example of two models that are alike in accuracy."""
+    example = Path(__file__).resolve().parents[1] / "examples" / "mistakes"
+    (folder / "mistakes").mkdir()
+    table = (example / "images.csv").read_bytes()
+    (folder / "mistakes" / "images.csv").write_bytes(table)
 
 
 def sprites(folder, n=720):

@@ -13,6 +13,7 @@ from equipoise.audits import compare, parse_config, prepare, run
 from equipoise.audits.comparison import CHANGES
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
 from equipoise.audits.group_sizes import FAILURES
+from equipoise.audits.studies.claims import _CLAIMS, _COMPARISONS, CLAIMS, COMPARISONS
 from equipoise.core import GroupValue
 from equipoise.core.finding import SCHEMA
 
@@ -63,6 +64,8 @@ def tables():
         "planted_scenes": PLANTED,
         "failures": FAILURES,
         "changes": pa.schema(CHANGES),
+        CLAIMS: _CLAIMS,
+        COMPARISONS: _COMPARISONS,
     }
     return written | {name: schema.empty_table() for name, schema in planted.items()}
 

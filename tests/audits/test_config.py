@@ -13,7 +13,8 @@ from equipoise.audits.config import schema
 from equipoise.audits.config_fields import Section
 from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.kinds import KINDS
-from equipoise.audits.predictions.config import EffectSizeOptions
+from equipoise.audits.predictions.config import SkewSizeOptions
+from equipoise.audits.predictions.effects import main_options
 from equipoise.metrics import SPECS
 from equipoise.metrics.spec import spec_of
 
@@ -27,7 +28,7 @@ def test_the_example_reads_as_it_stands(load):
     assert config.data.table == Path("../shared/data/fairface3k/labels.csv")
     assert (config.resampling.seed, config.resampling.level) == (7, 0.95)
     assert config.gate[0].on == "value"
-    assert config.metrics.skewsize == EffectSizeOptions(min_expected=5.0)
+    assert config.metrics.skewsize == SkewSizeOptions(min_expected=5.0)
 
 
 def test_yaml_1_1_surprises_are_text(load):
@@ -51,7 +52,7 @@ def test_metrics_are_on_unless_switched_off():
     assert metrics.hit_rate is not None
     assert metrics.hit_rate.k == 5
     assert metrics.accuracy is not None
-    assert metrics.skewsize == metrics.effect_sizes
+    assert metrics.skewsize == main_options(metrics.effect_sizes)
 
 
 def test_a_threshold_replaces_its_default_only():

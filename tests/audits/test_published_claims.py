@@ -10,7 +10,7 @@ from equipoise.audits.studies import claims as recorded_claims
 from equipoise.audits.studies.conditions import Mark, StudyClaim, mark_of
 from equipoise.audits.studies.quantities import MISSING, SEVERAL, UNDEFINED
 from equipoise.audits.studies.repetition import Repetition
-from equipoise.core import AuditResult, IntervalKind, Verdict
+from equipoise.core import Aggregate, AuditResult, IntervalKind, Verdict
 from report.synthetic import NAN, finding, manifest
 
 HOLDS, FAILS, OPEN = Mark
@@ -268,12 +268,25 @@ def test_marks_are_recorded_with_their_numbers():
         "without class 2": "heart",
     }
     planted = [
-        effect(shape, 0.7 if shape == removed else 0.02, 0.02, model=model)
+        effect(shape, 0.7 if shape == removed else 0.02, 0.01, model=model)
         for model, removed in classes.items()
         for shape in classes.values()
     ]
     strengths = {"unbiased": 0.02, "mild": 0.25, "medium": 0.5}
-    planted += [effect("ellipse", value, 0.02, model=model) for model, value in strengths.items()]
+    planted += [effect("ellipse", value, 0.01, model=model) for model, value in strengths.items()]
+    planted += [
+        effect(
+            shape,
+            0.3,
+            model=model,
+            metric=metric,
+            aggregate=Aggregate.DIFFERENCE,
+            verdict=Verdict.DISPARITY,
+        )
+        for metric in ("demographic_parity", "equalized_odds")
+        for model in classes
+        for shape in classes.values()
+    ]
     result = AuditResult((*planted,), manifest(resolved={"study": "skewsize-dsprites"}))
     judged_result = recorded_claims.with_claims(result)
     rows = judged_result.tables["claims"].to_pylist()

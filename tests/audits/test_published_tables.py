@@ -11,7 +11,7 @@ from equipoise.audits.studies.page import count_claims, source_tables
 from equipoise.audits.studies.quantities import MISSING, SEVERAL, UNDEFINED
 from equipoise.audits.studies.repetition import Repetition, contains
 from equipoise.audits.studies.study import Study, StudyTable, read_study
-from equipoise.core import AuditResult
+from equipoise.core import Aggregate, AuditResult, Verdict
 from equipoise.report.blocks import Fold, Number, Table, Words
 from report.synthetic import NAN, finding, manifest
 
@@ -32,6 +32,13 @@ def sprites(names=None, **facts):
         )
         for model in models
         for shape in SHAPES.values()
+    ]  # fmt: skip
+    findings += [
+        effect(shape, 0.3, model=names.get(model, model), metric=metric,
+               aggregate=Aggregate.DIFFERENCE, verdict=Verdict.DISPARITY)
+        for model in models
+        for shape in SHAPES.values()
+        for metric in ("demographic_parity", "equalized_odds")
     ]  # fmt: skip
     resolved = {
         "study": "skewsize-dsprites", "audit": "predictions",
@@ -332,7 +339,7 @@ def test_claims_stand_under_the_tables_with_their_marks():
     assert count_claims(judged).startswith("1 of 2 claims of the source holds, 1 doesn't")
     by_claim = {claim["claim"]: claim for claim in claims_of(judged)}
     assert by_claim["S2"]["mark"] == "holds"
-    assert len(by_claim["S3"]["comparisons"]) == 3
+    assert len(by_claim["S3"]["comparisons"]) == 7
     assert count_claims(sprites()) == ""
 
 

@@ -39,12 +39,23 @@ WORLDS = {
     "predicted-labels": (data_sets.people_by_region, "people"),
     "skewsize-domainnet": (data_sets.domain_net, "DomainNet"),
     "skewsize-dsprites": (data_sets.sprites, "dsprites"),
+    "skewsize-example": (data_sets.mistakes, "mistakes"),
     "skewsize-imagenet": (
-        data_sets.generated("background", ("at dusk", "blue"), ("lemon", "lion", "orange")),
+        data_sets.generated(
+            "background", ("on the road", "blue"), ("lemon", "lion", "sock"), further=("sets-ours",)
+        ),
         "sets",
     ),
     "skewsize-vlm": (
-        data_sets.generated("gender", ("female", "male"), ("baker", "pilot", "nurse")),
+        data_sets.generated(
+            "gender", ("female", "male"), ("writer", "pilot", "nurse"), further=("sets-ours",)
+        ),
+        "sets",
+    ),
+    "skewsize-vlm-sports": (
+        data_sets.generated(
+            "gender", ("female", "male"), ("golf", "rowing", "diving"), further=("sets-ours",)
+        ),
         "sets",
     ),
     "social-counterfactuals": (data_sets.social_counterfactuals_and_others, "data"),
@@ -55,6 +66,8 @@ LONG = 200
 """Lists of more words are cut short."""
 
 
+RARE = {"Running shoe", "Negligible", "Small", "Medium", "Large"}
+"""Columns about labels that tiny models needn't give, and effects that they needn't have."""
 CLAIMS = "Claims of the source"
 SAFE = {0: "normal", 1: "nsfw"}
 
@@ -196,9 +209,9 @@ def test_a_study_runs_and_shows_the_tables_of_its_source(name, world, tiny):
                     for head, cell in zip(heads, row, strict=True)
                     if isinstance(cell, Number)
                 }
-    assert measured == {
-        (title, column) for title, table in source.items() for column in table.columns
-    }
+    columns = {(title, name) for title, table in source.items() for name in table.columns}
+    assert measured <= columns
+    assert {name for _, name in columns - measured} <= RARE
 
 
 def caption(study, table):

@@ -73,9 +73,21 @@ def test_ids_do_not_depend_on_other_subjects():
         {"combinations": [("gender", "race")]},
         {"attributes": {"hue": ["red"]}},
         {"template": "{subject} {prefix} {attributes}"},
+        {"templates": {"male": "{prefix} {subject}"}},
+        {"templates": {"azure": "{prefix} {attributes} {subject}"}},
     ],
 )
 def test_bad_input_is_refused(changes):
     settings = {"subjects": ["chef"], "attributes": GENDER} | changes
     with pytest.raises(InputError):
         caption_sets(settings.pop("subjects"), settings.pop("attributes"), **settings)
+
+
+def test_some_values_stand_elsewhere():
+    captions = caption_sets(
+        ["sock"],
+        {"background": ["on the road", "blue"]},
+        template="{prefix} {subject} {attributes}",
+        templates={"blue": "{prefix} {attributes} {subject}"},
+    ).table["caption"]
+    assert captions.to_pylist() == ["A photo of a sock on the road", "A photo of a blue sock"]

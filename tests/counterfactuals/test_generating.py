@@ -145,6 +145,7 @@ def test_copies_on_several_devices_make_the_same(tmp_path):
         {"candidates": 0},
         {"shared": (0.9, 0.1)},
         {"shared_self": 1.5},
+        {"shared": None, "shared_self": 0.5},
     ],
 )
 def test_settings_out_of_range(settings, tmp_path):
@@ -191,3 +192,18 @@ def test_draws_depend_on_names_alone(tmp_path):
         assert row == by_id[row["image_id"]]
     other = generate_sets(captions(2), Swatches(), tmp_path, candidates=2, seed=4)
     assert not {*other.table["seed"].to_pylist()} & {*few.table["seed"].to_pylist()}
+
+
+def test_captions_that_share_nothing_have_images_of_their_own(tmp_path):
+    class Plain:
+        """A generator without control of its attention."""
+
+        def __init__(self):
+            self.info, self.generate = Swatches().info, Swatches().generate
+
+    generated = generate_sets(captions(), Plain(), tmp_path, candidates=3, shared=None)
+    rows = generated.table.to_pylist()
+    assert len(rows) == len({row["seed"] for row in rows}) == 4 * 6 * 3
+    assert {(row["shared"], row["base"]) for row in rows} == {(None, None)}
+    assert {row["set"] for row in rows} == {*captions().table["set"].to_pylist()}
+    check_pictures(generated)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from string import Formatter
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -104,6 +105,7 @@ def caption_sets(
     prefixes: Sequence[str] = ("A photo of a",),
     combinations: Sequence[Sequence[str]] | None = None,
     template: str = ATTRIBUTES_FIRST,
+    templates: Mapping[str, str] = MappingProxyType({}),
 ) -> CaptionSets:
     """Return every caption of some subjects, in counterfactual sets.
 
@@ -125,6 +127,9 @@ def caption_sets(
         All types at once, in their order, unless given.
     template : str
         The three parts in braces, each once: prefix, attributes and subject.
+    templates : mapping of str to str
+        Templates of captions with a value that stands elsewhere, by value: "blue" before a
+        subject that other backgrounds follow. Of several such values the first decides.
 
     Returns
     -------
@@ -135,7 +140,7 @@ def caption_sets(
     ------
     InputError
         When a list is empty or repeats a word, a combination names no type of attribute or gives
-        sets of one caption, or two sets would have one id.
+        sets of one caption, two sets would have one id, or a template is of no value.
 
     References
     ----------
@@ -154,13 +159,11 @@ def caption_sets(
                 f"the combination {list(types)} gives sets of one caption, or is not of different "
                 f"types of attributes; expected some of {', '.join(map(repr, attributes))}"
             )
-    names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
-    if sorted(names) != sorted(_FIELDS) or names[0] != "prefix":
-        raise InputError(
-            f"the template {template!r} has {', '.join(names) or 'nothing'} in braces; expected "
-            f"{', '.join(_FIELDS)}, each once and the prefix first"
-        )
-    before, after = template.split("{prefix}")
+    values_of_all = {value for values in attributes.values() for value in values}
+    if unknown := [value for value in templates if value not in values_of_all]:
+        raise InputError(f"templates: {unknown[0]!r} is no value of an attribute")
+    parts_of = {value: _split_template(text) for value, text in templates.items()}
+    main_parts = _split_template(template)
     rows: list[dict[str, str]] = []
     first_uses: dict[str, tuple[str, str]] = {}
     for types, prefix, subject in product(varied, prefixes, subjects):
@@ -173,11 +176,26 @@ def caption_sets(
             )
         first_uses[name] = (prefix, subject)
         for values in product(*(attributes[kind] for kind in types)):
+            before, after = next(
+                (parts_of[value] for value in values if value in parts_of), main_parts
+            )
             words = after.format(attributes=" ".join(values), subject=subject).strip()
             text = " ".join(f"{before}{agreeing(prefix, words)} {words}".split())
             cells = (f"{name}/{word_id(values)}", name, joined, prefix, subject, *values, text)
             rows.append(dict(zip((*columns[:5], *types, "caption"), cells, strict=True)))
     return CaptionSets(_text_table(rows, columns), len(first_uses))
+
+
+def _split_template(template: str) -> tuple[str, str]:
+    """Return the text before and after the prefix of a template, checked."""
+    names = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+    if sorted(names) != sorted(_FIELDS) or names[0] != "prefix":
+        raise InputError(
+            f"the template {template!r} has {', '.join(names) or 'nothing'} in braces; expected "
+            f"{', '.join(_FIELDS)}, each once and the prefix first"
+        )
+    before, after = template.split("{prefix}")
+    return before, after
 
 
 def howard_2024(subjects: Sequence[str] | None = None) -> CaptionSets:

@@ -129,7 +129,7 @@ def generate_sets(
     store: Path,
     *,
     candidates: int = 100,
-    shared: Shares = (0.1, 0.9),
+    shared: Shares | None = (0.1, 0.9),
     shared_self: Shares | float | None = None,
     seed: int = 0,
     settings: GenerationSettings = GenerationSettings(),
@@ -150,9 +150,10 @@ def generate_sets(
         Folder of the evidence.
     candidates : int
         Of each set. Howard et al. 2024 make 100 and filter.
-    shared : (float, float)
+    shared : (float, float) or None
         Ends between which the share of the steps with shared maps of texts is drawn for each
-        candidate.
+        candidate. None: nothing is shared, each image starts from noise of its own, and any
+        generator will do.
     shared_self : (float, float), float or None
         The same for maps of images to themselves, or one share for all; None for none.
     seed : int

@@ -271,33 +271,44 @@ def request_captions(
     captions: CaptionSets | pa.Table,
     candidates: int,
     seed: int,
-    shared: Shares,
+    shared: Shares | None,
     shared_self: Shares | float | None,
 ) -> Request:
     """Return captions, grouped by their sets in the order in which these appear.
+
+    Where nothing is shared, each caption is a group of its own and its images are independent.
 
     Raises
     ------
     InputError
         As of `request_prompts`, or when shares are none.
     """
-    ends = []
-    for share in (shared, (0.0, 0.0) if shared_self is None else shared_self):
-        low, high = (share, share) if isinstance(share, int | float) else share
-        if not 0 <= low <= high <= 1:
-            raise InputError(f"shares {share}; expected two from 0 to 1, the lower first")
-        ends.append((float(low), float(high)))
+    ends, self_ends = _ends_of(shared), _ends_of(shared_self)
+    if ends is None and self_ends is not None:
+        raise InputError("shared_self without shared; expected shares of both, or of neither")
     table = captions.table if isinstance(captions, CaptionSets) else captions
     members: dict[str, list[Strings]] = {}
     columns = _texts(table, ("caption_id", "caption", "set"), candidates)
+    if ends is None:
+        single = [Group(row[0], row[:1], row[1:2], row[2]) for row in zip(*columns, strict=True)]
+        return Request(table, "caption_id", tuple(single), candidates, seed)
     for *row, name in zip(*columns, strict=True):
         members.setdefault(name, []).append(tuple(row))
     groups = []
     for name, rows in members.items():
         ids, prompts = zip(*rows, strict=True)
         groups.append(Group(name, ids, prompts, name))
-    own_shares = None if shared_self is None else ends[1]
-    return Request(table, "caption_id", tuple(groups), candidates, seed, ends[0], own_shares)
+    return Request(table, "caption_id", tuple(groups), candidates, seed, ends, self_ends)
+
+
+def _ends_of(share: Shares | float | None) -> Shares | None:
+    """Return a share, or two, as the ends that it is drawn between, checked."""
+    if share is None:
+        return None
+    low, high = (share, share) if isinstance(share, int | float) else share
+    if not 0 <= low <= high <= 1:
+        raise InputError(f"shares {share}; expected two from 0 to 1, the lower first")
+    return float(low), float(high)
 
 
 def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:

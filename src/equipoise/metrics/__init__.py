@@ -23,6 +23,7 @@ has definitions, ranges and references.
 """
 
 from equipoise.metrics.counts import Counts, count
+from equipoise.metrics.counts import effect_profile as effect_profile  # registers its metrics
 from equipoise.metrics.counts.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
 from equipoise.metrics.counts.amplification import (
     Cooccurrence,

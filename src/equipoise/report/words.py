@@ -870,9 +870,10 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
             text += "; " + _difference_of_models(conclusion.reverse)
     if conclusion.alike_in:
         metrics = listed([spec_for(metric).label for metric in conclusion.alike_in])
-        return f"The models are alike in {metrics}; " + text + "."
+        text = f"The models are alike in {metrics}; " + text
     names = tuple(standing.model for standing in conclusion.standings)
-    return (text if text.startswith(names) else text.capitalised()) + "."
+    text = text if text.startswith(names) else text.capitalised()
+    return text + "." + enclose(" ", finding.beside)
 
 
 def _bound_of_pair(finding: Finding, conclusion: Conclusion) -> Sentence:

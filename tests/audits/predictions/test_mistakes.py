@@ -3,8 +3,7 @@
 import polars as pl
 
 import equipoise
-from equipoise.audits.config import parse_config
-from equipoise.audits.running import run
+from equipoise import audits
 from equipoise.report.words import conclusion_sentence
 
 
@@ -44,7 +43,9 @@ def test_labels_that_are_no_class_of_the_truth_are_named():
     frame = table(30, 25).filter(pl.col("job") != "nurse").with_row_index("id")
     model = {"table": frame, "prediction": "pred", "open_vocabulary": True}
     data = {"table": frame, "id": "id", "target": "job", "groups": ["gender"]}
-    result = run(parse_config({"audit": "predictions", "data": data, "models": {"pred": model}}))
+    result = audits.run(
+        audits.parse_config({"audit": "predictions", "data": data, "models": {"pred": model}})
+    )
     texts = {f.metric: f.direction for f in result.findings if f.metric == "effect_size_mean"}
     assert "woman is called “nurse” (30 of 100)" in texts["effect_size_mean"]
 
@@ -58,3 +59,40 @@ def test_the_sentence_starts_with_the_mistakes():
     ]
     assert len(texts) == 1
     assert texts[0].startswith("Instead of “doctor”, woman is called “nurse” (30 of 100) and man")
+
+
+def test_labels_that_are_no_class_are_named():
+    rows = [("doctor", "doctor", group) for group in ("woman", "man") for _ in range(70)]
+    rows += [("doctor", "nurse", "woman")] * 30 + [("doctor", "surgeon", "man")] * 30
+    rows += [("pilot", "pilot", group) for group in ("woman", "man") for _ in range(40)]
+    config = audits.parse_config(
+        {
+            "audit": "predictions",
+            "data": {"table": frame_of(rows), "target": "job", "id": "id", "groups": ["gender"]},
+            "models": {"m": {"table": frame_of(rows), "prediction": "pred", **OPEN}},
+            "metrics": {"mistake_rate": {"of": ["doctor"], "top": 1}},
+            "resampling": {"replicates": 20},
+        }
+    )
+    findings = audits.run(config).findings
+    (effect,) = (f for f in findings if f.metric == "cramers_v" and f.subject == "doctor")
+    assert "“nurse” (30 of 100)" in effect.direction
+    assert "“surgeon” (30 of 100)" in effect.direction
+    rates = {
+        f.subject: {group.group: (group.value, group.n) for group in f.by_group}
+        for f in findings
+        if f.metric == "mistake_rate"
+    }
+    assert rates == {
+        "doctor | nurse": {"man": (0.0, 100), "woman": (0.3, 100)},
+        "doctor | surgeon": {"man": (0.3, 100), "woman": (0.0, 100)},
+    }
+    assert all(not f.tested for f in findings if f.metric == "mistake_rate")
+
+
+OPEN = {"open_vocabulary": True}
+
+
+def frame_of(rows):
+    frame = pl.DataFrame(rows, schema=["job", "pred", "gender"], orient="row")
+    return frame.with_row_index("id").cast({"id": pl.String})

@@ -38,7 +38,7 @@ from equipoise.counterfactuals.filters import HOWARD_2024, Thresholds
 from equipoise.data.formats.reading import read_rows
 from equipoise.models.generators import Sampling
 
-_OWN = ("attributes", "prefixes", "combinations", "template")
+_OWN = ("attributes", "prefixes", "combinations", "template", "templates")
 
 Words = Some[Label]
 Ends = Annotated[tuple[Share, Share], Field(strict=False)]
@@ -69,6 +69,8 @@ class CaptionsConfig(Section):
         Types that vary together; all at once unless given.
     template : str
         Where prefix, attributes and subject stand.
+    templates : mapping of str to str
+        The same for captions with a value that stands elsewhere, by value.
     """
 
     source: Literal["howard_2024"] | None = None
@@ -77,6 +79,7 @@ class CaptionsConfig(Section):
     prefixes: Words = ("A photo of a",)
     combinations: Listed[Listed[Name]] | None = None
     template: Annotated[str, Field(min_length=1)] = ATTRIBUTES_FIRST
+    templates: Mapping[Label, Annotated[str, Field(min_length=1)]] = {}
 
     @model_validator(mode="after")
     def _check_generation_captions(self) -> Self:
@@ -104,6 +107,7 @@ class CaptionsConfig(Section):
             prefixes=self.prefixes,
             combinations=self.combinations,
             template=self.template,
+            templates=self.templates,
         )
 
     @property
@@ -119,8 +123,9 @@ class GeneratorConfig(GeneratorSection):
     ----------
     candidates : int
         Sets of images of each set of captions.
-    shared : list of two numbers
-        From which the share of the steps with shared maps of texts is drawn for each candidate.
+    shared : list of two numbers, or null
+        From which the share of the steps with shared maps of texts is drawn for each candidate;
+        null where images of a set share nothing, not even the noise that they start from.
     shared_self : number, or list of two, optional
         The same for maps of images to themselves; none unless given.
     guidance : float
@@ -129,7 +134,7 @@ class GeneratorConfig(GeneratorSection):
 
     model: Generator
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 100
-    shared: Ends = (0.1, 0.9)
+    shared: Ends | None = (0.1, 0.9)
     shared_self: Share | Ends | None = None
     guidance: Guidance = 7.5
 
@@ -139,6 +144,8 @@ class GeneratorConfig(GeneratorSection):
             ends = getattr(self, key)
             if isinstance(ends, tuple) and ends[0] > ends[1]:
                 raise ValueError(f"{key}: {[*ends]}; expected the lower share first")
+        if self.shared is None and self.shared_self is not None:
+            raise ValueError("shared_self: given, and shared is null; expected shares of both")
         _ = self.sampling
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from scipy.special import stdtr
 
 from equipoise.audits.against_rest import against_rest
 from equipoise.audits.cells import Cell, Mix, Outcomes
@@ -47,9 +45,17 @@ from equipoise.audits.notes import Note
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, contrast, effect_sizes, measures_of
 from equipoise.audits.predictions.config import Config, ModelConfig
+from equipoise.audits.predictions.effects import (
+    describe_correlations,
+    describe_effects,
+    main_options,
+    rows_of_classes,
+    rows_of_correlations,
+    tables_of_models,
+)
 from equipoise.audits.predictions.leveling import level_data, outcomes_of, sample_data
 from equipoise.audits.predictions.levels import pooled_rates
-from equipoise.audits.predictions.mistakes import with_mistakes
+from equipoise.audits.predictions.mistakes import describe_mistakes, with_mistakes
 from equipoise.audits.predictions.parity import beside_labels
 from equipoise.audits.predictions.scores import (
     ModelScores,
@@ -73,10 +79,8 @@ from equipoise.core import (
     Part,
     Progress,
     Strings,
-    ranks,
     record,
     table_of,
-    unwarned,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.data import (
@@ -100,10 +104,9 @@ from equipoise.metrics.counts.effect_sizes import (
     mev_sweep,
 )
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.spec import band_of, spec_of
+from equipoise.metrics.spec import spec_of
 from equipoise.models.protocols import DESCRIPTIONS
 from equipoise.stats import minimum_effect_size, sample_size_for_difference
-from equipoise.stats.intervals import divide, fisher_z
 from equipoise.stats.threads import each
 
 if TYPE_CHECKING:
@@ -117,8 +120,8 @@ _SECONDS_PER_CELL, _SECONDS_PER_DESIGN = 2e-7, 0.1
 _LISTED = 5
 # Beyond this many classes only wrong predictions are listed: right ones are n minus their sum.
 _ALL_CELLS = 200
-_AGAINST = ("accuracy", "equalized_odds", "gap", "demographic_parity")
-_CORRELATION = ("pearson", "pearson_low", "pearson_high", "spearman", "spearman_p")
+_MOST_CELLS_OF_TEXTS = 20_000
+"""Cells of a table of raw texts by group for which replicates are drawn."""
 _COLUMNS = {
     "classes": {
         "class": TEXT,
@@ -174,6 +177,7 @@ _COLUMNS = {
         "pearson": NUMBER,
         "pearson_low": NUMBER,
         "pearson_high": NUMBER,
+        "pearson_p": NUMBER,
         "spearman": NUMBER,
         "spearman_p": NUMBER,
         "reason": TEXT,
@@ -308,7 +312,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         metrics, seed, level = config.metrics, config.resampling.seed, config.resampling.level
         place, counts = design.place(self.name, level), design.counts
         if design.wording:
-            return _measure_wording(design, config, place)
+            return _measure_wording(design, config, place, resampling)
         findings = [*_describe_levels(design, config, replace(place, groups=""))]
         by_class = design.by_class
         tested, parts, left_out = findings_of(
@@ -350,9 +354,9 @@ class Predictions(Audit[Config, ScoredData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        tables = _tables_of(design, parts, config) | _tables_over_thresholds(
-            design, data, config, place
-        )
+        tables, classes = _tables_of(design, parts, config)
+        tables |= _tables_over_thresholds(design, data, config, place)
+        findings += _describe_classes(design, config, place, classes, resampling)
         notes = tuple(notes_left_out(place, left_out))
         compared = tuple(with_ratios(findings, by_class.classes))
         return Measured(compared, tables | worksheet_of(design), notes)
@@ -375,9 +379,11 @@ class Predictions(Audit[Config, ScoredData, Design]):
         return sample_data(data, share, seed)
 
     def combine(self, config: Config, data: ScoredData, measured: Sequence[Measured]) -> Measured:
-        """Add the counts of row states to the results of all designs."""
-        states = Measured(tables={"states": _table_of_states(data)})
-        return Measured.together([states, *measured])
+        """Add the counts of row states, and SkewSize over models, to the results of all designs."""
+        findings = (draft.finding for part in measured for draft in part.findings)
+        tables = tables_of_models(findings, config.resampling.level)
+        tables["states"] = _table_of_states(data)
+        return Measured.together([Measured(tables=tables), *measured])
 
     def details(
         self,
@@ -508,15 +514,23 @@ class Predictions(Audit[Config, ScoredData, Design]):
         return compare(pairs, progress=progress)
 
 
-def _measure_wording(design: Design, config: Config, place: Place) -> Measured:
-    """Describe how texts as they are written depend on the group."""
+def _measure_wording(
+    design: Design, config: Config, place: Place, resampling: Resampling | None
+) -> Measured:
+    """Describe how texts as they are written depend on the group.
+
+    Texts may be as many as rows: of large tables no replicates are drawn.
+    """
     effects = [
         metric for metric in measures_of(config, design.counts) if isinstance(metric, EffectSizes)
     ]
-    drafts, parts, _ = findings_of(design.counts, effects, place, None, config.resampling.seed)
+    if design.counts.table.size > _MOST_CELLS_OF_TEXTS:
+        resampling = None
+    seed = config.resampling.seed
+    drafts, parts, _ = findings_of(design.counts, effects, place, resampling, seed)
     reason = "wording: what is tested is the content of the texts"
     described = (without_verdict(draft, reason) for draft in drafts if not draft.finding.subject)
-    return Measured(tuple(described), _tables_of(design, parts, config))
+    return Measured(tuple(described), _tables_of(design, parts, config)[0])
 
 
 def _tables_over_thresholds(
@@ -547,6 +561,22 @@ def _describe_levels(design: Design, config: Config, place: Place) -> Iterator[U
         yield whole(estimate, place, Family.DESCRIPTIVE)
     if config.metrics.rates is not None:
         yield from pooled_rates(design.overall, place, config.data.positive)
+
+
+def _describe_classes(
+    design: LabelDesign,
+    config: Config,
+    place: Place,
+    classes: Sequence[Row],
+    resampling: Resampling | None,
+) -> Iterator[UncorrectedFinding]:
+    """Yield descriptive findings of the classes: effect sizes and wrong labels."""
+    metrics, seed = config.metrics, config.resampling.seed
+    if metrics.effect_sizes is not None:
+        yield from describe_effects(design, place, metrics.effect_sizes, resampling, seed)
+        yield from describe_correlations(classes, place, place.level)
+    if metrics.mistake_rate is not None:
+        yield from describe_mistakes(design, metrics.mistake_rate, place, resampling, seed)
 
 
 def _smallest_effects(design: LabelDesign, config: Config, tests: int) -> Row:
@@ -594,68 +624,25 @@ def _second_shares(counts: Counts) -> Floats:
 
 def _tables_of(
     design: LabelDesign, parts: Mapping[str, tuple[Part, ...]], config: Config
-) -> dict[str, pa.Table]:
-    """Return the tables of one design by name, see docs/run-directory.md."""
+) -> tuple[dict[str, pa.Table], list[Row]]:
+    """Return the tables of one design by name, see docs/run-directory.md, and its classes."""
     place = {"model": design.model, "groups": design.groups.name, "version": design.version}
     effect_options = config.metrics.effect_sizes
     dropped = dict[str, tuple[int, int]]()
     tables = dict[str, pa.Table]()
     if effect_options is not None:
-        least, options = effect_options.min_expected, effect_options.model_dump(exclude=_OF_FILTER)
-        dropped = dropped_columns(design.counts, least, **options)
+        options = main_options(effect_options).model_dump()
+        dropped = dropped_columns(design.counts, **options)
+        options.pop("min_expected")
         tables["mev_sweep"] = mev_sweep(design.counts, effect_options.sweep or MEV_SWEEP, **options)
-    classes = [*_rows_of_classes(design, parts, dropped)]
+    classes = [*rows_of_classes(design, parts, dropped)]
     rows: dict[str, Iterable[Row]] = {
         "classes": classes,
         "confusions": _rows_of_confusions(design),
-        "correlations": _rows_of_correlations(classes),
+        "correlations": rows_of_correlations(classes, config.resampling.level),
     }
     by_name = {name: table_of(table_rows, _COLUMNS[name]) for name, table_rows in rows.items()}
-    return {name: placed(table, place) for name, table in (by_name | tables).items()}
-
-
-_OF_FILTER = {"min_expected", "sweep"}
-"""Options of effect sizes that say which labels are dropped."""
-
-
-def _rows_of_classes(
-    design: LabelDesign,
-    parts: Mapping[str, tuple[Part, ...]],
-    dropped: Mapping[str, tuple[int, int]],
-) -> Iterator[Row]:
-    """Yield the row of each class; `dropped` are labels and rows that its effect size lacks."""
-    counts = design.counts
-    hits, totals = counts.hits(counts.observed)[0], counts.by_truth(counts.observed)[0]
-    shares, n = divide(hits, totals), totals.sum(axis=1)
-    accuracy, lowest = divide(hits.sum(axis=1), n), np.fmin.reduce(shares, axis=1)
-    worst = np.where(np.isnan(shares), np.inf, shares).argmin(axis=1)
-    effects, parity, odds = (
-        {part.subject: part for part in parts.get(metric, ())}
-        for metric in ("effect_sizes", "demographic_parity", "equalized_odds")
-    )
-    no_effect = Part("", "", math.nan, reason="effect sizes are switched off")
-    for index in counts.targets.tolist():
-        name = counts.classes[index]
-        effect = effects.get(name, no_effect)
-        columns, rows = dropped.get(name, (0, 0))
-        yield {
-            "class": name,
-            "n": round(n[index]),
-            "accuracy": accuracy[index],
-            "worst_group": counts.groups.names[worst[index]] if n[index] else "",
-            "worst_group_accuracy": lowest[index],
-            "gap": accuracy[index] - lowest[index],
-            "effect_size": effect.value,
-            "effect_low": effect.low,
-            "effect_high": effect.high,
-            "effect_chance": effect.chance,
-            "band": band_of(effect.value),
-            "columns_dropped": columns,
-            "rows_dropped": rows,
-            "reason": effect.reason,
-            "demographic_parity": parity.get(name, no_effect).value,
-            "equalized_odds": odds.get(name, no_effect).value,
-        }
+    return {name: placed(table, place) for name, table in (by_name | tables).items()}, classes
 
 
 def _rows_of_confusions(design: LabelDesign) -> Iterator[Row]:
@@ -672,28 +659,6 @@ def _rows_of_confusions(design: LabelDesign) -> Iterator[Row]:
                 "count": round(counts.table[outcome, group]),
                 "n": round(totals[truth, group]),
             }
-
-
-def _rows_of_correlations(classes: Sequence[Row]) -> Iterator[Row]:
-    effects = np.array([row["effect_size"] for row in classes])
-    for other in _AGAINST:
-        values = np.array([row[other] for row in classes])
-        comparable = ~(np.isnan(effects) | np.isnan(values))
-        x, y, n = effects[comparable], values[comparable], int(comparable.sum())
-        numbers, reason = np.full(len(_CORRELATION), np.nan), ""
-        if n < 4:
-            reason = "fewer than 4 classes"
-        elif np.ptp(x) == 0 or np.ptp(y) == 0:
-            reason = "all classes have the same value"
-        else:
-            pearson = float(np.corrcoef(x, y)[0, 1])
-            spearman = float(np.corrcoef(ranks(x), ranks(y))[0, 1])
-            with unwarned():
-                student = np.abs(spearman) * np.sqrt((n - 2) / (1.0 - np.square(spearman)))
-            p = 2.0 * stdtr(n - 2, -student)
-            numbers[:] = pearson, *fisher_z(pearson, n), spearman, p
-        row = {"x": "effect_size", "y": other, "classes": n, "reason": reason}
-        yield row | dict(zip(_CORRELATION, numbers.tolist(), strict=True))
 
 
 def _table_of_states(data: PredictionData) -> pa.Table:

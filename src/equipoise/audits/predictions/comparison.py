@@ -51,6 +51,7 @@ from equipoise.audits.predictions.changes import (
     is_extreme,
     worse_model,
 )
+from equipoise.audits.predictions.mistakes import describe_labels
 from equipoise.audits.predictions.unanswered import UNANSWERED, Unanswered
 from equipoise.core import (
     Aggregate,
@@ -340,13 +341,14 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
     if metrics.effect_sizes is not None:
         yield effect_sizes(metrics.effect_sizes)
     if metrics.skewsize is not None:
-        yield SkewSize(**effect_sizes(metrics.skewsize).params)
+        yield SkewSize(**metrics.skewsize.model_dump())
     yield from (measure for measure in TABLE_METRICS.values() if config.audit in measure.spec.kinds)
 
 
 def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
-    """Return the measure of effect sizes that options describe."""
-    return EffectSizes(options.statistic, options.min_expected, options.yates, options.formulation)
+    """Return the measure of the tested effect sizes, by the first statistic."""
+    main, *_ = options.statistic
+    return EffectSizes(main, options.min_expected, options.yates, options.formulation)
 
 
 def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
@@ -515,7 +517,23 @@ def _contrasts(
                 null=null[1] - null[0], compared_to=fact.compared_to,
             )  # fmt: skip
         (draft,) = with_folds([draft], classes=classes, determined=determined)
+        if worse and isinstance(measure, EffectSizes) and metric != DESCRIBED:
+            of_worse = numbers[0][names.index(worse)]
+            draft = draft.changed(beside=_name_mistakes(joint, worse, fact, of_worse))
         yield draft, (fact, names, counts_read)
+
+
+def _name_mistakes(joint: Joint, model: str, fact: Fact, numbers: Numbers) -> str:
+    """Name a model's wrong labels by group, in a class or that of its largest effect."""
+    by_class = {
+        key.subject: float(values[0])
+        for key, values in numbers.items()
+        if key.subject and not math.isnan(values[0])
+    }
+    subject = fact.subject or max(by_class, key=lambda name: by_class[name], default="")
+    counts = joint.alone(joint.models.index(model)).counts
+    text = describe_labels(counts, subject) if subject in counts.classes else ""
+    return f"{model}: {text}." if text else ""
 
 
 def _extreme_draft(

@@ -163,8 +163,19 @@ class HitRateOptions(Section):
     k: PositiveInt = 5
 
 
-class EffectSizeOptions(Section):
-    """Options of the effect sizes per class and their aggregates.
+EffectStatistic = Literal[
+    "cramers_v",
+    "cramers_v_corrected",
+    "phi",
+    "phi_corrected",
+    "tschuprows_t",
+    "tschuprows_t_corrected",
+]
+Formulation = Literal["separation", "sufficiency", "independence"]
+
+
+class SkewSizeOptions(Section):
+    """Options of the effect sizes that SkewSize summarises.
 
     Attributes
     ----------
@@ -176,22 +187,60 @@ class EffectSizeOptions(Section):
         Yates' correction of 2 by 2 tables, as the published SkewSize listing has it.
     formulation : str
         Condition on the true class, on the predicted class, or on nothing.
-    sweep : list of float
-        Values of `min_expected` over which the report has the aggregates, and the order of models.
     """
 
-    statistic: Literal[
-        "cramers_v",
-        "cramers_v_corrected",
-        "phi",
-        "phi_corrected",
-        "tschuprows_t",
-        "tschuprows_t_corrected",
-    ] = "cramers_v"
+    statistic: EffectStatistic = "cramers_v"
     min_expected: NonNegativeFloat = 5.0
     yates: bool = False
-    formulation: Literal["separation", "sufficiency", "independence"] = "separation"
+    formulation: Formulation = "separation"
+
+
+class EffectVersionOptions(Section):
+    """Options of a further version of the effect sizes; the main options by default."""
+
+    statistic: EffectStatistic | None = None
+    min_expected: NonNegativeFloat | None = None
+    yates: bool | None = None
+    formulation: Formulation | None = None
+
+
+class EffectSizeOptions(Section):
+    """Options of the effect sizes per class and their aggregates.
+
+    Attributes
+    ----------
+    statistic : str or list of str
+        Measure of association. The first is averaged and tested; further ones are reported per
+        class.
+    min_expected, yates, formulation
+        As in `SkewSizeOptions`.
+    sweep : list of float
+        Values of `min_expected` over which the report has the aggregates, and the order of models.
+    versions : mapping of str to EffectVersionOptions
+        Further versions by name, reported beside without a verdict.
+    """
+
+    statistic: Annotated[OneOrMore[EffectStatistic], PlainSerializer(one_or_list)] = ("cramers_v",)
+    min_expected: NonNegativeFloat = 5.0
+    yates: bool = False
+    formulation: Formulation = "separation"
     sweep: Distinct[NonNegativeFloat] = ()
+    versions: Mapping[Name, EffectVersionOptions] = {}
+
+
+class MistakeOptions(Section):
+    """Options of the rates of wrong labels.
+
+    Attributes
+    ----------
+    of : list of str
+        Classes whose most frequent wrong labels are reported by group; none unless given.
+    top : int
+        How many of each group.
+    """
+
+    of: Distinct[Label] = ()
+    top: PositiveInt = 3
 
 
 class MetricsConfig(Section):
@@ -205,7 +254,8 @@ class MetricsConfig(Section):
     rates: Plain = ON
     hit_rate: Switch[HitRateOptions] = HitRateOptions()
     effect_sizes: Switch[EffectSizeOptions] = EffectSizeOptions()
-    skewsize: Switch[EffectSizeOptions] = EffectSizeOptions()
+    skewsize: Switch[SkewSizeOptions] = SkewSizeOptions()
+    mistake_rate: Switch[MistakeOptions] = MistakeOptions()
     unanswered_rate: Plain = ON
 
 

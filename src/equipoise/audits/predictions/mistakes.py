@@ -1,4 +1,4 @@
-"""Mistakes in words: what each group is taken for more often than the others."""
+"""Wrong labels of each group, in words and as rates."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from equipoise.audits.findings import UncorrectedFinding
+from equipoise.audits.engines.labels import LabelDesign
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, without_verdict
+from equipoise.audits.predictions.config import MistakeOptions
 from equipoise.core.sentences import Sentence, named
 from equipoise.core.wording import shortened
+from equipoise.metrics.counts import count as count_labels
+from equipoise.metrics.counts.rates import DemographicParity
 from equipoise.metrics.counts.table import Counts
+from equipoise.metrics.measure import measure
 from equipoise.report.text import count
+from equipoise.stats.resampling import Resampling
 
 _MOST = 2
 
@@ -42,12 +48,12 @@ def with_mistakes(
     ]
     for finding in sorted(of_classes, key=lambda finding: np.nan_to_num(finding.value)):
         # The mean has the mistakes of the class with the largest effect.
-        texts[finding.subject] = texts[""] = _describe(counts, finding.subject)
+        texts[finding.subject] = texts[""] = describe_labels(counts, finding.subject)
     for draft in effects:
         yield draft.changed(direction=texts.get(draft.finding.subject, Sentence()))
 
 
-def _describe(counts: Counts, subject: str) -> Sentence:
+def describe_labels(counts: Counts, subject: str) -> Sentence:
     """Say which wrong label a group has more often than the others; "" without one.
 
     Of the groups, those that are farthest above the others.
@@ -79,3 +85,37 @@ def _describe(counts: Counts, subject: str) -> Sentence:
     if not parts:
         return Sentence()
     return Sentence(f"instead of “{shortened(subject)}”, ", *parts)
+
+
+def describe_mistakes(
+    design: LabelDesign,
+    options: MistakeOptions,
+    place: Place,
+    resampling: Resampling | None,
+    seed: int,
+) -> Iterator[UncorrectedFinding]:
+    """Yield the rate by group of each group's most frequent wrong labels of some classes."""
+    target, label = design.target, design.label
+    for subject in options.of:
+        rows = target.equals(subject) & (label.codes >= 0)
+        if not rows.any():
+            continue
+        labels, groups = label.take(rows), design.groups.take(rows)
+        units = None if design.units is None else design.units.take(rows)
+        counts = count_labels(labels, labels, groups, units=units)
+        frequent = _most_frequent(counts, subject, options.top)
+        estimate = measure(counts, [DemographicParity()], resampling, seed)[0]
+        for draft in parts(estimate, place, metric="mistake_rate"):
+            if (wrong := draft.finding.subject) in frequent:
+                pair = draft.changed(subject=f"{subject} | {wrong}", part_of=subject)
+                yield without_verdict(pair, "descriptive: the most frequent wrong labels")
+
+
+def _most_frequent(counts: Counts, subject: str, top: int) -> set[str]:
+    """Return the wrong labels that are among the `top` most frequent of any usable group."""
+    by_label = counts.by_prediction(counts.observed)[0]
+    wrong = np.array([name != subject for name in counts.classes])
+    shown = np.where(wrong[:, None] & counts.groups.usable, by_label, 0.0)
+    places = np.argsort(-shown, axis=0, kind="stable")[:top]
+    occurs = np.take_along_axis(shown, places, axis=0) > 0
+    return {counts.classes[place] for place in places[occurs].tolist()}

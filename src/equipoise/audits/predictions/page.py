@@ -1,10 +1,10 @@
 """The page of an audit of predictions."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from equipoise.audits.predictions.effect_page import bands, over_models, sweep
 from equipoise.core import Aggregate, AuditResult, Verdict
 from equipoise.report.blocks import (
     CLIPPED,
@@ -19,7 +19,6 @@ from equipoise.report.blocks import (
     Section,
     Table,
     TableSection,
-    Words,
     by_place,
     distinct,
     has,
@@ -193,54 +192,6 @@ def hidden(result: AuditResult) -> Section | None:
     return Section.of("hidden", "Disparities behind a good average", text, table)
 
 
-def _has_skewsize(row: Row) -> bool:
-    return has(row["skewsize"])
-
-
-_CHANGES = {True: "changes", False: "stays the same"}
-
-
-def sweep(result: AuditResult) -> Section | None:
-    """Return SkewSize over the minimum expected count, and whether the order of models changes."""
-    options = result.manifest.resolved.get("metrics", {}).get("effect_sizes") or {}
-    if not options.get("sweep"):
-        return None
-    sweep_rows: list[dict[str, object]] = []
-    orders: dict[str, set[tuple[str, ...]]] = {}
-    swept = panels(rows(result, "mev_sweep"), "groups", "version", "min_expected")
-    for (groups, version, _), setting_rows in swept.items():
-        ranked = sorted(filter(_has_skewsize, setting_rows), key=lambda row: -row["skewsize"])
-        sweep_rows += [{**row, "place": place} for place, row in enumerate(ranked, 1)]
-        sweep_rows += [{**row, "place": math.nan} for row in setting_rows if not _has_skewsize(row)]
-        models = tuple(row["model"] for row in ranked)
-        # Where a model has no SkewSize nothing is known of its place.
-        if len(ranked) == len(setting_rows) > 1:
-            orders.setdefault(scope(groups, version), set()).add(models)
-    order_notes = [
-        f"{scope_name}: the order of models {_CHANGES[len(model_orders) > 1]}."
-        for scope_name, model_orders in orders.items()
-    ]
-    text = (
-        "Predicted labels with a smaller expected count are left out. Place 1 has the highest "
-        "SkewSize, which means the least bias; a model without SkewSize has no place."
-    )
-    columns = [
-        Column("Model", "model"),
-        Column("Attributes", scope_of),
-        Column("Minimum", "min_expected", NUMBER),
-        Column("SkewSize", "skewsize", NUMBER),
-        Column("Place", "place", NUMBER),
-        Column("Mean effect size", "mean_effect_size", NUMBER),
-        Column("Classes", "classes", NUMBER),
-        Column("Columns excluded", "columns_dropped", NUMBER),
-    ]
-    table = Table.of(
-        "Aggregates by minimum expected count", columns, sweep_rows, source="mev_sweep"
-    )
-    title = "SkewSize over the minimum expected count"
-    return Section.of("sweep", title, text, Words(tuple(order_notes), "list"), table)
-
-
 MOST_LINES = 8
 _TITLES = {"selection_rate": "Selection rate", "true_positive_rate": "True positive rate",
            "false_positive_rate": "False positive rate", "precision": "Precision",
@@ -326,7 +277,9 @@ PAGE = Page(
         "true_positive_rate", "false_positive_rate", "precision",
     ),
     subjects="classes",
-    sections=(planted, thresholds, class_effects, accuracy_and_effect, sweep, hidden),
+    sections=(
+        planted, thresholds, class_effects, bands, accuracy_and_effect, over_models, sweep, hidden,
+    ),
     facts=facts,
     commands=("causes", "compare"),
 )  # fmt: skip

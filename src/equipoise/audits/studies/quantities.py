@@ -113,7 +113,7 @@ class Quantity(Section):
 
 
 NameOrSettings = Label | Settings
-_NO_FIELDS = ("times", "absolute", "model", "version", "level", "parameter", "run")
+_NO_FIELDS = ("times", "absolute", "model", "version", "level", "parameter", "run", "spread")
 """Keys that aren't compared with the field of a finding."""
 
 
@@ -135,6 +135,8 @@ class Where(Quantity):
         A parameter, whose value is taken in place of the finding's.
     run : mapping, optional
         Settings that the run's configuration must have.
+    spread : bool
+        Whether a resampling spread, which is no confidence interval, may decide a claim.
     """
 
     model: NameOrSettings | None = None
@@ -152,6 +154,7 @@ class Where(Quantity):
     level: Label | None = None
     parameter: Name | None = None
     run: Settings = Field(default_factory=dict)
+    spread: bool = False
 
     @property
     def name(self) -> str:
@@ -210,7 +213,8 @@ class Where(Quantity):
                 return Reading(self.name, missing=MISSING)
             return Reading(self.name, groups[0].value, groups[0].low, groups[0].high)
         low, high = finding.ci_low, finding.ci_high
-        if finding.interval in (IntervalKind.SPREAD, IntervalKind.NONE):
+        decides = finding.interval is not IntervalKind.SPREAD or self.spread
+        if finding.interval is IntervalKind.NONE or not decides:
             low = high = math.nan
         return Reading(self.name, finding.value, low, high, finding.chance)
 
