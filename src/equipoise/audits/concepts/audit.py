@@ -370,6 +370,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
             {
                 "model": name,
                 "concepts": len(scores.concepts),
+                "concepts_without_scores": len({*data.labels.labelled} - {*scores.concepts}),
                 "images_without_scores": int(scores.without.sum()),
             }
             for name, scores in data.models.items()
@@ -382,12 +383,18 @@ class Concepts(Audit[Config, ConceptData, Design]):
     def notes(
         self, config: Config, data: ConceptData, designs: Sequence[Design]
     ) -> Iterator[Note | str]:
-        """Return labelled concepts that a model does not score, and groups in no concept."""
+        """Return what is not measured: labels, concepts of a model, and groups in no concept."""
+        if absent := data.labels.absent:
+            yield f"{len(absent)} labels of a mapping are of no image: {listed(absent, _LISTED)}."
         labelled = config.concepts or sorted(data.labels.labelled)
         for model, scores in data.models.items():
             lacking = [name for name in labelled if name not in scores.concepts]
             if lacking:
-                yield Note(model, f"labelled concepts without scores: {listed(lacking, _LISTED)}.")
+                yield Note(
+                    model,
+                    f"{len(lacking)} labelled concepts without scores are left out: "
+                    f"{listed(lacking, _LISTED)}.",
+                )
         for design in designs:
             if not design.version.changes:
                 yield from _uncompared_groups(config, data, design)
@@ -575,21 +582,22 @@ def _findings(run: Run) -> Iterator[UncorrectedFinding]:
     yield _complete_finding(
         run, whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
     )
-    # The only pair of groups repeats its concept.
-    any_pairs = pairs > 1
-    for draft in drafts[:pairs] if any_pairs else ():
-        yield _complete_finding(run, _pair_finding(run, draft, "", Family.COMPOSITE))
+    # The only pair of groups repeats its concept, and adds the sign.
+    for draft in drafts[:pairs]:
+        pair = _pair_finding(run, draft, "", Family.COMPOSITE)
+        yield _complete_finding(run, pair, pairs == 1)
     for index in range(len(results.names)):
         concept, *pair_drafts = drafts[pairs + index * (pairs + 1) :][: pairs + 1]
         tests = _null_fields(run, index)
         repeats = int((~np.isnan(results.observed[index])).sum()) == 2
         yield _complete_finding(run, concept.changed(**tests))
-        for draft in pair_drafts if any_pairs else ():
+        for draft in pair_drafts:
             pair = _pair_finding(run, draft, concept.finding.subject, Family.LEAF)
             yield _complete_finding(run, pair.changed(**tests), repeats)
     for draft in drafts:
         against_rest = draft.finding.aggregate is Aggregate.AGAINST_REST
-        if against_rest and not run.design.version.changes:
+        # Versions have it for the mean alone.
+        if against_rest and not (run.design.version.changes and draft.finding.subject):
             yield _complete_finding(run, _leaf_finding(run, draft))
 
 
@@ -637,7 +645,7 @@ def _complete_finding(
     elif math.isnan(finding.p_value):
         reason = "no null hypothesis was drawn: resampling.method is none"
     elif repeats:
-        reason = "the same comparison as that of the concept, which is tested"
+        reason = "the same comparison as that of the concept or the mean, which is tested"
     else:
         return draft
     return without_verdict(draft, reason)
