@@ -79,7 +79,11 @@ def genome(folder):
 
 
 def test_images_with_a_neutral_box_have_no_group_unless_it_is_passed_over(tmp_path):
-    shown = {"1": ("man.n.01",), "2": ("man.n.01", "person.n.01"), "3": ("People.n.01", "woman.n.01")}
+    shown = {
+        "1": ("man.n.01",),
+        "2": ("man.n.01", "person.n.01"),
+        "3": ("People.n.01", "woman.n.01"),
+    }
     box = {"x": 0, "y": 0, "w": 60, "h": 60}
     small = {"x": 0, "y": 0, "w": 5, "h": 5}
     objects = [

@@ -14,7 +14,7 @@ import pyarrow as pa
 from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.columns import Row, placed
-from equipoise.audits.concepts.config import BASELINE, Config, Version
+from equipoise.audits.concepts.config import BASELINE, Config, Version, in_version
 from equipoise.audits.concepts.data import ConceptData, Scores, load
 from equipoise.audits.config import resampling_of as usual_resampling
 from equipoise.audits.config_fields import where_of
@@ -44,6 +44,7 @@ from equipoise.core import (
     GroupValue,
     Integers,
     NullHypothesis,
+    Objects,
     Strings,
     record,
     table_of,
@@ -68,6 +69,7 @@ from equipoise.stats import Bootstrap, Resampling, minimum_difference
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
+    from equipoise.evidence import Pictures
 
 Key = tuple[object, ...]
 
@@ -253,6 +255,23 @@ class Concepts(Audit[Config, ConceptData, Design]):
         """Return the groups of all rows in the baseline."""
         baseline = config.every_version[0]
         return [_make_groups(config, data, group, baseline) for group in config.data.groups]
+
+    def pictured(
+        self, config: Config, data: ConceptData, models: Models
+    ) -> tuple[Objects, Sequence[Groups], Sequence[Pictures]]:
+        """Return ids, groups and pictures; also the groups of versions that group otherwise."""
+        ids, groups, pictures = super().pictured(config, data, models)
+        regrouped, model = list[Groups](), next(iter(config.models))
+        for attributes in config.data.groups:
+            baseline, *others = (
+                _select_rows(config, data, model, attributes, version).groups
+                for version in config.every_version
+            )
+            for version, own in zip(config.every_version[1:], others, strict=True):
+                if (own.levels, own.codes.tolist()) != (baseline.levels, baseline.codes.tolist()):
+                    name, levels = in_version(own.name, version.name), [(n,) for n in own.names]
+                    regrouped.append(replace(own, attributes=(name,), levels=tuple(levels)))
+        return ids, (*groups, *regrouped), pictures
 
     def examples(self, config: Config, data: ConceptData) -> dict[str, pl.DataFrame]:
         """Return the hits, misses and false alarms of each concept."""

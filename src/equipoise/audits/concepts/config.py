@@ -323,6 +323,11 @@ class Version:
         return "; ".join(texts).replace('"', "")
 
 
+def in_version(groups: str, version: str) -> str:
+    """Return the name of groups as a version makes them."""
+    return f"{groups} in {version}"
+
+
 class Config(AuditConfig):
     """The configuration of an audit of concepts; see docs/audits/concepts.md for every key."""
 
