@@ -404,16 +404,12 @@ class Concepts(Audit[Config, ConceptData, Design]):
     ) -> Iterator[Note | str]:
         """Return what is not measured: labels, concepts of a model, and groups in no concept."""
         if absent := data.labels.absent:
-            yield f"{len(absent)} labels of a mapping are of no image: {listed(absent, _LISTED)}."
+            yield f"Labels of a mapping that no image has: {_counted(absent)}."
         labelled = config.concepts or sorted(data.labels.labelled)
         for model, scores in data.models.items():
             lacking = [name for name in labelled if name not in scores.concepts]
             if lacking:
-                yield Note(
-                    model,
-                    f"{len(lacking)} labelled concepts without scores are left out: "
-                    f"{listed(lacking, _LISTED)}.",
-                )
+                yield Note(model, f"labelled concepts without scores: {_counted(lacking)}.")
         for design in designs:
             if not design.version.changes:
                 yield from _uncompared_groups(config, data, design)
@@ -425,6 +421,10 @@ class Concepts(Audit[Config, ConceptData, Design]):
             selection = _select_rows(config, data, model, attributes, baseline)
             reasons = "; ".join(f"{reason}: {n}" for reason, n in selection.excluded.items())
             yield from group_sizes.sizes_of(selection.groups, missing=reasons)
+
+
+def _counted(names: Sequence[str]) -> str:
+    return f"{len(names)} ({listed(names, _LISTED)})"
 
 
 def resampling_of(config: Config, tests: int) -> Bootstrap | None:
@@ -608,6 +608,9 @@ def _findings(run: Run) -> Iterator[UncorrectedFinding]:
     for index in range(len(results.names)):
         concept, *pair_drafts = drafts[pairs + index * (pairs + 1) :][: pairs + 1]
         tests = _null_fields(run, index)
+        compared = results.positives[index][~np.isnan(results.observed[index])]
+        sizes = {"fewest_positives": int(compared.min())} if len(compared) else {}
+        concept = concept.changed(parameters={**concept.finding.parameters, **sizes})
         repeats = int((~np.isnan(results.observed[index])).sum()) == 2
         yield _complete_finding(run, concept.changed(**tests))
         for draft in pair_drafts:
