@@ -1,6 +1,8 @@
 """The studies of Hall et al. 2023 on worlds whose truth is planted, in the authors' layout."""
 
-import importlib.util
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +17,13 @@ from image_files import write_csv, write_json
 
 # Of each concept: prevalence beside men and women, and how far its scores are above the others.
 HOLDS = {
-    "umbrella.n.01": (0.05, 0.30, 1.5, 1.5),
-    "dress.n.01": (0.05, 0.30, 1.4, 1.4),
-    "hair.n.01": (0.05, 0.30, 1.6, 1.6),
+    "umbrella.n.01": (0.06, 0.22, 1.5, 1.5),
+    "dress.n.01": (0.06, 0.28, 1.4, 1.4),
+    "hair.n.01": (0.06, 0.27, 1.5, 1.5),
     "earring.n.01": (0.05, 0.25, 2.0, 1.3),
     "helmet.n.02": (0.30, 0.06, 1.3, 2.1),
     "tie.n.01": (0.30, 0.06, 2.3, 1.6),
-    "chair.n.01": (0.15, 0.15, 2.2, 1.4),
+    "chair.n.01": (0.15, 0.15, 2.4, 1.4),
 }
 FAILS = {
     "umbrella.n.01": (0.30, 0.05, 1.5, 1.5),
@@ -48,7 +50,8 @@ def visual_genome(folder, concepts, count=6000, seed=11):
         name = ("father.n.01", "man.n.01") if man[image] else ("ma.n.01", "woman.n.01")
         side = 20 if small[image] else 150
         shown = [(name[not parent[image]], side)]
-        shown += [("person.n.01", 50)] * person[image]
+        if person[image]:
+            shown.append(("person.n.01", 50))
         shown += [(concept, 30) for concept in concepts if labels[concept][image]]
         boxes = [
             {"synsets": [synset], "h": size, "object_id": 100 * image + place,
@@ -162,14 +165,11 @@ def test_a_pair_of_groups_has_its_signed_difference(holding):
 
 
 def test_the_study_finds_what_the_collected_configuration_of_the_protocol_does(
-    shared_dir, tmp_path, monkeypatch
+    shared_dir, tmp_path
 ):
     """On its data with planted effects, every number of the versions that both have is the same."""
     source = shared_dir / "inputs" / "papers" / "hall-paper-protocol"
-    maker = importlib.util.spec_from_file_location("made_up_data", source / "mk.py")
-    assert maker is not None
-    monkeypatch.chdir(tmp_path)
-    maker.loader.exec_module(importlib.util.module_from_spec(maker))
+    subprocess.run([sys.executable, source / "mk.py"], cwd=tmp_path, check=True)
     values = yaml.safe_load((source / "paper.yaml").read_text("utf-8"))
     values["resampling"] = {"replicates": 250, "permutations": 200}
     values.pop("study")
@@ -197,8 +197,6 @@ def test_the_study_finds_what_the_collected_configuration_of_the_protocol_does(
 
 
 def test_terms_are_the_printed_ones(shared_dir):
-    import json
-
     source = shared_dir / "goldens" / "papers" / "hall_2023" / "table_2.json"
     printed = json.loads(source.read_text("utf-8"))
     words = lexicon("hall_2023")
@@ -212,8 +210,6 @@ def test_terms_are_the_printed_ones(shared_dir):
 
 
 def test_the_files_of_dollar_street_have_the_printed_classes(shared_dir, tmp_path):
-    import json
-
     source = shared_dir / "goldens" / "papers" / "hall_2023" / "figure_10.json"
     written = {
         path.name: text.splitlines()[1:]
