@@ -67,3 +67,21 @@ def count_marks(result: AuditResult) -> dict[Mark, int]:
         return {}
     marks = result.tables[CLAIMS]["mark"].to_pylist()
     return {mark: marks.count(mark.value) for mark in Mark}
+
+
+def claims_of(result: AuditResult) -> list[Fields]:
+    """Return the claims of a run's source, each with what decides it under `comparisons`."""
+    if CLAIMS not in result.tables:
+        return []
+    comparisons = result.tables[COMPARISONS].to_pylist()
+    return [
+        {
+            **claim,
+            "comparisons": [
+                {key: row[key] for key in row if key not in ("claim", "part")}
+                for row in comparisons
+                if (row["claim"], row["part"]) == (claim["claim"], claim["part"])
+            ],
+        }
+        for claim in result.tables[CLAIMS].to_pylist()
+    ]

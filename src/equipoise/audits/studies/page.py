@@ -158,14 +158,14 @@ def _claims(result: AuditResult) -> Iterator[blocks.Block | str]:
     lines = [
         (
             _name(claim),
-            claim["where"],
-            claim["text"],
             _MARKS[claim["mark"]],
+            claim["text"],
+            claim["where"],
             _why(claim, by_claim.get((claim["claim"], claim["part"]), ())),
         )
         for claim in claims
     ]
-    heads = [Column(title) for title in ("Claim", "Where", "In our words", "Result", "Why")]
+    heads = [Column(title) for title in ("Claim", "Result", "In our words", "Where", "Why")]
     yield Table.of("Claims of the source", heads, lines)
     if comparisons:
         yield Fold("Numbers behind the claims", (_comparison_table(comparisons),))
@@ -194,25 +194,28 @@ def _verb(n: int, singular: str, several: str) -> str:
     return singular if n == 1 else several
 
 
-def _why(claim: Row, comparisons: Sequence[Row]) -> str:
-    """Return the numbers that decide a claim, or why none do."""
-    decisive = [row for row in comparisons if row["mark"] == claim["mark"]]
-    if claim["mark"] == Mark.OPEN:
-        texts = dict.fromkeys(_open_text(row) for row in decisive)
-    else:
-        texts = dict.fromkeys(map(_comparison_text, decisive))
-    shown = [*texts][:_SHOWN]
-    more = f"and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return "; ".join(filter(None, [*shown, more])) + enclose(" " if shown else "", claim["why"])
-
-
 _SHOWN = 3
+"""Numbers that the table of claims has; the others are folded away."""
+
+
+def _why(claim: Row, comparisons: Sequence[Row]) -> str:
+    """Return the numbers that refute a claim, or why it can't be told."""
+    decisive = [row for row in comparisons if row["mark"] == claim["mark"]]
+    if claim["mark"] == Mark.HOLDS:
+        texts = [f"all of {plural(len(decisive), 'number')}"]
+    elif claim["mark"] == Mark.FAILS:
+        texts = [_comparison_text(row) for row in decisive]
+    else:
+        texts = [_open_text(row) for row in decisive]
+    distinct = [*dict.fromkeys(texts)]
+    more = f"and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else ""
+    numbers = "; ".join(filter(None, [*distinct[:_SHOWN], more]))
+    return ". ".join(filter(None, (numbers, claim["why"])))
 
 
 def _open_text(row: Row) -> str:
-    return (
-        f"{_comparison_text(row)}: {row['reason']}" if row["reason"] == UNDECIDED else row["reason"]
-    )
+    reason = str(row["reason"])
+    return f"{_comparison_text(row)}: {reason}" if reason == UNDECIDED else reason
 
 
 def _comparison_text(row: Row) -> str:
