@@ -263,14 +263,17 @@ class Concepts(Audit[Config, ConceptData, Design]):
         ids, groups, pictures = super().pictured(config, data, models)
         regrouped, model = list[Groups](), next(iter(config.models))
         for attributes in config.data.groups:
-            baseline, *others = (
+            baseline, *later = (
                 _select_rows(config, data, model, attributes, version).groups
                 for version in config.every_version
             )
-            for version, own in zip(config.every_version[1:], others, strict=True):
-                if (own.levels, own.codes.tolist()) != (baseline.levels, baseline.codes.tolist()):
-                    name, levels = in_version(own.name, version.name), [(n,) for n in own.names]
-                    regrouped.append(replace(own, attributes=(name,), levels=tuple(levels)))
+            for version, version_groups in zip(config.every_version[1:], later, strict=True):
+                codes = version_groups.codes
+                if version_groups.levels == baseline.levels and (codes == baseline.codes).all():
+                    continue
+                attribute = in_version(version_groups.name, version.name)
+                levels = tuple((name,) for name in version_groups.names)
+                regrouped.append(replace(version_groups, attributes=(attribute,), levels=levels))
         return ids, (*groups, *regrouped), pictures
 
     def examples(self, config: Config, data: ConceptData) -> dict[str, pl.DataFrame]:
