@@ -186,7 +186,9 @@ def _path(values: Any, details: ErrorDetails) -> list[str | int]:
         if step != "[key]" and not tag:
             path.append(step)
             within = isinstance(values, Mapping) and step in values
-            within |= isinstance(values, list | tuple) and isinstance(step, int)
+            within |= (
+                isinstance(values, list | tuple) and isinstance(step, int) and step < len(values)
+            )
             values = values[step] if within else None
     context = details.get("ctx", {})
     if details["type"].startswith("union_tag"):

@@ -24,6 +24,7 @@ from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, Row, ids_by_group
+from equipoise.audits.limits import Assumed, Limit
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import IMAGES, Models
 from equipoise.core import AuditResult, Finding, Groups, Objects, Progress
@@ -111,8 +112,8 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     """One kind of audit.
 
     A kind writes `load`, `designs` and `measure`, and `groups` where all items have groups. It may
-    write `check`, `combine`, `details`, `notes`, `warnings`, `sizes`, `members`, `write`, `save`,
-    `contrast` and `compare`, whose defaults do for most.
+    write `check`, `combine`, `details`, `limits`, `notes`, `warnings`, `sizes`, `members`, `write`,
+    `save`, `contrast` and `compare`, whose defaults do for most.
 
     Attributes
     ----------
@@ -199,6 +200,12 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         `tests` are those of each model.
         """
         return {}
+
+    def limits(
+        self, config: ConfigT, data: DataT, designs: Sequence[DesignT], assumed: Assumed
+    ) -> Iterable[Limit | None]:
+        """Return what the data can't give, whatever the models do, for plans."""
+        return ()
 
     def notes(
         self,

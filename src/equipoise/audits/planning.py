@@ -14,6 +14,7 @@ from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import conclude
 from equipoise.audits.group_sizes import Row
 from equipoise.audits.kind import AnyAudit, Data, Design, audit_of
+from equipoise.audits.limits import ERROR_RATE, Assumed, Limit, distinct_limits
 from equipoise.audits.measuring import checked_designs, measure_designs
 from equipoise.audits.notes import Note, merged
 from equipoise.audits.outputs import DryRun
@@ -47,6 +48,8 @@ class Plan:
     seconds : float
         About how long measuring takes, without running models.
     notes : tuple of str
+    limits : tuple of Limit
+        What the data can't give, whatever the models do, and what to change.
     """
 
     runs: tuple[Mapping[str, Any], ...]
@@ -55,6 +58,7 @@ class Plan:
     tests_by_model: Mapping[str, int | None]
     seconds: float
     notes: tuple[str, ...] = ()
+    limits: tuple[Limit, ...] = ()
 
     @property
     def tests(self) -> int | None:
@@ -67,20 +71,44 @@ class Plan:
     def values(self) -> dict[str, Json]:
         """Everything by name, in the order in which it is shown."""
         runs = {"runs": self.runs} if self.runs else {}
-        totals = {"tests": self.tests, "seconds": self.seconds, "notes": self.notes}
+        limits = [
+            {"of": limit.of, "place": limit.place, **limit.numbers, "text": limit.text}
+            for limit in self.limits
+        ]
+        totals = {
+            "tests": self.tests, "seconds": self.seconds, "limits": limits, "notes": self.notes,
+        }  # fmt: skip
         return runs | dict(self.details) | {"groups": self.groups} | totals
 
 
-def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
+def plan(
+    config: AuditConfig,
+    *,
+    base: Path = Path(),
+    error_rate: float = ERROR_RATE,
+    kept_share: float | None = None,
+) -> Plan:
     """Return the plan of an audit without loading a model.
 
     Tests are counted by measuring as the audit does, with few draws; where a model is yet to run,
     random numbers stand in for its outputs, and the audit may have more tests or fewer.
 
+    Parameters
+    ----------
+    config : AuditConfig
+    base : Path
+        Relative paths are relative to this folder.
+    error_rate : float
+        How often models that are yet to run err, on average over classes.
+    kept_share : float, optional
+        Share of sets that pass the filters of generated images, before these are made.
+
     Raises
     ------
     DataError
         If a file can't be used.
+    InputError
+        If a share isn't between 0 and 1.
 
     Examples
     --------
@@ -110,6 +138,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
     12
     """
     dry, audit = DryRun(config, base), audit_of(config.audit)
+    assumed = Assumed(error_rate, kept_share)
     data = audit.load(config, dry)
     designs, left_out = checked_designs(audit, config, data)
     tests = _count_tests(audit, config, data, dry)
@@ -142,6 +171,7 @@ def plan(config: AuditConfig, *, base: Path = Path()) -> Plan:
         tests_by_model=tests,
         seconds=ceil(10 * (_START + seconds)) / 10,
         notes=merged(notes),
+        limits=(*distinct_limits(audit.limits(config, data, designs, assumed)),),
     )
 
 

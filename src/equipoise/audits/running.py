@@ -28,6 +28,7 @@ from equipoise.audits.studies.claims import with_claims
 from equipoise.core import DataError, Finding, Progress
 from equipoise.core.conclusion import Conclusion
 from equipoise.evidence import write_examples
+from equipoise.report.choice_effects import conclusions_of_choices, with_effects
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.ranking_models import rank_models
 from equipoise.report.result import Result
@@ -114,9 +115,13 @@ def run(
     manifest = replace(manifest, notes=merged([*manifest.notes, *explanation.notes]))
     adjustments = {} if sources else adjust(audit, settings, designs, findings)
     leads = page.leads if page else ()
+    about_groups = conclusions_of(
+        findings, leads, explanation.causes, adjustments, settings.testing.alpha
+    )
     conclusions = (
+        *conclusions_of_choices(tables, findings),
         *(() if sources else _ranking(inputs, findings, leads)),
-        *conclusions_of(findings, leads, explanation.causes, adjustments, settings.testing.alpha),
+        *with_effects(about_groups, tables, findings),
     )
     result = Result(findings, manifest, tables, conclusions, page)
     return _with_gallery(with_claims(result), inputs)

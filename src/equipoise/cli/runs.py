@@ -28,7 +28,7 @@ from equipoise.report.next_steps import Place
 from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
 from equipoise.report.result import first_screen
 from equipoise.report.short_lines import wanted_data
-from equipoise.report.summary import agreement, conclusions_by_model, rankings_of
+from equipoise.report.summary import about_whole_run, agreement, conclusions_by_model
 from equipoise.report.text import count, decimals_of, interval, number, verdict_key, verdict_title
 from equipoise.report.words import (
     conclusion_sentence,
@@ -108,7 +108,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 def facts(result: AuditResult, run: Path) -> dict[str, Any]:
     """Return what `--json` prints about a run."""
-    first, last = rankings_of(result)
+    first, last = about_whole_run(result)
     return {
         "run": run,
         "report": run / "report.html",
@@ -149,7 +149,7 @@ def show(result: AuditResult, run: Path) -> None:
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
-    several = any(rankings_of(result))
+    several = any(about_whole_run(result))
     commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
     for statement in summary.statements:
         if several and statement.finding is not None:

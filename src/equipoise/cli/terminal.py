@@ -99,7 +99,7 @@ def say_values(values: Mapping[str, Json]) -> None:
             say_rows(value[:_MOST_ROWS])
             if len(value) > _MOST_ROWS:
                 say(f"… and {len(value) - _MOST_ROWS} more; all with --json")
-        elif name in ("notes", "warnings") and isinstance(value, Sequence):
+        elif name in ("limits", "notes", "warnings") and isinstance(value, Sequence):
             for text in value:
                 say(f"{name.removesuffix('s')}: {text}")
         else:

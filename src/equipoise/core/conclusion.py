@@ -128,6 +128,55 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Step:
+    """What other choices do to the conclusions of an audit: a step from one version to another.
+
+    Attributes
+    ----------
+    baseline, version : str
+        The version that is read first, and the other.
+    choices : tuple of str
+        Names of the choices in which they differ.
+    change : str
+        What the other version does differently, as a clause: "prevalence is fixed".
+    compared : int
+        Differences that are estimable in both.
+    found : int
+        Of these, found in one or both.
+    surfaces, explains, magnifies, shrinks, switches : int
+        Of those found: by what becomes of them, where the paired change isn't chance.
+    unclear : int
+        Found in only one of both, perhaps by chance.
+    leads : bool
+        Whether the conclusion is stated about this step.
+    """
+
+    baseline: str
+    version: str
+    choices: tuple[str, ...]
+    change: str
+    compared: int
+    found: int
+    surfaces: int
+    explains: int
+    magnifies: int
+    shrinks: int
+    switches: int
+    unclear: int
+    leads: bool = False
+
+    @property
+    def changed(self) -> int:
+        """Conclusions that the other version reverses, adds or takes back."""
+        return self.surfaces + self.explains + self.switches
+
+    @classmethod
+    def from_json(cls, item: Facts) -> Step:
+        """Rebuild a step from a file."""
+        return cls(**{**item, "choices": tuple(item["choices"])})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Conclusion:
     """What a person would state once.
 
@@ -183,6 +232,12 @@ class Conclusion:
         What these are: "groups", "classes", "subjects" or "metrics".
     alike_in : tuple of str
         Of two models that differ: metrics whose values over all rows are alike.
+    steps : tuple of Step
+        Of a model under several choices of measurement: what becomes of its conclusions. Then
+        `size` is the share that changes in the leading step, and `n` how many there are.
+    effect, change : str
+        What becomes of it under other choices, as tables name it: "explains"; and what these
+        choices are, as a clause. "" where none were compared.
     """
 
     model: str
@@ -216,6 +271,9 @@ class Conclusion:
     compared_on: int = 0
     compared_over: str = ""
     alike_in: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    effect: str = ""
+    change: str = ""
 
     @classmethod
     def stated_by(
@@ -271,6 +329,7 @@ class Conclusion:
             "adjustments": tuple(map(Adjustment.from_json, item.get("adjustments", ()))),
             "standings": tuple(map(Standing.from_json, item.get("standings", ()))),
             "alike_in": tuple(item.get("alike_in", ())),
+            "steps": tuple(map(Step.from_json, item.get("steps", ()))),
         })  # fmt: skip
 
     @property
@@ -287,3 +346,14 @@ class Conclusion:
     def real(self) -> bool:
         """Whether a difference was found."""
         return self.verdict in REAL
+
+    @property
+    def leading_step(self) -> Step | None:
+        """The step between versions that it is stated about."""
+        return next((step for step in self.steps if step.leads), None)
+
+    @property
+    def about_groups(self) -> bool:
+        """Whether it compares groups, rather than models of a run or choices of measurement."""
+        is_ranking = bool(self.standings) and not self.model
+        return not is_ranking and not self.steps

@@ -429,7 +429,7 @@ class Remark:
 
     Attributes
     ----------
-    badge : Badge
+    badge : Badge or None
     text : str
     agreement : str
         The other findings that show the same difference.
@@ -437,7 +437,7 @@ class Remark:
         It in a line, where the text is longer; "" where it has no such form.
     """
 
-    badge: Badge
+    badge: Badge | None
     text: str
     agreement: str = ""
     line: str = ""
@@ -531,6 +531,8 @@ class Summary:
         One line: is it real, is it large, what is the limit.
     commands : tuple of Step
         What to do next in the terminal, before `steps`.
+    table : Table or None
+        Below the chart.
     """
 
     statements: tuple[Statement, ...]
@@ -541,6 +543,7 @@ class Summary:
     title: tuple[Span, ...] = ()
     verdict: str = ""
     commands: tuple[Step, ...] = ()
+    table: Table | None = None
 
     @property
     def leading_findings(self) -> list[Finding]:

@@ -108,7 +108,9 @@ class ChartRecord:
     highlighted : tuple of str
         Groups of the conclusion, in colour.
     sides : pair of str
-        What the left and the right of a bar mean.
+        What the left and the right of the chart mean.
+    zero : bool
+        Whether a line marks 0 of a dumbbell.
     note : str
         How to read it.
     """
@@ -121,4 +123,5 @@ class ChartRecord:
     names: Mapping[str, str]
     highlighted: tuple[str, ...] = ()
     sides: tuple[str, str] = ("", "")
+    zero: bool = False
     note: str = ""

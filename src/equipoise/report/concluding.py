@@ -27,7 +27,6 @@ from equipoise.report.intersections import (
     explains_attribute,
     grids_of,
 )
-from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector, measure_of, place_in
 from equipoise.report.sizing import SelectedSize, size_after_selection
 from equipoise.report.words import (
@@ -135,7 +134,7 @@ def in_order(result: AuditResult) -> list[Finding]:
     """Return a run's findings: those that state its conclusions, then the others by `ranked`."""
     stated = [
         conclusion.finding for conclusion in result.conclusions
-        if conclusion.real and not is_ranking(conclusion)
+        if conclusion.real and conclusion.about_groups
     ]  # fmt: skip
     first = dict.fromkeys(result.findings[place] for place in stated)
     return [*dict.fromkeys((*first, *ranked(result.findings)))]

@@ -84,6 +84,8 @@ def _dumbbells(record: ChartRecord, rows: list[dict[str, Any]]) -> list[Spec]:
                  "scale": {"domain": names, "range": shapes}}  # fmt: skip
     x = _x(record)
     layers = _bands(rows, place, ROW_HEIGHT - 8)
+    if record.zero:
+        layers.append(_layer({"type": "rule", "color": SOFT}, {"x": {"datum": 0}}))
     if several:
         line = {"type": "rule", "strokeWidth": 3, "color": CHANCE}
         layers.append(_layer(line, place | _between("span")))
@@ -107,8 +109,6 @@ def _bars(record: ChartRecord, rows: list[dict[str, Any]]) -> list[Spec]:
     start = {"x2": {"field": "expected"}}
     tip = {"tooltip": {"field": "tip", "type": "nominal"}}
     x = _x(record)
-    if any(record.sides):
-        x["axis"] |= {"title": " · ".join(record.sides), "titleColor": SOFT}
     bar = {"type": "bar", "height": 12}
     layers.append(_layer(bar, place | {"x": x, "color": _COLOR} | start | tip))
     if _has(rows, "low"):
@@ -128,13 +128,13 @@ def _add_spans(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         by_row[row["model"], row["label"]].append(row)
     for same in by_row.values():
-        ordered = sorted(same, key=lambda row: row["value"])
+        ordered = sorted((row for row in same if row["text"]), key=lambda row: row["value"])
         lowest, highest = ordered[0], ordered[-1]
         for row in same:
             row |= {"span_low": math.nan, "span_high": math.nan, "align": "", "at": row["value"]}
-        highest |= {"align": "left", "at": _end(highest, "high")}
+        highest |= {"align": "left", "at": max(_end(row, "high") for row in same)}
         if lowest is not highest:
-            lowest |= {"align": "right", "at": _end(lowest, "low")}
+            lowest |= {"align": "right", "at": min(_end(row, "low") for row in same)}
             lowest |= {"span_low": lowest["value"], "span_high": highest["value"]}
         for row in same[1:]:
             # The band is the row's: drawn once, it stays as light as the legend says.
@@ -189,6 +189,8 @@ def _place(record: ChartRecord) -> Spec:
 def _x(record: ChartRecord) -> Spec:
     room = _LETTER * max(len(mark.to_json()["text"]) for mark in record.marks) + 14
     axis = {"title": None, "tickCount": 5, "labelExpr": _axis_label(record)}
+    if any(record.sides):
+        axis |= {"title": " · ".join(record.sides), "titleColor": SOFT}
     scale = {"zero": False, "nice": False, "padding": room}
     return {"field": "value", "type": "quantitative", "axis": axis, "scale": scale}
 
@@ -228,4 +230,4 @@ def _has(rows: Sequence[Mapping[str, Any]], field: str) -> bool:
 def _tip(mark: ChartMark) -> str:
     """Return the tooltip of a mark."""
     place = ", ".join(dict.fromkeys(filter(None, (mark.label, mark.name, mark.panel))))
-    return f"{place}: {mark.text}, n = {count(mark.n)}"
+    return f"{place}: {mark.text}" + (f", n = {count(mark.n)}" if mark.n else "")

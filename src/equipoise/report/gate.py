@@ -17,7 +17,6 @@ from equipoise.report.gate_rules import (
     GateRule,
     Outcome,
 )
-from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import between_groups, place_of
 from equipoise.report.text import in_words, interval, number, percent, visible
 from equipoise.report.words import conclusion_sentence, pair_of, version_of
@@ -96,7 +95,7 @@ def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
         judged = [
             (finding, conclusion.verdict)
             for conclusion in result.conclusions
-            if not is_ranking(conclusion)
+            if conclusion.about_groups
             and _matches(finding := result.findings[conclusion.finding], rule)
         ]
     if not judged:
@@ -170,7 +169,7 @@ def _sentences(result: AuditResult) -> dict[int, str]:
     for conclusion in result.conclusions:
         text = conclusion_sentence(result.findings[conclusion.finding], conclusion)
         for place in (conclusion.finding, *conclusion.restated_by):
-            if conclusion.model or not conclusion.standings:
+            if conclusion.about_groups:
                 sentences.setdefault(id(result.findings[place]), visible(text))
     return sentences
 

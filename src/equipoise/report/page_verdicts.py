@@ -8,7 +8,6 @@ from equipoise.core import AuditResult, Family, Finding, Verdict
 from equipoise.core.conclusion import Conclusion
 from equipoise.core.finding import REAL
 from equipoise.report.concluding import conclusions_of
-from equipoise.report.ranking_models import is_ranking
 from equipoise.report.selecting import Selector
 
 ResultT = TypeVar("ResultT", bound=AuditResult)
@@ -20,7 +19,7 @@ _NO_CONCLUSION = "no conclusion rests on this number, which the labels or anothe
 def conclusions_about_groups(
     result: AuditResult, leads: Sequence[Selector] = ()
 ) -> list[Conclusion]:
-    """Return a run's conclusions without rankings of its models.
+    """Return a run's conclusions that compare groups: not rankings of models or choices.
 
     Parameters
     ----------
@@ -29,7 +28,7 @@ def conclusions_about_groups(
         Metrics of the kind of audit, most important first, for a result without conclusions.
     """
     conclusions = result.conclusions or conclusions_of(result.findings, leads)
-    return [conclusion for conclusion in conclusions if not is_ranking(conclusion)]
+    return [conclusion for conclusion in conclusions if conclusion.about_groups]
 
 
 def with_page_verdicts(result: ResultT, leads: Sequence[Selector] = ()) -> ResultT:

@@ -1,6 +1,6 @@
 """The first screen: a sentence for each model, one chart, and what to do next."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from equipoise.core import AuditResult, Family, Finding, Verdict
@@ -15,6 +15,17 @@ from equipoise.report.blocks import (
     Statement,
     Summary,
     has,
+)
+from equipoise.report.choice_effects import (
+    changes_conclusions,
+    chart_of_choices,
+    table_of_steps,
+)
+from equipoise.report.choice_words import (
+    choices_certainty,
+    choices_sentence,
+    scope_of_choices,
+    short_choices_line,
 )
 from equipoise.report.forms import draw
 from equipoise.report.leading_chart import chart_of
@@ -61,19 +72,19 @@ def summarize(
     """
     statements = statements_of(result, leads)
     statements.sort(key=lambda statement: not statement.is_disparity)
-    first, last = rankings_of(result)
+    first, last = about_whole_run(result)
     shown_statements = (
-        *(_ranking_statement(result, ranking) for ranking in first),
+        *_statements_of_run(result, first),
         *statements[:MOST_MODELS],
-        *(_ranking_statement(result, ranking) for ranking in last),
+        *_statements_of_run(result, last),
     )
     if not any(statement.is_disparity for statement in shown_statements):
         caveat = ""
     summary = Summary(shown_statements, caveat=caveat)
-    chart = _chart_of_ranking(first, result.findings)
-    chart = chart or _chart(shown_statements, result.findings)
+    chart = _chart_of_run(first, result) or _chart(shown_statements, result.findings)
+    table = table_of_steps(first[0]) if first and first[0].steps else None
     next_steps = _steps(shown_statements, steps)
-    return replace(_with_title(summary), chart=chart, steps=next_steps)
+    return replace(_with_title(summary), chart=chart, table=table, steps=next_steps)
 
 
 def _with_title(summary: Summary) -> Summary:
@@ -98,14 +109,47 @@ def statements_of(result: AuditResult, leads: Sequence[Selector] = ()) -> list[S
     ]
 
 
-def rankings_of(result: AuditResult) -> tuple[list[Conclusion], list[Conclusion]]:
-    """Return rankings of a run's models that come before all conclusions, and those after.
+def about_whole_run(result: AuditResult) -> tuple[list[Conclusion], list[Conclusion]]:
+    """Return what comes before the conclusions on groups, and what comes after them.
 
-    A ranking comes first where it found a difference.
+    Both are conclusions on choices of measurement, then rankings of models. A ranking comes first
+    where it found a difference; choices do where one of them changes a conclusion.
     """
-    rankings = [*filter(is_ranking, result.conclusions)]
-    first = [ranking for ranking in rankings if ranking.real]
-    return first, [ranking for ranking in rankings if not ranking.real]
+    others = [conclusion for conclusion in result.conclusions if not conclusion.about_groups]
+    moved = {_place(conclusion) for conclusion in others if changes_conclusions(conclusion)}
+    first = [
+        conclusion for conclusion in others
+        if (_place(conclusion) in moved if conclusion.steps else conclusion.real)
+    ]  # fmt: skip
+    return first, [conclusion for conclusion in others if conclusion not in first]
+
+
+def _place(conclusion: Conclusion) -> tuple[str, str]:
+    return conclusion.model, conclusion.groups
+
+
+def _statements_of_run(
+    result: AuditResult, conclusions: Sequence[Conclusion]
+) -> Iterator[Statement]:
+    """Yield a statement for each ranking, and for all metrics of a model under other choices."""
+    by_place: dict[tuple[str, str], list[Conclusion]] = {}
+    for conclusion in conclusions:
+        if conclusion.steps:
+            by_place.setdefault(_place(conclusion), []).append(conclusion)
+    n_models, n_groups = (len({place[i] for place in by_place}) for i in range(2))
+    for metrics in [*by_place.values()][:MOST_MODELS]:
+        first, *further = metrics
+        scope = scope_of_choices(first, models=n_models, groups=n_groups)
+        remarks = (
+            Remark(None, choices_sentence(other), "", short_choices_line(other))
+            for other in further
+        )
+        yield Statement(
+            None, enclose("", scope, ": ") + choices_sentence(first), choices_certainty(first),
+            others=tuple(remarks),
+        )  # fmt: skip
+    for conclusion in filter(is_ranking, conclusions):
+        yield _ranking_statement(result, conclusion)
 
 
 def _ranking_statement(result: AuditResult, ranking: Conclusion) -> Statement:
@@ -229,10 +273,13 @@ def _chart(statements: Sequence[Statement], findings: Sequence[Finding]) -> Char
     return None
 
 
-def _chart_of_ranking(rankings: Sequence[Conclusion], findings: Sequence[Finding]) -> Chart | None:
-    """Draw the metric that ranks the models, where a ranking comes first."""
-    for ranking in rankings[:1]:
-        record = chart_of(findings[ranking.finding], ranking, findings)
+def _chart_of_run(first: Sequence[Conclusion], result: AuditResult) -> Chart | None:
+    """Draw every version, or the metric that ranks the models, where one of these comes first."""
+    for conclusion in first[:1]:
+        if conclusion.steps:
+            record = chart_of_choices(result, conclusion)
+        else:
+            record = chart_of(result.findings[conclusion.finding], conclusion, result.findings)
         return None if record is None else draw(record)
     return None
 

@@ -23,6 +23,7 @@ from equipoise.core.finding import REAL
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
+from equipoise.report.choice_words import choices_sentence, effect_clause
 from equipoise.report.expecting import added_to_labels, departure
 from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
 from equipoise.report.sentences import Part, Sentence, fill, named, share_part, with_names
@@ -358,6 +359,8 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
     """
     if is_comparison(finding):
         return Sentence(comparison_sentence(finding, conclusion))
+    if conclusion.steps:
+        return Sentence(choices_sentence(conclusion))
     if conclusion.standings:
         sentence_of = change_sentence if finding.change_from else ranking_sentence
         return Sentence(sentence_of(finding, conclusion))
@@ -365,6 +368,7 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
         return sentence_at_equal_mix(finding, conclusion)
     clause = _clause_at_equal_shares(finding, conclusion)
     if conclusion.real:
+        clause += effect_clause(conclusion)
         return headline(finding, f"{_clause_of_labels(finding)}{clause}")
     return Sentence(_bound_sentence(finding, conclusion).removesuffix("."), clause, ".")
 

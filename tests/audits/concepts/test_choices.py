@@ -41,6 +41,7 @@ def planted():
 
 
 def choices(**place):
+    place = {"baseline": "baseline"} | place
     chosen = frame(planted(), "choices").filter(pl.col("concept") != "", **place)
     return chosen.filter(metric="average_precision") if "metric" not in place else chosen
 

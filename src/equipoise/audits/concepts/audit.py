@@ -16,6 +16,7 @@ from equipoise.audits.against_rest import leaf
 from equipoise.audits.columns import Row, placed
 from equipoise.audits.concepts.config import BASELINE, Config, Version, in_version
 from equipoise.audits.concepts.data import ConceptData, Scores, load
+from equipoise.audits.concepts.steps import VersionStep, steps_of, table_of_steps
 from equipoise.audits.config import resampling_of as usual_resampling
 from equipoise.audits.config_fields import where_of
 from equipoise.audits.engines.broken import trivial_hits
@@ -31,6 +32,7 @@ from equipoise.audits.findings import (
     parts as part_findings,
 )
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.limits import Assumed, Limit, limit_of_concepts
 from equipoise.audits.notes import Note
 from equipoise.core import (
     Aggregate,
@@ -402,6 +404,15 @@ class Concepts(Audit[Config, ConceptData, Design]):
             "versions": versions, "detectable": detectable,
         }  # fmt: skip
 
+    def limits(
+        self, config: Config, data: ConceptData, designs: Sequence[Design], assumed: Assumed
+    ) -> Iterator[Limit | None]:
+        """Yield how many concepts have enough labelled images in every group, by version."""
+        for design in designs:
+            positives = _count_positives(data, design)[:, design.selection.groups.usable]
+            place = f"{design.model}, {design.groups.name}, {design.version.name}"
+            yield limit_of_concepts(place, positives, design.version.choices.min_positives)
+
     def notes(
         self, config: Config, data: ConceptData, designs: Sequence[Design]
     ) -> Iterator[Note | str]:
@@ -707,17 +718,30 @@ def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
     for run in runs if config.resampling.method != "none" and len(config_versions) > 1 else ():
         models = by_groups.setdefault((run.design.groups.name, run.against), {})
         models.setdefault(run.design.model, {})[run.design.version.name] = run.results
-    alpha = config.testing.alpha
+    alpha, steps = config.testing.alpha, steps_of(config)
+    if by_groups:
+        parts["steps"] = [table_of_steps(steps)]
     for (groups, metric), models in by_groups.items():
         place = {"groups": groups, "metric": metric}
         for model, versions in models.items():
-            for name, compare in (("choices", design_choices), ("robust", robust_conclusions)):
-                table = compare(versions, BASELINE, alpha=alpha)
+            compared = [*_compare_steps(steps, versions, alpha)]
+            compared.append(("robust", robust_conclusions(versions, BASELINE, alpha=alpha)))
+            for name, table in compared:
                 parts.setdefault(name, []).append(placed(table, {"model": model} | place))
         if len(models) > 1:
             order = model_order(models, BASELINE, alpha=alpha)
             parts.setdefault("model_order", []).append(placed(order, place))
     return {name: pa.concat_tables(tables) for name, tables in parts.items()}
+
+
+def _compare_steps(
+    steps: Sequence[VersionStep], versions: Mapping[str, ConceptResults], alpha: float
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield what each step does to the differences, where both of its versions have the metric."""
+    for step in steps:
+        pair = {name: versions[name] for name in step.names if name in versions}
+        if len(pair) == len(step.names):
+            yield "choices", design_choices(pair, step.baseline.name, alpha=alpha)
 
 
 def _group_rows(run: Run) -> Iterator[Row]:

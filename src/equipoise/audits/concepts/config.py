@@ -39,7 +39,8 @@ from equipoise.data import ArraySource
 from equipoise.metrics.scores.cells import Metric
 
 BASELINE = "baseline"
-_BY_KEY = ("terms", "columns", "where")
+BY_KEY = ("terms", "columns", "where")
+"""Choices that change by attribute or column."""
 _WORSE_WHEN_HIGHER = "false_positive_rate"
 
 
@@ -49,6 +50,8 @@ Map = Annotated[Mapping[Text, Columns], class_map("by_label")]
 """Concept to its columns; or a file of labels and the classes of a model."""
 LabelMap = Annotated[Mapping[Text, Columns], class_map("by_class")]
 """Class of a model to its labels."""
+VersionPair = Annotated[tuple[Text, Text], Field(strict=False)]
+"""Names of two versions, the one that is read first first."""
 Terms = Mapping[Text, Labels]
 """Group to the values of a column that count as it; empty: the values themselves."""
 
@@ -339,6 +342,7 @@ class Config(AuditConfig):
     hit_rate: PositiveInt | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Text, Changes] = {}
+    steps: Distinct[VersionPair] = ()
     resampling: ConceptsResamplingConfig = ConceptsResamplingConfig()
 
     @property
@@ -351,7 +355,7 @@ class Config(AuditConfig):
             if not version.changes:
                 raise ValueError(f"versions.{name}: changes nothing; expected at least one choice")
             values = {key: getattr(version, key) for key in version.model_fields_set}
-            for key in values.keys() & {*_BY_KEY}:
+            for key in values.keys() & {*BY_KEY}:
                 values[key] = {**getattr(self.choices, key), **values[key]}
             choices = self.choices.model_copy(update=values)
             versions.append(Version(name, choices, choices.metric or self.primary, version.changes))
@@ -402,6 +406,11 @@ class Config(AuditConfig):
         return self
 
     def _check_versions(self) -> None:
+        names = [version.name for version in self.every_version]
+        for first, last in self.steps:
+            among("steps", (first, last), names)
+            if first == last:
+                raise ValueError(f"steps: {first!r} beside itself; expected two versions")
         for version in self.every_version:
             choices = version.choices
             place = f"versions.{version.name}" if version.changes else "choices"

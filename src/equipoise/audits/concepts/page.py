@@ -24,13 +24,16 @@ from equipoise.report.blocks import (
     rows,
     title_of,
 )
+from equipoise.report.choice_effects import table_of_every_step
 from equipoise.report.plots import Axis, scatter
 from equipoise.report.text import count, in_words, listed, number, plural, title
 
 # Concepts that a chart needs.
 _FEWEST = 3
 # Effects that change a conclusion come first.
-_EFFECTS = ("surfaces", "explains", "switches", "magnifies", "shrinks", "lost power")
+_EFFECTS = (
+    "surfaces", "explains", "switches", "magnifies", "shrinks", "gained power", "lost power",
+)  # fmt: skip
 _METRICS = (
     "average_precision", "auroc", "true_positive_rate", "false_positive_rate", "precision", "f1",
 )  # fmt: skip
@@ -54,7 +57,7 @@ def _subject(row: Row) -> str:
 
 
 def versions(result: AuditResult) -> Section | None:
-    """Return the difference in every version; changed conclusions come first."""
+    """Return what each step does, then the difference in every version, changed ones first."""
     choices = rows(result, "choices")
     if not choices:
         return None
@@ -62,19 +65,19 @@ def versions(result: AuditResult) -> Section | None:
         f"{row['version']}: {row['changes']}" for row in rows(result, "versions") if row["changes"]
     )
     key = (
-        "Surfaces: significant only in the version. Explains: no longer significant, and the "
-        "change isn't chance. Switches: other direction. Magnifies, shrinks: larger or smaller by "
-        "more than a quarter. Lost power: no longer significant, perhaps by chance. What can't be "
-        "estimated confirms nothing."
+        "Surfaces: significant only in the later version. Explains: significant only in the "
+        "earlier one. Switches: other direction. Magnifies, shrinks: larger or smaller by more "
+        "than a quarter. In none of these the change is chance. Gained or lost power: significant "
+        "in one version only, perhaps by chance. What can't be estimated confirms nothing."
     )
     order = sorted(choices, key=lambda row: row["effect"] not in _EFFECTS)
     columns = [
         Column("Concept", _subject),
-        Column("Version", "version"),
+        Column("Versions", lambda row: f"{row['baseline']} → {row['version']}"),
         Column("Effect", lambda row: in_words(row["effect"])),
         Column("Difference", "value", NUMBER),
         Column("Interval", ("low", "high"), NUMBER),
-        Column("Baseline", "baseline_value", NUMBER),
+        Column("Before", "baseline_value", NUMBER),
         Column("Above 0 is worse for", lambda row: _worse(row, 1.0)),
         Column("Model", "model"),
         Column("Groups", "groups"),
@@ -82,7 +85,9 @@ def versions(result: AuditResult) -> Section | None:
         Column("Reason", "reason", CLIPPED),
     ]
     table = Table.of("Difference in every version", columns, order, source="choices")
-    return Section.of("versions", "Effect of other choices", Words(described, "list"), key, table)
+    counts = table_of_every_step(result)
+    parts = Words(described, "list"), counts, key, table
+    return Section.of("versions", "Effect of other choices", *parts)
 
 
 def _worse(row: Row, difference: float) -> str:

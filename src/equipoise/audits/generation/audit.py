@@ -34,6 +34,7 @@ from equipoise.audits.generation.config import FILTERS, Config
 from equipoise.audits.generation.loading import GenerationData
 from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.limits import Assumed, Limit, limit_of_sets
 from equipoise.core import (
     Aggregate,
     Booleans,
@@ -61,6 +62,7 @@ from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.streams import stream, unit_counts, unit_keys
 
 if TYPE_CHECKING:
+    from equipoise.audits.config_fields import RunConfig
     from equipoise.audits.outputs import Models
     from equipoise.evidence.pictures import Pictures
 
@@ -333,6 +335,23 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
             "filters": on,
         }
 
+    def limits(
+        self,
+        config: Config,
+        data: GenerationData,
+        designs: Sequence[GenerationDesign],
+        assumed: Assumed,
+    ) -> Iterator[Limit | None]:
+        """Yield how many sets of each combination pass the filters, and how many must."""
+        candidates, on = data.filtered.candidates, _filters_on(config)
+        at_hand = data.copies is None and all(section.model is None for section in on)
+        combination = candidates.of_candidates("attributes")
+        for name in candidates.combinations if on else ():
+            rows = combination == name
+            kept = int(data.filtered.kept[rows].sum()) if at_hand else None
+            n_sets = int(rows.sum()) * (data.copies or 1)
+            yield limit_of_sets(f"sets of {name}", n_sets, kept, config.min_group_size, assumed)
+
     def notes(
         self, config: Config, data: GenerationData, designs: Sequence[GenerationDesign]
     ) -> Iterable[str]:
@@ -345,6 +364,12 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
                 f"There are fewer than {_FEWEST_SETS} sets of captions to resample: intervals are "
                 "about other candidates of these captions, not about other captions."
             )
+
+
+def _filters_on(config: Config) -> list[RunConfig]:
+    """Return the sections of the filters that are on."""
+    sections = (getattr(config.filters, name) for name in FILTERS)
+    return [section for section in sections if section is not None]
 
 
 def _result_notes(data: GenerationData) -> Iterator[str]:

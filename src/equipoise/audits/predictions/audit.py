@@ -42,6 +42,7 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.limits import Assumed, Limit, limit_of_mistakes
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import NOT_YET_KNOWN, Models, average_prompts
 from equipoise.audits.predictions.comparison import compare, contrast, effect_sizes, measures_of
@@ -67,6 +68,7 @@ from equipoise.core import (
     Family,
     Fields,
     Finding,
+    Floats,
     Groups,
     Part,
     Progress,
@@ -88,6 +90,7 @@ from equipoise.data import (
 from equipoise.data.labels import Choices, Outputs, read_labels
 from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import best, prompts, zero_shot
+from equipoise.metrics.counts import Counts
 from equipoise.metrics.counts.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.counts.effect_sizes import (
     MEV_SWEEP,
@@ -406,6 +409,24 @@ class Predictions(Audit[Config, ScoredData, Design]):
             ],
         }
 
+    def limits(
+        self, config: Config, data: ScoredData, designs: Sequence[Design], assumed: Assumed
+    ) -> Iterator[Limit | None]:
+        """Yield how common mistakes must be for effect sizes, of each model and its groups."""
+        options = config.metrics.effect_sizes
+        if options is None or options.formulation != "separation":
+            return
+        for design in designs:
+            if design.wording:
+                continue
+            counts, least = design.counts, options.min_expected
+            cells = counts.by_truth(counts.observed)[0][counts.targets]
+            at_hand = config.models[design.model].model is None
+            yield limit_of_mistakes(
+                f"{design.model}, {design.groups.name}", cells[:, counts.groups.usable], least,
+                assumed, common=_second_shares(counts) if at_hand else None,
+            )  # fmt: skip
+
     def notes(
         self, config: Config, data: ScoredData, designs: Sequence[Design]
     ) -> Iterable[Note | str]:
@@ -554,6 +575,17 @@ def _notes_of_unused_maps(data: PredictionData) -> Iterator[Note | str]:
     for section, facts in facts_of.items():
         if labels := facts.get("map_unused"):
             yield Note(section, f"no row has the label of map entries {', '.join(labels)}.")
+
+
+def _second_shares(counts: Counts) -> Floats:
+    """Return the share of each class's rows that its second most common label has."""
+    rows = counts.observed[0][:, counts.groups.usable].sum(axis=1)
+    shares = []
+    for target in counts.targets.tolist():
+        *_, second, first = sorted((0.0, 0.0, *rows[counts.truth == target].tolist()))
+        total = float(rows[counts.truth == target].sum())
+        shares.append(second / total if first else 0.0)
+    return np.array(shares)
 
 
 def _tables_of(

@@ -143,19 +143,20 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
     Returns
     -------
     pyarrow.Table
-        version, concept ("" = mean over concepts), group_a, group_b, baseline_value, value, low,
-        high, p_value, q_value (within the version), baseline_significant, significant, change (of
-        the difference in the baseline's direction) with change_low and change_high, reason (why
-        the baseline or this version has no number; of a mean, which concepts it is over where
-        those are not the baseline's), and
+        baseline, version, concept ("" = mean over concepts), group_a, group_b, baseline_value with
+        baseline_low and baseline_high, value with low and high, p_value, q_value (within the
+        version), baseline_significant, significant, change (of the difference in the baseline's
+        direction) with change_low and change_high, reason (why the baseline or this version has no
+        number; of a mean, which concepts it is over where those are not the baseline's), and
         effect:
 
-        - "surfaces": significant only in this version;
-        - "explains": no longer significant, and the paired change excludes 0;
-        - "lost power": no longer significant, but the change does not exclude 0;
+        - "surfaces": significant only in this version, and the paired change excludes 0;
+        - "explains": significant only in the baseline, and it has shrunk or turned: the paired
+          change excludes 0;
+        - "gained power", "lost power": significant in one of them, and the change may be chance;
         - "switches": significant in both, in opposite directions;
-        - "magnifies", "shrinks": |difference| changes by more than 25 %, and this version's
-          interval excludes the old difference;
+        - "magnifies", "shrinks": |difference| changes by more than 25 %, and the paired change
+          excludes 0;
         - "stays": significant in both without that; "absent": in neither;
         - "not estimable": a group or concept does not take part in one of them, so that nothing
           is known of what the version does.
@@ -207,9 +208,12 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
                 low, high = ends[0] + 0.0, ends[1] + 0.0
             rows.append(
                 {
+                    "baseline": baseline,
                     "version": name,
                     **_named(key),
                     "baseline_value": old.value,
+                    "baseline_low": old.low,
+                    "baseline_high": old.high,
                     "value": new.value,
                     "low": new.low,
                     "high": new.high,
@@ -220,18 +224,21 @@ def design_choices(versions: Versions, baseline: str, *, alpha: float = 0.05) ->
                     "change": change,
                     "change_low": low,
                     "change_high": high,
-                    "effect": _effect(old, new, high),
+                    "effect": _effect(old, new, low, high),
                     "reason": _explain_difference(versions, name, baseline, key),
                 }
             )
     return table_of(
         rows,
         {
+            "baseline": TEXT,
             "version": TEXT,
             "concept": TEXT,
             "group_a": TEXT,
             "group_b": TEXT,
             "baseline_value": NUMBER,
+            "baseline_low": NUMBER,
+            "baseline_high": NUMBER,
             "value": NUMBER,
             "low": NUMBER,
             "high": NUMBER,
@@ -423,17 +430,21 @@ def _explain_difference(versions: Versions, name: str, baseline: str, key: Key) 
     return reasons[0] or (reasons[-1] and f"baseline: {reasons[-1]}")
 
 
-def _effect(old: Contrast, new: Contrast, change_high: float) -> str:
+def _effect(old: Contrast, new: Contrast, change_low: float, change_high: float) -> str:
+    """Name what becomes of a difference whose paired change has an interval."""
     if math.isnan(old.value + new.value):
         return "not estimable"
+    changes = change_low > 0 or change_high < 0
+    if not old.significant and not new.significant:
+        return "absent"
     if not old.significant:
-        return "surfaces" if new.significant else "absent"
+        return "surfaces" if changes else "gained power"
     if not new.significant:
         return "explains" if change_high < 0 else "lost power"
     if old.sign != new.sign:
         return "switches"
     ratio = new.value / old.value
-    if abs(ratio - 1.0) > _FACTOR and not new.low <= old.value <= new.high:
+    if changes and abs(ratio - 1.0) > _FACTOR:
         return "magnifies" if ratio > 1.0 else "shrinks"
     return "stays"
 
