@@ -304,7 +304,7 @@ def test_a_table_that_cannot_be_shown_is_refused(table):
 def test_a_study_names_tables_and_claims_of_its_source(changes):
     plain = {
         "question": "?", "published": "skewsize_2024", "data": "d", "licence": "l", "size": "s",
-        "time": "t", "reproduces": ["Table 4"], "configs": {"a": "audit: predictions"},
+        "time": "t", "guide": "g", "configs": {"a": "audit: predictions"},
     }  # fmt: skip
     assert Study.model_validate(plain).source
     with pytest.raises(ValidationError):

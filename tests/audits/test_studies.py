@@ -269,14 +269,6 @@ def shown_tables(result):
     return [block for block in blocks if isinstance(block, Table) and block.caption != CLAIMS]
 
 
-def test_every_study_is_documented():
-    page = (Path(__file__).resolve().parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
-    for name in STUDIES:
-        assert f"equipoise new --study {name}" in page
-        for part in read_study(name).reproduces:
-            assert part in page
-
-
 def test_a_folder_with_spaces_and_quotes_is_read_back(tmp_path):
     folder = tmp_path / 'it\'s "data": x'
     text = study_files("hall-vg", tmp_path / "c.yaml", folder)[tmp_path / "c.yaml"]

@@ -140,8 +140,9 @@ class Study(Section):
         is, and how long a run takes.
     folder : str
         Of the data, beside the configuration unless the user names another.
-    reproduces : list of str
-        Tables and figures of the source.
+    guide : str
+        How to repeat it, in paragraphs of Markdown: what the user brings or changes, and what
+        stands in for the source's.
     configs : mapping of str to str
         Configurations by name, the main one first; `${data}` stands for the folder,
         and `${name}` for a list of words.
@@ -166,7 +167,7 @@ class Study(Section):
     folder: Name = "data"
     size: Name
     time: Name
-    reproduces: Annotated[Listed[Name], Field(min_length=1)]
+    guide: str = ""
     configs: Annotated[Mapping[Name, Name], Field(min_length=1)]
     words: Mapping[Name, WordsConfig] = {}
     files: Mapping[Name, Name] = {}
@@ -198,9 +199,18 @@ class Study(Section):
         return self
 
     @property
+    def reproduces(self) -> tuple[str, ...]:
+        """Tables and figures of the source that a report shows."""
+        return tuple(dict.fromkeys(table.of for table in self.tables if table.of))
+
+    @property
     def work(self) -> Work:
-        """The published work; without tables and claims where none is named."""
-        return read_work(self.published) if self.published else Work(source=self.source)
+        """The published work, without tables and claims where none is named."""
+        return (
+            read_work(self.published)
+            if self.published
+            else Work(title=self.source, source=self.source)
+        )
 
     @property
     def parsed_configs(self) -> list[Settings]:
@@ -253,13 +263,13 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
         for list_name, listed in words.by_list.items():
             places[list_name] = _yaml_list(listed)
     written: dict[Path, str] = {}
-    for place, (part, config) in enumerate(study.configs.items()):
+    for part, config in study.configs.items():
         body = Template(config).substitute(places)
-        command, page = _command_of(yaml.safe_load(body))
-        at = path if place == 0 else path.with_name(f"{path.stem}-{part}{path.suffix}")
+        command, page = command_of(yaml.safe_load(body))
+        at = config_path(study, part, path)
         lines = [
             study.question,
-            f"A study of {study.source}: {', '.join(study.reproduces)}.",
+            f"A study of {': '.join(filter(None, (study.source, ', '.join(study.reproduces))))}.",
             f"Data: {study.data}.",
             f"Licence: {study.licence}. Size: {study.size}. Time: {study.time}.",
             f"Run it: equipoise {command} {at.name}",
@@ -274,7 +284,13 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
     return written
 
 
-def _command_of(values: Mapping[str, object]) -> tuple[str, str]:
+def config_path(study: Study, part: str, main: Path) -> Path:
+    """Return the path of one of a study's configurations, beside the main one."""
+    first = next(iter(study.configs))
+    return main if part == first else main.with_name(f"{main.stem}-{part}{main.suffix}")
+
+
+def command_of(values: Settings) -> tuple[str, str]:
     """Return the command that runs a configuration, and its page in docs."""
     commands = {
         "trainings": ("train", "training"),

@@ -78,6 +78,8 @@ class Work(Section):
 
     Attributes
     ----------
+    title : str
+        A short one.
     source : str
         Its authors, year and title.
     tables : mapping of str to PrintedTable
@@ -85,6 +87,7 @@ class Work(Section):
     claims : mapping of str to PrintedClaim
     """
 
+    title: Name
     source: Name
     tables: Mapping[Text, PrintedTable] = {}
     claims: Mapping[Text, PrintedClaim] = {}
