@@ -12,6 +12,7 @@ import yaml
 
 from equipoise import audits
 from equipoise.audits.studies.study import study_files
+from equipoise.cli.app import run as command
 from equipoise.data import lexicon
 from image_files import write_csv, write_json
 
@@ -70,15 +71,18 @@ def visual_genome(folder, concepts, count=6000, seed=11):
     return {"small": small, "parent": parent, "person": person}
 
 
-def run_study(folder, name="hall-vg", replicates=250):
-    """Run the study on the files of a folder, with their scores in place of CLIP's."""
-    path = folder / "study.yaml"
-    values = yaml.safe_load(study_files(name, path, folder)[path])
+def write_study(folder, path, replicates=250):
+    """Write the study of Visual Genome for a folder, with its scores in place of CLIP's."""
+    values = yaml.safe_load(study_files("hall-vg", path, folder)[path])
     values["models"] = {"clip": {"file": "scores.parquet", "id": "image_id"}}
     values["resampling"] = {"replicates": replicates, "permutations": 200}
-    values["report"] = {"images": 0}
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    return audits.run(audits.load_config(path), base=folder)
+
+
+def run_study(folder):
+    """Run the study of Visual Genome on the files of a folder."""
+    write_study(folder, folder / "study.yaml")
+    return audits.run(audits.load_config(folder / "study.yaml"), base=folder)
 
 
 def marks(result):
@@ -162,6 +166,18 @@ def test_a_pair_of_groups_has_its_signed_difference(holding):
         assert (finding.ci_low, finding.ci_high) == pytest.approx((row["low"], row["high"]))
         assert not finding.tested
     assert ("man − woman (true positive rate)", "V1") in findings
+
+
+def test_a_folder_without_pictures_leaves_the_report_without_them(holding, tmp_path):
+    (note,) = (note for note in holding[1].manifest.notes if "no pictures" in note)
+    assert "files" in note
+    chairs = {"chair.n.01": (0.3, 0.3, 1.0, 1.0), "dog.n.01": (0.3, 0.3, 1.0, 1.0)}
+    visual_genome(tmp_path, chairs, count=800)
+    path = tmp_path / "study.yaml"
+    write_study(tmp_path, path, replicates=20)
+    assert command(["audit", str(path), "--out", str(tmp_path / "run")]) == 0
+    assert (tmp_path / "run" / "report.html").is_file()
+    assert not (tmp_path / "run" / "examples").exists()
 
 
 def test_the_study_finds_what_the_collected_configuration_of_the_protocol_does(
