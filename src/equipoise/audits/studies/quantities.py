@@ -16,7 +16,8 @@ from equipoise.audits.config_fields import Label, Listed, Name, Section
 from equipoise.audits.studies.repetition import Repetition, Settings, contains
 from equipoise.core import Aggregate, Finding, IntervalKind
 from equipoise.core.estimate import name_with
-from equipoise.metrics.spec import own_aggregate
+from equipoise.core.types import Json
+from equipoise.metrics.spec import own_aggregate, spec_of
 
 MISSING = "not in this run"
 SEVERAL = "several in this run"
@@ -162,7 +163,7 @@ class Where(Quantity):
         """The metric with its aggregate, and the other fields."""
         metric = self.metric or ""
         if self.metric:
-            metric = name_with(self.metric, self._aggregate)
+            metric = name_with(spec_of(self.metric).title, self._aggregate)
         fields = (self.subject, self.groups, self.level, self.group, self.model, self.version)
         texts = (
             text if isinstance(text, str) or text is None else json.dumps(dict(text))
@@ -437,21 +438,23 @@ AnyQuantity = Annotated[
 def merged(row: Settings, column: Settings) -> Settings:
     """Return the declaration of a cell: what its row declares, and its column.
 
-    Fields of a finding also enter the findings of a correlation, change or count.
+    Fields of a finding enter the findings of a correlation, change or count. A count of the record
+    has none.
     """
-    nested, other = (row, column) if {*row} & {*NESTED} else (column, row)
-    keys = {*nested} & {*NESTED}
-    fields = {key: other[key] for key in other if key not in Quantity.model_fields}
+    special, other = (row, column) if {*row} & {*NESTED, "recorded"} else (column, row)
+    keys = [key for key in (*NESTED, "recorded") if key in special]
     if not keys:
         return {**row, **column}
-    cell = {**other, **nested}
-    for key in fields:
-        cell.pop(key)
-    for key in keys:
-        wheres = nested[key]
-        cell[key] = (
-            {**fields, **wheres}
-            if isinstance(wheres, Mapping)
-            else [{**fields, **where} for where in wheres]
-        )
+    fields = {key: other[key] for key in other if key not in Quantity.model_fields}
+    cell = {key: other[key] for key in other if key not in fields} | dict(special)
+    for key in NESTED:
+        if key in special:
+            cell[key] = _with_fields(special[key], fields)
     return cell
+
+
+def _with_fields(wheres: Json, fields: Settings) -> Json:
+    """Return findings, one or several, with further fields, unless they have them."""
+    if isinstance(wheres, Mapping):
+        return {**fields, **wheres}
+    return [_with_fields(where, fields) for where in wheres] if isinstance(wheres, list) else wheres

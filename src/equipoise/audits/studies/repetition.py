@@ -1,8 +1,9 @@
 """A run of a study, whose models and versions are recognised by their settings."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from equipoise.audits.config_images import PicturesConfig
@@ -148,7 +149,12 @@ def _complete_rules(images: Settings) -> Sequence[Settings]:
     if not images.get("rules"):
         return ()
     settings = {key: images[key] for key in images if key in PicturesConfig.model_fields}
-    rules: Sequence[Settings] = PicturesConfig.model_validate(settings).model_dump(mode="json")[
-        "rules"
-    ]
+    return _rules_of_text(json.dumps(settings))
+
+
+@cache
+def _rules_of_text(settings: str) -> Sequence[Settings]:
+    """Return the rules of images as `_complete_rules`; each cell of a table asks for them."""
+    images = PicturesConfig.model_validate(json.loads(settings)).model_dump(mode="json")
+    rules: Sequence[Settings] = images["rules"]
     return rules
