@@ -1,6 +1,7 @@
 """What a plan says that a design can't give, before any model runs."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -150,6 +151,21 @@ def test_sets_that_pass_the_filters():
     assert (stated["kept"], stated["kept_share"]) == (10, 0.01)
     unknown = limit_of_sets("s", 1000, None, 30, Assumed()).numbers
     assert (unknown["kept"], unknown["kept_share_needed"]) == (None, 0.03)
+
+
+def test_kept_sets_at_hand_are_counted():
+    path = Path(__file__).resolve().parents[2] / "examples/generation/audit.yaml"
+    config = audits.load_config(path)
+    shares = {
+        finding.subject: finding.value
+        for finding in audits.run(config, base=path.parent).findings
+        if finding.metric == "kept_share" and finding.subject
+    }
+    assert audits.plan(config, base=path.parent).limits == ()
+    strict = config.model_copy(update={"min_group_size": 70})
+    limits = audits.plan(strict, base=path.parent, kept_share=0.99).limits
+    assert {limit.place: limit.numbers["kept_share"] for limit in limits} == shares
+    assert {limit.numbers["kept_share_needed"] for limit in limits} == {70 / 80}
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 2])

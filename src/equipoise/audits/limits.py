@@ -217,12 +217,12 @@ def limit_of_sets(
     if left is not None and left >= needed:
         return None
     start = f"how many of {count(candidates)} sets pass the filters is unknown"
-    advice = "filters that keep more"
+    asked, advice = needed / candidates, "filters that keep more"
     if share is not None and left is not None:
         start = f"{count(left)} of {count(candidates)} sets pass the filters ({percent(share)})"
     if share:
-        advice = f"{count(ceil(needed / share - _ROUNDING))} candidates, or {advice}"
-    asked = needed / candidates
+        more = f"{count(ceil(needed / share - _ROUNDING))} candidates"
+        advice = f"{more}, or {advice}" if asked <= 1.0 else more
     if asked > 1.0:
         start += f", and groups of {count(needed)} images need more sets than there are"
     else:

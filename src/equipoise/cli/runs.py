@@ -26,6 +26,7 @@ from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Statement, Summary
 from equipoise.report.next_steps import Place
 from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
+from equipoise.report.ranking_models import is_ranking
 from equipoise.report.result import first_screen
 from equipoise.report.short_lines import wanted_data
 from equipoise.report.summary import about_whole_run, agreement, conclusions_by_model
@@ -149,13 +150,16 @@ def show(result: AuditResult, run: Path) -> None:
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
-    several = any(about_whole_run(result))
+    several = any(map(is_ranking, result.conclusions))
     commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
+    room = _MOST_LINES - len(commands) - 1
     for statement in summary.statements:
         if several and statement.finding is not None:
             lines = [*_sentence_lines(statement)]
         else:
-            lines = [*_lines_of(statement, run, _MOST_LINES - len(commands) - 1), ""]
+            lines = [*_lines_of(statement, run, room), ""]
+        if statement is summary.statements[0] and statement.finding is None:
+            room -= len(lines)
         for line in lines:
             say(line)
     if several:

@@ -18,17 +18,18 @@ def choices_sentence(conclusion: Conclusion) -> str:
 
 
 def choices_certainty(conclusion: Conclusion) -> str:
-    """Say what becomes of the conclusions, and what the last version does to the baseline's."""
+    """Say what becomes of the conclusions, and what all choices of the last version do."""
     step = conclusion.leading_step
     if step is None or not step.found:
         return ""
     text = f"{name_of_step(step)}: {effects_text(step)}."
-    whole = conclusion.steps[-1]
+    first, last = conclusion.steps[0].baseline, conclusion.steps[-1].version
     for other in conclusion.steps:
-        if other.baseline == conclusion.steps[0].baseline and other.version == whole.version:
-            whole = other
-    if whole != step:
-        text += f" {name_of_step(whole)}: {count(whole.changed)} of {count(whole.found)} change."
+        # A version of one choice is an alternative; one of several builds on others.
+        whole = (other.baseline, other.version) == (first, last) and len(other.choices) > 1
+        if whole and other != step:
+            counts = f"{count(other.changed)} of {count(other.found)} change"
+            text += f" {name_of_step(other)}: {counts}."
     return text
 
 

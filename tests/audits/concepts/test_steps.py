@@ -233,7 +233,7 @@ def test_bad_steps(steps):
         ({"incomplete": "concept"}, "a concept with few positives of a group is left out"),
         ({"columns": {"gender": "kept"}}, "gender is read from “kept”"),
         ({"terms": {"gender": {"x": ["a"], "y": ["b"]}}}, "other terms stand for gender"),
-        ({"where": {"kept": {"min": 1}}}, "kept selects rows"),
+        ({"where": {"kept": {"min": 1}}}, "rows are selected by kept"),
         ({"validation": 0.3}, "thresholds are tuned on 30 % of rows"),
     ],
 )

@@ -170,6 +170,18 @@ def test_an_encoder_has_a_distance_alone_and_a_plan_runs_nothing(tmp_path):
     }
 
 
+def test_a_plan_says_what_share_of_sets_must_pass(tmp_path):
+    values = config(Painter())
+    (limit,) = audits.plan(values, base=tmp_path).limits
+    candidates = audits.plan(values, base=tmp_path).details["candidates"]
+    assert limit.numbers["candidates"] == candidates
+    assert limit.numbers["kept"] is None
+    assert limit.numbers["kept_share_needed"] == 5 / candidates
+    assert audits.plan(values, base=tmp_path, kept_share=0.9).limits == ()
+    (few,) = audits.plan(values, base=tmp_path, kept_share=0.1).limits
+    assert few.numbers["kept"] == round(0.1 * candidates)
+
+
 def swatch(colour, shift):
     return np.clip(np.full((8, 8, 3), colour) + shift, 0, 255).astype(np.uint8)
 

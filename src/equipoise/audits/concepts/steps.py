@@ -122,7 +122,7 @@ _CLAUSES: Facts = {
     },
     "terms": lambda name, _: f"other terms stand for {name}",
     "columns": lambda name, value: f"{name} is read from “{value or name}”",
-    "where": lambda name, value: f"{name} {'selects rows' if value else 'selects no rows'}",
+    "where": lambda name, value: f"rows are {'' if value else 'not '}selected by {name}",
     "map": lambda _, value: f"classes are mapped by “{value}”" if value else "mappings are plain",
 }
 """What a version does, by the choice that it makes."""
