@@ -11,9 +11,11 @@ import pytest
 import yaml
 
 from equipoise import audits
+from equipoise.audits.concepts.page import sample_size
 from equipoise.audits.studies.study import study_files
 from equipoise.cli.app import run as command
 from equipoise.data import lexicon
+from equipoise.report.blocks import Table
 from image_files import write_csv, write_json
 
 # Of each concept: prevalence beside men and women, and how far its scores are above the others.
@@ -314,6 +316,9 @@ def test_classes_follow_the_mapping_of_each_version_and_rare_ones_the_filter(tmp
         and "fewest_positives" in finding.parameters
     }  # fmt: skip
     assert {sizes[name] for name in of_22k} == {80, 40, 3}
+    # The chart of sizes has each class once, rare ones too.
+    (chart_table,) = (block for block in sample_size(result).blocks if isinstance(block, Table))
+    assert len(chart_table.rows) == 2 * len(of_22k)
     hits = {
         finding.version: {group.group: group.value for group in finding.by_group}
         for finding in result.findings
