@@ -17,7 +17,10 @@ RACES = ("Black", "East Asian", "Indian", "White")
 AGES = ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
 REGIONS = ("SSA", "LA", "EE", "SA", "WE", "SEA", "WANA", "NA", "EA")
 INCOMES = (50, 150, 3000)
-COUNTRIES = (("bi", "Burundi", "af"), ("lb", "Lebanon", "as"), ("no", "Norway", "eu"))
+COUNTRIES = (
+    ("bi", "Burundi", "af"), ("br", "Brazil", "am"), ("lb", "Lebanon", "as"),
+    ("no", "Norway", "eu"),
+)  # fmt: skip
 TOPICS = ("phones", "roofs", "bikes", "parking lots", "lock on front door")
 DOMAINS = ("clipart", "real", "sketch")
 THINGS = ("laptop", "teapot", "zebra")
@@ -52,7 +55,7 @@ def fairface(folder, count=32):
 
 def coco(folder, count=110):
     """Write captions, instances and pictures: `count` of a man and of a woman, with objects."""
-    category_names = {1: "person", 18: "dog", 44: "bottle", 62: "chair"}
+    category_names = {1: "person", 31: "handbag", 32: "tie", 62: "chair"}
     captions = [
         "A man in a room.",
         "A woman in a room.",
@@ -67,19 +70,24 @@ def coco(folder, count=110):
         name = f"{number:012}.jpg"
         part = "train2017" if number % 4 else "val2017"
         url = f"http://images.cocodataset.org/{part}/{name}"
-        images.append({"id": number, "file_name": name, "coco_url": url, "width": 20, "height": 16})
+        images.append({
+            "license": 1, "file_name": name, "coco_url": url, "height": 16, "width": 20,
+            "date_captured": "2013-11-14 11:18:45", "flickr_url": f"http://example.org/{name}",
+            "id": number,
+        })  # fmt: skip
         which = number % 2 if number <= 2 * count else 2 + number % 2
-        annotations.append({"id": number, "image_id": number, "caption": captions[which]})
-        category_ids = [1, *(key for key in (18, 44, 62) if rng.random() < 0.7)]
+        annotations.append({"image_id": number, "id": number, "caption": captions[which]})
+        category_ids = [key for key in category_names if rng.random() < 0.7]
         boxes += [
-            {"id": 10 * number + place, "image_id": number, "category_id": key, "iscrowd": 0,
-             "bbox": [1, 1, 8 + place, 9], "area": 9 * (8 + place)}
+            {"segmentation": [[1, 1, 9 + place, 1, 9 + place, 10]], "area": 9 * (8 + place),
+             "iscrowd": 0, "image_id": number, "bbox": [1, 1, 8 + place, 9], "category_id": key,
+             "id": 10 * number + place}
             for place, key in enumerate(category_ids)
         ]  # fmt: skip
         _put(folder / "coco" / part / name, number)
     (folder / "coco" / "annotations").mkdir()
     categories = [
-        {"id": key, "name": name, "supercategory": "x"} for key, name in category_names.items()
+        {"supercategory": "x", "id": key, "name": name} for key, name in category_names.items()
     ]
     for part, remainders in (("train2017", (1, 2, 3)), ("val2017", (0,))):
         image_ids = {image["id"] for image in images if image["id"] % 4 in remainders}
@@ -99,21 +107,34 @@ def coco(folder, count=110):
 
 
 def visual_genome(folder, count=110):
-    """`objects.json`, `image_data.json`, pictures: `count` of a man and of a woman, with things."""
+    """`objects.json`, `image_data.json`, pictures: `count` of a man and of a woman, with things.
+
+    Further images have a person's box beside, or people of both groups. Boxes of some are small.
+    """
     rng = np.random.default_rng(4)
+    things = ("base.n.01", "bear.n.01", "dress.n.01", "umbrella.n.01")
     facts, objects = [], []
-    for number in range(1, 2 * count + 1):
-        person = "man.n.01" if number % 2 else "woman.n.01"
-        synsets = [person, *(synset for synset in ("dog.n.01", "chair.n.01") if rng.random() < 0.7)]
+    for number in range(1, 2 * count + 31):
+        synsets = ["man.n.01" if number % 2 else "woman.n.01"]
+        if number > 2 * count:
+            synsets.append(("person.n.01", "people.n.01", "lady.n.01")[number % 3])
+        elif rng.random() < 0.1:
+            synsets = ["father.n.01" if number % 2 else "ma.n.01"]
+        width, height = (20, 20) if rng.random() < 0.1 else (60, 70)
+        synsets += [synset for synset in things if rng.random() < 0.7]
         boxes = [
-            {"x": 1, "y": 1, "w": 60, "h": 70, "object_id": 10 * number + place,
-             "synsets": [synset], "names": [synset.partition(".")[0]], "merged_object_ids": []}
+            {"synsets": [synset], "h": height, "object_id": 10 * number + place,
+             "merged_object_ids": [], "names": [synset.partition(".")[0]], "w": width, "y": 1,
+             "x": 1}
             for place, synset in enumerate(synsets)
         ]  # fmt: skip
-        size = {"width": 100, "height": 80, "coco_id": None, "flickr_id": None, "url": "u"}
-        facts.append({"image_id": number, **size})
-        objects.append({"image_id": number, "objects": boxes, "image_url": "u"})
-        _put(folder / f"visual_genome/VG_100K{'_2' * (number % 3 == 0)}" / f"{number}.jpg", number)
+        boxes.append({**boxes[0], "synsets": [], "object_id": 10 * number + 9, "names": ["thing"]})
+        part = f"VG_100K{'_2' * (number % 3 == 0)}"
+        url = f"http://example.org/{part}/{number}.jpg"
+        size = {"width": 100, "url": url, "height": 80}
+        facts.append({**size, "image_id": number, "coco_id": None, "flickr_id": None})
+        objects.append({"image_id": number, "objects": boxes, "image_url": url})
+        _put(folder / "visual_genome" / part / f"{number}.jpg", number)
     write_json(folder / "visual_genome" / "image_data.json", facts)
     write_json(folder / "visual_genome" / "objects.json", objects)
 
@@ -163,14 +184,14 @@ def generated(attribute, values, subjects, count=20, further=()):
     return write
 
 
-def dollar_street(folder, count=17):
+def dollar_street(folder, count=12):
     """`images_v2.csv` and the pictures: `count` of every country, band of income and topic."""
-    rows = [["id", "country.id", "country.name", "region.id", "type", "imageRelPath", "topics",
+    rows = [["id", "country.name", "country.id", "region.id", "type", "imageRelPath", "topics",
              "place", "income"]]  # fmt: skip
     kinds = [*product(COUNTRIES, INCOMES, TOPICS)] * count
     for number, ((code, country, region), income, topic) in enumerate(kinds):
         path = f"assets/{number:05}/{number:05}.jpg"
-        rows.append([f"5d4b{number:05}", code, country, region, "image", path,
+        rows.append([f"5d4b{number:05}", country, code, region, "image", path,
                      json.dumps([topic]), f"{country}-{number % 9}", str(income)])  # fmt: skip
         _put(folder / "dataset_dollarstreet" / path, number)
     rows += [[*rows[1][:6], '["hands"]', *rows[1][7:]], ["5d4bx", *rows[1][1:6], "[]", "z", "60"]]

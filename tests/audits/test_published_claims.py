@@ -47,6 +47,12 @@ HIGH, LOW, WIDE = effect("a", 0.7), effect("b", 0.1), effect("c", 0.5, 0.45)
         ({"finding": {**V, "subject": "a"}, "includes": 0.3}, FAILS),
         ({"finding": {**V, "subject": "a"}, "excludes": 0.3}, HOLDS),
         ({"finding": {**V, "subject": "c"}, "excludes": 0.3}, FAILS),
+        (
+            {"finding": {**V, "subject": "a"}, "opposite_to": {**V, "subject": "a", "times": -1}},
+            HOLDS,
+        ),
+        ({"finding": {**V, "subject": "a"}, "opposite_to": {**V, "subject": "a"}}, FAILS),
+        ({"finding": {**V, "subject": "a"}, "opposite_to": {**V, "subject": "z"}}, OPEN),
         ({"order": [{**V, "subject": "a"}, {**V, "subject": "b"}]}, HOLDS),
         ({"order": [{**V, "subject": "b"}, {**V, "subject": "a"}]}, FAILS),
         ({"order": [{**V, "subject": "a"}, {**V, "subject": "c"}]}, OPEN),
@@ -60,6 +66,16 @@ HIGH, LOW, WIDE = effect("a", 0.7), effect("b", 0.1), effect("c", 0.5, 0.45)
 )
 def test_bounds_and_orders_are_judged_by_intervals(condition, mark):
     assert judged(condition, HIGH, LOW, WIDE)[0] is mark
+
+
+def test_parameters_tell_findings_of_one_place_apart():
+    of_precision, of_rate = (
+        effect("a", value, parameters={"metric": metric, "replicates": 250})
+        for metric, value in (("precision", 0.7), ("rate", 0.1))
+    )
+    for metric, mark in (("precision", HOLDS), ("rate", FAILS), ("recall", OPEN)):
+        condition = {"finding": {**V, "parameters": {"metric": metric}}, "at_least": 0.3}
+        assert judged(condition, of_precision, of_rate)[0] is mark
 
 
 def test_an_order_of_three_needs_each_step():

@@ -228,7 +228,7 @@ def test_functions_give_the_numbers_of_the_audit(kind):
 # Metrics that no audit above has, by the reason.
 OTHERS = {
     "a part or another name of one above": (
-        "concept_difference", "concept_disparity", "effect_sizes", "rates", "group_effect",
+        "concept_disparity", "effect_sizes", "rates", "group_effect",
         "region_area", "mean_distance", "logit_gap", "label_kurtosis", "spearman",
         "cramers_v_corrected",
         *(f"{name}{end}" for name in ("phi", "tschuprows_t") for end in ("", "_corrected")),

@@ -78,7 +78,7 @@ def tiny(tmp_path_factory):
     import model_checkpoints
 
     folder, labels = tmp_path_factory.mktemp("models"), dict(enumerate(imagenet_names()))
-    further = read_study("hall-dollar-street").files["several-22k.csv"].splitlines()[1:]
+    further = read_study("hall-dollar-street").files["22k.csv"].splitlines()[1:]
     of_22k = [line.partition(',"')[2].rstrip('"') for line in further]
     classes = dict(enumerate([*labels.values(), *of_22k]))
     replacements = {
@@ -310,11 +310,7 @@ def test_the_mappings_of_dollar_street_are_to_classes_of_imagenet(subset, tmp_pa
     for path, text in study_files("hall-dollar-street", tmp_path / "c.yaml", None).items():
         path.write_text(text, encoding="utf-8")
     size = "1k" if subset == "imagenet-1k" else "22k"
-    single, multiple = (
-        read_class_mapping(tmp_path / f"{name}-{size}.csv") for name in ("one", "several")
-    )
-    assert single.pairs < multiple.pairs
-    assert {*multiple.by_class} <= {*names}
+    assert {*read_class_mapping(tmp_path / f"{size}.csv").by_class} <= {*names}
     if size == "22k":
         # Of classes of one name the first counts: the fastener, and what covers a building.
         first = {name: info.index_to_label_name(names.index(name)) for name in ("lock", "roof")}
@@ -324,11 +320,11 @@ def test_the_mappings_of_dollar_street_are_to_classes_of_imagenet(subset, tmp_pa
 def test_a_mapping_of_another_form_is_refused(tmp_path):
     for path, text in study_files("hall-dollar-street", tmp_path / "c.yaml", None).items():
         path.write_text(text, encoding="utf-8")
-    (tmp_path / "one-1k.csv").write_text("topic,class\nroofs,tile roof\n")
+    (tmp_path / "1k.csv").write_text("topic,class\nroofs,tile roof\n")
     with pytest.raises(DataError) as error:
         audits.load_config(tmp_path / "c.yaml")
-    assert (error.value.column, Path(error.value.file).name) == ("label", "one-1k.csv")
-    (tmp_path / "one-1k.csv").write_text("label,class\nroofs,tile roof\nphones,\n")
+    assert (error.value.column, Path(error.value.file).name) == ("label", "1k.csv")
+    (tmp_path / "1k.csv").write_text("label,class\nroofs,tile roof\nphones,\n")
     with pytest.raises(DataError) as error:
         audits.load_config(tmp_path / "c.yaml")
     assert (error.value.column, error.value.row) == ("class", 2)

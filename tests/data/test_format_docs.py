@@ -29,7 +29,7 @@ def test_rules_of_captions_become_versions(tmp_path, monkeypatch, capsys):
     exec(compile(PYTHON[0], "page", "exec"), {})  # the page's own words
     printed = capsys.readouterr().out
     assert "gender by whole words of any caption, without case" in printed
-    assert "gender (strict)" in pl.read_parquet_schema("images.parquet")
+    assert "gender (person passed over)" in pl.read_parquet_schema("images.parquet")
 
 
 def test_the_other_code_of_the_page(tmp_path, monkeypatch, capsys):

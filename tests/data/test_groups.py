@@ -2,10 +2,12 @@
 
 import pytest
 
+from equipoise.core import InputError
 from equipoise.data import (
     ALL_BOXES,
     AT_LEAST_600_PIXELS,
     LARGE_BOXES,
+    BoxGroups,
     BoxSize,
     CaptionGroups,
     continents,
@@ -74,6 +76,35 @@ def test_groups_by_captions(tmp_path):
 
 def genome(folder):
     return sample("visual_genome").read(folder)
+
+
+def test_images_with_a_neutral_box_have_no_group_unless_it_is_passed_over(tmp_path):
+    shown = {
+        "1": ("man.n.01",),
+        "2": ("man.n.01", "person.n.01"),
+        "3": ("People.n.01", "woman.n.01"),
+    }
+    box = {"x": 0, "y": 0, "w": 60, "h": 60}
+    small = {"x": 0, "y": 0, "w": 5, "h": 5}
+    objects = [
+        {"image_id": int(image), "objects": [
+            {**(box if synset in ("man.n.01", "woman.n.01") else small), "synsets": [synset],
+             "names": [synset.partition(".")[0]]} for synset in synsets]}
+        for image, synsets in shown.items()
+    ]  # fmt: skip
+    sizes = [{"image_id": int(image), "width": 100, "height": 120} for image in shown]
+    images = read_visual_genome(
+        write_json(tmp_path / "o.json", objects), write_json(tmp_path / "i.json", sizes)
+    )
+    # The size of the neutral box doesn't matter.
+    for size in (ALL_BOXES, AT_LEAST_600_PIXELS, LARGE_BOXES):
+        assert values(images, hall_boxes(size)) == ["man", None, None]
+        assert left_out(images, hall_boxes(size)) == {"a term that names no group": 2}
+        passed_over = hall_boxes(size, neutral_means="nothing")
+        assert values(images, passed_over) == ["man", "man", "woman"]
+    assert hall_boxes()(images).steps[-1].counts["images_with_neutral_terms"] == 2
+    with pytest.raises(InputError, match="neutral terms"):
+        BoxGroups("gender", {"man": ["man.n.01"]}, neutral=["man.n.01"])
 
 
 # Image 1: a man of 9 %, a woman of 1 %; 2: a woman of 9 %, a man of 4 %; 3: a girl of 4 %;

@@ -71,7 +71,7 @@ def test_a_random_split_depends_on_the_seed_alone(tmp_path):
 
 def test_crops_of_persons(tmp_path):
     rule = CropBoxes(frozenset({"person"}), margin=0.5, pixels=150)
-    crops = coco(tmp_path).apply(hall_captions(), rule)
+    crops = coco(tmp_path).apply(hall_captions(neutral_means="nothing"), rule)
     assert rule.description == (
         "crops of every box of at least 150 pixels of person, with 50% of it added on each side"
     )

@@ -43,7 +43,10 @@ def test_terms_of_gender_are_those_collected(shared_dir):
     collected, content = source(shared_dir, "hall_gender_terms"), lexicon("hall_2023").content
     assert content["captions"] == collected["coco_captions"]
     assert content["synsets"] == collected["visual_genome"]
-    assert content["neutral"] == collected["excluded_terms"]
+    assert content["neutral"] == {
+        "captions": collected["excluded_terms"],
+        "synsets": [f"{term}.n.01" for term in collected["excluded_terms"]],
+    }
     assert content["class_mapping_examples"] == collected["class_mapping_examples"]
     assert content["dropped_in_v3"] == {
         "captions": collected["dropped_in_v3"]["coco_captions"],

@@ -132,10 +132,11 @@ def test_a_disparity_that_may_be_chance_needs_no_cause(called, tmp_path):
 def test_concreteness_is_correlated_with_disparities(folder, tmp_path):
     norms = pl.DataFrame({"Word": ["Cup", "bowl", "idea"], "Conc.M": [5.0, 4.5, 1.6]})
     norms.write_csv(tmp_path / "norms.csv")
-    finding = disparities.find_disparity(folder / "run").finding
-    correlation = causes.concreteness(folder / "run", finding, tmp_path / "norms.csv")
-    assert correlation.metric == "correlation"
-    assert correlation.reason
+    finding = disparities.find_disparity(folder / "run", metric="true_positive_rate").finding
+    concreteness = causes.concreteness(folder / "run", finding, tmp_path / "norms.csv")
+    assert concreteness.correlation.metric == "correlation"
+    assert concreteness.correlation.reason
+    assert (concreteness.ratings, concreteness.unrated) == ({"bowl": 4.5, "cup": 5.0}, ())
     norms.rename({"Conc.M": "mean"}).write_csv(tmp_path / "norms.csv")
     with pytest.raises(DataError):
         causes.concreteness(folder / "run", finding, tmp_path / "norms.csv")
@@ -370,7 +371,7 @@ def test_most_coders_decide():
     assert table["incorrect label"].to_list() == [False, False]
 
 
-def test_a_concept_has_causes_of_its_scores(called, tmp_path):
+def test_a_concept_has_causes_of_its_scores_in_the_groups_of_a_version(called, tmp_path):
     """Numbers as outcomes: scores of images with a concept, which fall with the medium."""
     rng, n = np.random.default_rng(4), 500
     women = rng.random(n) < 0.5
@@ -383,7 +384,13 @@ def test_a_concept_has_causes_of_its_scores(called, tmp_path):
     labels = rng.random((n, 2)) < 0.5
     scores += np.where(labels, 2.0 - 1.5 * drawing[:, None], 0.0)
     medium = np.where(drawing, "drawing", "photograph")
-    images = {"id": ids, "gender": np.where(women, "women", "men"), "medium": medium}
+    # A version takes images of small boxes out of the women, and measures others than the baseline.
+    small = rng.random(n) < 0.3
+    large_women = np.where(women, np.where(small, None, "women"), "men")
+    images = {
+        "id": ids, "gender": np.where(women, "women", "men"), "medium": medium,
+        "gender (large)": large_women.tolist(),
+    }  # fmt: skip
     pl.DataFrame(images).write_csv(tmp_path / "images.csv")
     names = ("chef", "nurse")
     for file, values in (("labels.csv", labels.astype(int)), ("scores.csv", scores)):
@@ -399,6 +406,10 @@ def test_a_concept_has_causes_of_its_scores(called, tmp_path):
         "models": {"ours": {"file": tmp_path / "scores.csv", "id": "id"}},
         "metrics": ["average_precision"],
         "choices": {"min_positives": 20},
+        "versions": {
+            "large": {"columns": {"gender": "gender (large)"}},
+            "observed": {"prevalence": "observed"},
+        },
         "resampling": {"permutations": 100},
     }  # fmt: skip
     (tmp_path / "audit.yaml").write_text(json.dumps(config, default=str))
@@ -413,6 +424,82 @@ def test_a_concept_has_causes_of_its_scores(called, tmp_path):
     app = application(tmp_path / "run", HOST, TOKEN)
     assert ask(app, "/code/1?coder=ann")[0] == 200
     assert b"medium: drawing" in ask(app, "/causes/1")[2]
+    shown, ranked = positives & ~(women & small), {}
+    for version in ("large", "observed"):
+        output = json.loads(called("causes", tmp_path / "run", "--version", version, *options))
+        ranked[version] = output["causes"][0]["disparity"]
+        assert output["version"] == version
+    gap_of_large = scores[shown & women, 1].mean() - scores[shown & ~women, 1].mean()
+    assert abs(gap_of_large - gap) > 1e-3
+    assert ranked == pytest.approx({"large": gap_of_large, "observed": gap}, abs=1e-5)
+    assert len(causes.read_rankings(tmp_path / "run")) == 3
+
+
+def test_concreteness_is_that_of_the_words_of_synsets_and_first_synonyms(called, tmp_path):
+    """Of the finding's version; subjects that the norms lack are counted."""
+    rng, n = np.random.default_rng(5), 600
+    ids, women = [f"{row}.png" for row in range(n)], rng.random(n) < 0.5
+    names = ["background.n.02", "telephone, phone", "Hot_dog.n.01", "glorp.n.01", "measure.n.01"]
+    labels = rng.random((n, len(names))) < 0.4
+    scores = rng.normal(size=labels.shape) + labels * (0.5 + 0.4 * np.arange(len(names)))
+    scores -= 0.5 * labels * women[:, None] * np.arange(len(names))
+    swapped = np.where(women ^ (rng.random(n) < 0.5), "women", "men")
+    images = {"id": ids, "gender": np.where(women, "women", "men"), "mixed": swapped}
+    norms = pl.DataFrame({
+        "Word": ["background", "telephone", "hot dog", "measure", "phone"],
+        "Conc.M": [3.26, 4.9, 4.85, 3.59, 1.0],
+    })  # fmt: skip
+    norms.write_csv(tmp_path / "norms.csv")
+    tables = {
+        "images": pl.DataFrame(images),
+        "labels": pl.DataFrame({"id": ids} | dict(zip(names, labels.astype(int).T, strict=True))),
+        "scores": pl.DataFrame({"id": ids} | dict(zip(names, scores.T, strict=True))),
+    }
+    for name, table in tables.items():
+        table.write_csv(tmp_path / f"{name}.csv")
+    (tmp_path / "photos").mkdir()
+    for name in ids:
+        (tmp_path / "photos" / name).write_bytes(b"")
+    config = {
+        "audit": "concepts",
+        "data": {
+            "images": {"table": "images.csv", "id": "id", "path": "id", "root": "photos"},
+            "groups": ["gender"],
+            "labels": {"file": "labels.csv", "id": "id"},
+        },
+        "models": {"ours": {"file": "scores.csv", "id": "id"}},
+        "metrics": ["average_precision", "auroc"],
+        "choices": {"min_positives": 20},
+        "versions": {"mixed": {"columns": {"gender": "mixed"}}},
+        "resampling": {"permutations": 100},
+    }  # fmt: skip
+    (tmp_path / "audit.yaml").write_text(json.dumps(config))
+    called("audit", tmp_path / "audit.yaml", "--out", tmp_path / "run")
+    run = tmp_path / "run"
+    ratings = {
+        "Hot_dog.n.01": 4.85, "background.n.02": 3.26, "measure.n.01": 3.59,
+        "telephone, phone": 4.9,
+    }  # fmt: skip
+    correlations = set()
+    for version in ("baseline", "mixed"):
+        finding = disparities.find_disparity(run, subject="measure.n.01", version=version).finding
+        concreteness = causes.concreteness(run, finding, tmp_path / "norms.csv")
+        assert dict(concreteness.ratings) == ratings
+        assert concreteness.unrated == ("glorp.n.01",)
+        sizes = {
+            other.subject: other.value
+            for other in read(run).findings
+            if (other.version, other.metric) == (version, finding.metric)
+            and other.aggregate == "difference"
+        }
+        expected = np.corrcoef([*ratings.values()], [sizes[name] for name in ratings])[0, 1]
+        assert concreteness.correlation.value == pytest.approx(expected)
+        correlations.add(concreteness.correlation.value)
+    assert len(correlations) == 2
+    options = ("--subject", "measure.n.01", "--cause", "mixed", "--concreteness")
+    printed = called("causes", run, *options, tmp_path / "norms.csv")
+    assert "3.59 of 5" in printed
+    assert "1 of 5 subjects: glorp.n.01" in printed
 
 
 @pytest.mark.parametrize(

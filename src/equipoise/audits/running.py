@@ -26,9 +26,9 @@ from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
 from equipoise.audits.predicted_groups import correct
 from equipoise.audits.studies.claims import with_claims
-from equipoise.core import DataError, Finding, Progress
+from equipoise.core import DataError, Finding, Groups, Objects, Progress
 from equipoise.core.conclusion import Conclusion
-from equipoise.evidence import write_examples
+from equipoise.evidence import Pictures, write_examples
 from equipoise.report.choice_effects import conclusions_of_choices, with_effects
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.ranking_models import rank_models
@@ -103,7 +103,10 @@ def run(
     account = account_of(inputs)
     manifest = manifest_of_run(
         inputs, designs, account, refused=(*left_out, *not_measured),
-        measured=(*measured.notes, *notes_on_sources(settings, sources), *written),
+        measured=(
+            *measured.notes, *notes_on_sources(settings, sources), *written,
+            *_lost_pictures(inputs),
+        ),
         base=base, seconds=perf_counter() - started,
     )  # fmt: skip
     tables = {**measured.tables, **_shared_tables(sizes, account)}
@@ -182,8 +185,27 @@ def _with_gallery(result: Result, inputs: AnyInputs) -> Result:
 
 def has_examples(inputs: AnyInputs) -> bool:
     """Whether `save` writes the images behind findings."""
-    _, _, pictures = inputs.audit.pictured(inputs.config, inputs.data, inputs.models)
-    return bool(pictures)
+    return bool(_pictured(inputs)[-1])
+
+
+def _pictured(inputs: AnyInputs) -> tuple[Objects, Sequence[Groups], Sequence[Pictures]]:
+    """Return the images behind findings; without pictures where these are gone.
+
+    A model that needed them has refused to run by then.
+    """
+    try:
+        return inputs.audit.pictured(inputs.config, inputs.data, inputs.models)
+    except DataError:
+        return inputs.data.ids, (), ()
+
+
+def _lost_pictures(inputs: AnyInputs) -> Iterator[str]:
+    """Say that pictures aren't where the config says."""
+    image_set = inputs.models.sets.get(IMAGES)
+    try:
+        _ = None if image_set is None else image_set.pictures
+    except DataError as error:
+        yield f"The report has no pictures, and `equipoise review` can show none: {error}"
 
 
 def save(inputs: AnyInputs, folder: Path) -> None:
@@ -195,7 +217,7 @@ def save(inputs: AnyInputs, folder: Path) -> None:
     inputs.audit.save(folder, data)
     image_set = inputs.models.sets.get(IMAGES)
     boxes = None if image_set is None else image_set.boxes
-    ids, groups, pictures = inputs.audit.pictured(config, data, inputs.models)
+    ids, groups, pictures = _pictured(inputs)
     if pictures:
         seed = config.resampling.seed
         write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes)

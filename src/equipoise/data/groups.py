@@ -162,6 +162,45 @@ class TermRule(GroupRule):
         return "; ".join(f"{group}: {', '.join(terms)}" for group, terms in self.terms)
 
 
+NEUTRAL = "a term that names no group"
+
+
+class NeutralRule(TermRule):
+    """A rule with terms by group, and neutral terms that name a person and no group."""
+
+    neutral: Sequence[str]
+    neutral_means: str
+
+    def __post_init__(self) -> None:
+        """Freeze and check the terms.
+
+        Raises
+        ------
+        InputError
+            When a term is empty or in two groups, or `neutral_means` is unknown.
+        """
+        super().__post_init__()
+        object.__setattr__(
+            self, "neutral", tuple(sorted({term.casefold() for term in self.neutral}))
+        )
+        conflicting = self.owners.keys() & {*self.neutral}
+        if conflicting or self.neutral_means not in ("nothing", "no group"):
+            raise InputError(
+                f"neutral_means is {self.neutral_means!r}, and the groups have the neutral terms "
+                f"{sorted(conflicting)}; expected 'nothing' or 'no group', and no term in both"
+            )
+
+    def _neutral_in_words(self) -> str:
+        if not self.neutral:
+            return ""
+        means = "is passed over" if self.neutral_means == "nothing" else "means no group"
+        return f"; {' or '.join(self.neutral)} {means}"
+
+    def _excluded_by(self, neutral: Booleans) -> dict[str, Booleans]:
+        """Return which images have no group for their neutral terms, by reason."""
+        return {NEUTRAL: neutral} if self.neutral_means == "no group" else {}
+
+
 ONLY_SMALL = "only boxes that are too small"
 SMALL_OTHER = "a box of another group that is not small enough to be ignored"
 
@@ -219,7 +258,7 @@ LARGE_BOXES = BoxSize("large boxes", ignored=0.02, needed=0.05)
 
 
 @dataclass(frozen=True)
-class BoxGroups(TermRule):
+class BoxGroups(NeutralRule):
     """Groups by the contents of an image's boxes, with a rule for box size.
 
     An image with boxes of several groups has no group.
@@ -230,19 +269,27 @@ class BoxGroups(TermRule):
     groups : mapping of str to sequence of str
         Group to the labels of boxes, such as synsets.
     size : BoxSize
+        Of the boxes of groups; neutral boxes count at any size.
+    neutral : sequence of str
+        Labels of boxes that show a person of no group, such as "person.n.01".
+    neutral_means : {"nothing", "no group"}
+        Whether an image with a neutral box keeps the group that its other boxes give it, or has
+        none.
     source, version : str
     """
 
     attribute: str
     groups: Terms | FrozenTerms
     size: BoxSize = ALL_BOXES
+    neutral: Sequence[str] = ()
+    neutral_means: str = "nothing"
     source: str = ""
     version: str = ""
 
     def _steps(self) -> str:
         return (
             f"{self.attribute} by boxes ({self._in_words()}): {self.size.description}; "
-            "boxes of several groups: no group"
+            f"boxes of several groups: no group{self._neutral_in_words()}"
         )
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
@@ -257,8 +304,11 @@ class BoxGroups(TermRule):
         if boxes is None:
             raise InputError(f"{images.name} has no boxes; read a file of objects or instances")
         names, owners = self.group_names, self.owners
-        group = np.array([owners.get(text.casefold(), -1) for text in boxes[LABEL]], dtype=np.int64)
+        texts = [text.casefold() for text in boxes[LABEL]]
+        group = np.array([owners.get(text, -1) for text in texts], dtype=np.int64)
         image, area = images.places(boxes), (boxes["width"] * boxes["height"]).to_numpy()
+        neutral = np.zeros(len(images), dtype=np.bool_)
+        neutral[image[np.isin(texts, self.neutral)]] = True
         share = area / _areas(images, self.size)[image]
         counted = (group >= 0) & (area >= self.size.pixels) & (share >= self.size.ignored)
 
@@ -271,7 +321,8 @@ class BoxGroups(TermRule):
         other = (member(counted) & ~large).any(axis=1)
         between = np.asarray(other & (large.sum(axis=1) == 1))
         small = np.asarray(member(group >= 0).any(axis=1) & ~large.any(axis=1))
-        groups, left_out = assign_groups(names, large, {ONLY_SMALL: small, SMALL_OTHER: between})
+        excluded = {**self._excluded_by(neutral), ONLY_SMALL: small, SMALL_OTHER: between}
+        groups, left_out = assign_groups(names, large, excluded)
         used = tally(group >= 0)
         return self._add(
             images,
@@ -280,6 +331,7 @@ class BoxGroups(TermRule):
             left_out,
             boxes=used,
             boxes_ignored=used - tally(counted),
+            images_with_neutral_terms=tally(neutral),
         )
 
 
@@ -306,8 +358,16 @@ def _hall_terms(section: str, parents_and_children: bool) -> Terms:
     return groups
 
 
+def _hall_neutral(section: str) -> Strings:
+    return lexicon("hall_2023").section("neutral")[section]
+
+
 def hall_boxes(
-    size: BoxSize = ALL_BOXES, *, parents_and_children: bool = True, version: str = ""
+    size: BoxSize = ALL_BOXES,
+    *,
+    parents_and_children: bool = True,
+    neutral_means: str = "no group",
+    version: str = "",
 ) -> BoxGroups:
     """Return the rule of [Hall] for perceived gender by boxes of Visual Genome.
 
@@ -317,6 +377,8 @@ def hall_boxes(
         `ALL_BOXES` (the baseline), `AT_LEAST_600_PIXELS` (V1) or `LARGE_BOXES` (V2).
     parents_and_children : bool
         False drops synsets such as "father.n.01", as in V3.
+    neutral_means : {"no group", "nothing"}
+        What boxes of "person.n.01" and "people.n.01" do: the source excludes these images.
     version : str
 
     References
@@ -324,15 +386,15 @@ def hall_boxes(
     Hall et al. 2023, Table 2.
     """
     groups = _hall_terms("synsets", parents_and_children)
-    return BoxGroups("gender", groups, size, "Hall et al. 2023", version)
+    neutral = _hall_neutral("synsets")
+    return BoxGroups("gender", groups, size, neutral, neutral_means, "Hall et al. 2023", version)
 
 
-NEUTRAL = "a term that names no group"
 NO_CAPTION = "no caption"
 
 
 @dataclass(frozen=True)
-class CaptionGroups(TermRule):
+class CaptionGroups(NeutralRule):
     """Groups by terms in any caption of an image, as whole words without case.
 
     "man's" has the word "man"; "woman", "man-made" and "ten-man" do not. An image with terms of
@@ -358,34 +420,11 @@ class CaptionGroups(TermRule):
     source: str = ""
     version: str = ""
 
-    def __post_init__(self) -> None:
-        """Freeze and check the terms.
-
-        Raises
-        ------
-        InputError
-            When a term is empty or in two groups, or `neutral_means` is unknown.
-        """
-        super().__post_init__()
-        object.__setattr__(
-            self, "neutral", tuple(sorted({term.casefold() for term in self.neutral}))
-        )
-        conflicting = self.owners.keys() & {*self.neutral}
-        if conflicting or self.neutral_means not in ("nothing", "no group"):
-            raise InputError(
-                f"neutral_means is {self.neutral_means!r}, and the groups have the neutral terms "
-                f"{sorted(conflicting)}; expected 'nothing' or 'no group', and no term in both"
-            )
-
     def _steps(self) -> str:
-        text = (
-            f"{self.attribute} by whole words of any caption, without case "
-            f"({self._in_words()}); terms of several groups: no group"
+        return (
+            f"{self.attribute} by whole words of any caption, without case ({self._in_words()}); "
+            f"terms of several groups: no group{self._neutral_in_words()}"
         )
-        if self.neutral:
-            means = "is passed over" if self.neutral_means == "nothing" else "means no group"
-            text += f"; {' or '.join(self.neutral)} {means}"
-        return text
 
     def __call__(self, images: ImageSet, /) -> ImageSet:
         """Add the column; images without a group are counted by reason.
@@ -408,9 +447,7 @@ class CaptionGroups(TermRule):
         member, neutral = matches[:, :-1], matches[:, -1]
         without = np.ones(len(images), dtype=np.bool_)
         without[places] = False
-        excluded = {NO_CAPTION: without}
-        if self.neutral_means == "no group":
-            excluded[NEUTRAL] = neutral
+        excluded = {NO_CAPTION: without, **self._excluded_by(neutral)}
         groups, left_out = assign_groups(names, member, excluded)
         return self._add(images, groups, names, left_out, images_with_neutral_terms=tally(neutral))
 
@@ -430,7 +467,7 @@ def term_pattern(terms: Iterable[str]) -> re.Pattern[str]:
 
 
 def hall_captions(
-    *, parents_and_children: bool = True, neutral_means: str = "nothing", version: str = ""
+    *, parents_and_children: bool = True, neutral_means: str = "no group", version: str = ""
 ) -> CaptionGroups:
     """Return the rule of [Hall] for perceived gender by captions of COCO.
 
@@ -438,8 +475,8 @@ def hall_captions(
     ----------
     parents_and_children : bool
         False drops terms such as "father" and "daughter", as in evaluation V3.
-    neutral_means : {"nothing", "no group"}
-        What "person" and "people" do: the source lists them as excluded terms.
+    neutral_means : {"no group", "nothing"}
+        What "person" and "people" do: the source excludes images with these terms.
     version : str
 
     References
@@ -447,7 +484,7 @@ def hall_captions(
     Hall et al. 2023, Table 2.
     """
     groups = _hall_terms("captions", parents_and_children)
-    neutral = tuple(lexicon("hall_2023").content["neutral"])
+    neutral = _hall_neutral("captions")
     return CaptionGroups("gender", groups, neutral, neutral_means, "Hall et al. 2023", version)
 
 

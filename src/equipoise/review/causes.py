@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ import polars as pl
 from scipy.cluster.vq import kmeans2
 
 from equipoise.core import (
+    Aggregate,
     ConfigError,
     DataError,
     Estimate,
     Finding,
     Floats,
+    InputError,
     Integers,
     Progress,
+    Strings,
     record,
 )
 from equipoise.core.files import read_table as read_parquet
@@ -44,9 +48,9 @@ from equipoise.metrics import correlation, cramers_v, rank_causes
 from equipoise.metrics.counts.causes import How
 from equipoise.metrics.counts.sampled import SampledCells
 from equipoise.report import read
-from equipoise.report.text import interval, number
+from equipoise.report.text import interval, listed, number
 from equipoise.review.coding import code_table, subject_of
-from equipoise.review.disparities import Disparity
+from equipoise.review.disparities import Disparity, has_subject
 from equipoise.review.examples import VALUES
 from equipoise.review.labels import consensus, read_label_file, read_labels
 from equipoise.review.probing import MEDIUM, Probe, Read, measure_losses
@@ -61,7 +65,7 @@ from equipoise.stats.threads import each
 
 FILE, DEFINITIONS = "causes.parquet", "definitions.parquet"
 WRONG = "wrong label"
-_KEYS = ("model", "metric", "subject", "groups", "group")
+_KEYS = ("model", "metric", "subject", "groups", "version", "group")
 _FIX = "run `equipoise causes` again"
 CLUSTER, NEIGHBOURS, HIDDEN = "cluster", "neighbours with other labels", "object hidden"
 DISAGREE = "annotators who disagree"
@@ -70,6 +74,8 @@ _RIGHT = "right"
 _NEAREST, _BATCH = 10, 512
 # Values of a cause that the page lists, and different numbers up to which each is a value.
 _MOST_VALUES, _MOST_NUMBERS = 30, 8
+# Subjects that a sentence lists.
+_LISTED = 8
 PEOPLE = frozenset({
     *map(synset_text, chain(*dict(hall_boxes().groups).values())),
     "person", "people", "child", "boy",
@@ -248,9 +254,7 @@ def _is_copy(values: pl.Series, texts: pl.Series) -> bool:
 
 def subjects_of(run: Path) -> list[str]:
     """Return the classes or concepts of a run, sorted by name."""
-    return sorted(
-        {finding.subject for finding in read(run).findings if finding.by_group and finding.subject}
-    )
+    return sorted({finding.subject for finding in read(run).findings if has_subject(finding)})
 
 
 def _read_columns(probe: Probe, sources: Sources) -> dict[str, Read]:
@@ -611,21 +615,40 @@ def read_rankings(run: Path) -> pl.DataFrame:
     return read_label_file(run / LABELS / FILE, pl.Schema(dict.fromkeys(_KEYS, pl.String())), _FIX)
 
 
-def concreteness(run: Path, finding: Finding, table: Path) -> Estimate:
-    """Correlate the concreteness of subjects with the size of their disparities.
+@record
+class Concreteness:
+    """How concrete the classes or concepts of a run are.
+
+    Attributes
+    ----------
+    correlation : Estimate
+        Of concreteness and the size of disparities: below 0 concrete concepts have smaller ones.
+    ratings : mapping of str to float
+        By subject.
+    unrated : tuple of str
+        Subjects that the table has by none of their words.
+    subject : str
+        That of the finding.
+    """
+
+    correlation: Estimate
+    ratings: Mapping[str, float]
+    unrated: Strings
+    subject: str
+
+
+def concreteness(run: Path, finding: Finding, table: Path) -> Concreteness:
+    """Look up the concreteness of subjects, and correlate it with their disparities.
 
     Parameters
     ----------
     run : Path
     finding : Finding
-        Of any subject: the metric, model and groups count.
+        Of any subject: the metric, model, groups and version count.
     table : Path
-        With the columns `Word` and `Conc.M`, as Brysbaert et al. 2014 publish them.
-
-    Returns
-    -------
-    Estimate
-        Of `equipoise.metrics.correlation`; below 0 concrete concepts have smaller disparities.
+        With the columns `Word` and `Conc.M`, as Brysbaert et al. 2014 publish them. A subject is
+        looked up by its name, by the words of a synset such as "hot_dog.n.01", and by the first
+        of its synonyms, as ImageNet lists them with commas.
 
     Raises
     ------
@@ -636,15 +659,33 @@ def concreteness(run: Path, finding: Finding, table: Path) -> Estimate:
     words, means = norms.texts["Word"].str.to_lowercase(), norms.numbers["Conc.M"]
     concreteness_of = dict(zip(words, means, strict=True))
     sizes = dict[str, float]()
+    same = attrgetter("metric", "model", "groups", "version")
     for other in read(run).findings:
-        same_metric = (other.metric, other.model, other.groups) == (
-            finding.metric, finding.model, finding.groups,
-        )  # fmt: skip
-        if same_metric and other.by_group and other.subject:
+        of_groups = has_subject(other) and other.aggregate is not Aggregate.AGAINST_REST
+        if of_groups and same(other) == same(finding):
             sizes[other.subject] = float(np.ptp([group.value for group in other.by_group]))
+    ratings = dict[str, float]()
+    for name in sorted(sizes):
+        known = (concreteness_of[word] for word in _words_of(name) if word in concreteness_of)
+        rating = next((rating for rating in known if np.isfinite(rating)), None)
+        if rating is not None:
+            ratings[name] = rating
+    unrated = tuple(name for name in sorted(sizes) if name not in ratings)
     names = sorted(sizes)
-    word_means = [concreteness_of.get(name.lower(), np.nan) for name in names]
-    return correlation(word_means, [sizes[name] for name in names])
+    estimate = correlation(
+        [ratings.get(name, np.nan) for name in names], [sizes[name] for name in names]
+    )
+    return Concreteness(estimate, ratings, unrated, finding.subject)
+
+
+def _words_of(subject: str) -> Iterator[str]:
+    """Yield the words by which norms may know a subject, the closest first."""
+    yield subject.lower()
+    try:
+        yield synset_text(subject).lower()
+    except InputError:
+        first = subject.partition(",")[0]
+        yield first.replace("_", " ").strip().lower()
 
 
 def as_json(ranking: Ranking) -> dict[str, Json]:
@@ -657,7 +698,7 @@ def as_json(ranking: Ranking) -> dict[str, Json]:
     }
 
 
-def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
+def sentences(ranking: Ranking, norms: Concreteness | None = None) -> Iterator[str]:
     """Yield sentences on the disparity, its causes, clusters and concreteness."""
     top_cause, disparity = ranking.table.row(0, named=True), ranking.disparity
     size_text = f"n = {top_cause['n']:,}"
@@ -695,11 +736,29 @@ def sentences(ranking: Ranking, norms: Estimate | None = None) -> Iterator[str]:
         value, p_value = number(clusters.value), number(clusters.p_value)
         yield f"Groups over clusters: Cramér's V {value}, p = {p_value}."
     if norms is not None:
-        low, high = norms.interval().low, norms.interval().high
+        yield from _describe_concreteness(norms)
+
+
+def _describe_concreteness(norms: Concreteness) -> Iterator[str]:
+    """Yield what is known of the concreteness of the subject and of all others."""
+    if norms.subject in norms.ratings:
+        rating = norms.ratings[norms.subject]
+        higher = sum(other > rating for other in norms.ratings.values())
         yield (
-            f"Concreteness and disparity over {norms.n['pairs']} subjects: r = "
-            f"{number(norms.value)} [{number(low)}, {number(high)}]."
+            f"Concreteness of {norms.subject}: {rating:.2f} of 5; {higher} of "
+            f"{len(norms.ratings)} subjects are more concrete."
         )
+    if norms.unrated:
+        total = len(norms.ratings) + len(norms.unrated)
+        yield (
+            f"Concreteness is unknown of {len(norms.unrated)} of {total} subjects: "
+            f"{listed(norms.unrated, _LISTED)}."
+        )
+    low, high = norms.correlation.interval().low, norms.correlation.interval().high
+    yield (
+        f"Concreteness and disparity over {len(norms.ratings)} subjects: r = "
+        f"{number(norms.correlation.value)} [{number(low)}, {number(high)}]."
+    )
 
 
 def _format_interval(row: Mapping[str, float], value: str, low: str, high: str) -> str:

@@ -28,6 +28,7 @@ from equipoise.review.coding import (
     question_of,
     total_counts,
 )
+from equipoise.review.disparities import has_subject
 from equipoise.review.examples import HIDE, VALUES, Examples
 from equipoise.review.labellers import name_problem
 from equipoise.review.labels import add_labels, read_labels
@@ -72,7 +73,8 @@ class CausesPages:
         """One finding for each class or concept, sorted by name."""
         kind = self.examples.result.manifest.resolved.get("audit")
         findings = self.findings if kind in ("predictions", "concepts") else ()
-        by_subject = {finding.subject: finding for finding in reversed(findings) if finding.subject}
+        with_subject = filter(has_subject, reversed(findings))
+        by_subject = {finding.subject: finding for finding in with_subject}
         return [by_subject[name] for name in sorted(by_subject)]
 
     @cached_property

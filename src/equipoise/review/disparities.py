@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from equipoise.audits.concepts.config import Config as Concepts
+from equipoise.audits.concepts.config import in_version
 from equipoise.audits.config import parse_config
 from equipoise.audits.group_sources import are_predicted, predicted_attributes
 from equipoise.core import (
+    Aggregate,
     Booleans,
     ConfigError,
     Finding,
@@ -25,6 +28,7 @@ from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report import read
 from equipoise.report.concluding import in_order
 from equipoise.report.page_verdicts import with_page_verdicts
+from equipoise.review.examples import Examples
 from equipoise.review.labels import look_up_values
 from equipoise.review.sampling import RunImages, load_images
 
@@ -131,6 +135,8 @@ def _compute_outcome(images: RunImages, metric: str, subject: str) -> tuple[Floa
     return np.where(True if about is None else about, outcome, np.nan), shows
 
 
+# Each pair of groups has findings of its own beside those of the concept.
+_PAIRS = "concept_difference"
 _OUTCOMES: Mapping[str, str] = {
     "accuracy": "right",
     **dict.fromkeys(("true_positive_rate", "false_negative_rate", "equalized_odds"), "hit"),
@@ -147,6 +153,7 @@ def find_disparity(
     subject: str = "",
     model: str = "",
     groups: str = "",
+    version: str = "",
     group: str = "",
 ) -> Disparity:
     """Return a finding of predictions or concepts with each image's outcome.
@@ -154,8 +161,9 @@ def find_disparity(
     Parameters
     ----------
     run : Path
-    metric, subject, model, groups : str
-        Of the finding; the most serious one that fits unless given.
+    metric, subject, model, groups, version : str
+        Of the finding; the most serious one that fits unless given. Of a version that groups
+        otherwise, images have the version's groups.
     group : str
         Group to compare with all others; the one that is worst off unless given.
 
@@ -174,14 +182,16 @@ def find_disparity(
             "outcomes"
         )
     explainable = [f for f in in_order(result) if _is_explainable(f, str(kind))]
-    options = {"metric": metric, "subject": subject, "model": model, "groups": groups}
+    options = {
+        "metric": metric, "subject": subject, "model": model, "groups": groups, "version": version,
+    }  # fmt: skip
     finding = next((finding for finding in explainable if _matches(finding, options)), None)
     if finding is None:
         metrics = sorted({finding.metric for finding in explainable})
         raise ConfigError(
             f"{run}: no finding fits; expected a metric among {listed(metrics)} and a subject, "
-            "model and groups of the run. To do: name others with --finding, --subject, --model, "
-            "--groups"
+            "model, groups and version of the run. To do: name others with --finding, --subject, "
+            "--model, --groups, --version"
         )
     disparity = (_load_predictions if kind == "predictions" else _load_concept)(run, finding)
     config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
@@ -195,11 +205,16 @@ def _matches(finding: Finding, options: Mapping[str, str]) -> bool:
     return all(text in ("", getattr(finding, name)) for name, text in options.items())
 
 
+def has_subject(finding: Finding) -> bool:
+    """Return whether a finding compares groups in a class or concept, not in a pair of groups."""
+    return bool(finding.by_group and finding.subject) and finding.metric != _PAIRS
+
+
 def _is_explainable(finding: Finding, kind: str) -> bool:
     if not finding.by_group:
         return False
     if kind == "concepts":
-        return bool(finding.subject)
+        return has_subject(finding) and finding.aggregate is Aggregate.DIFFERENCE
     metric = finding.metric
     return metric in _OUTCOMES and (_OUTCOMES[metric] == "right" or bool(finding.subject))
 
@@ -212,12 +227,34 @@ def _load_predictions(run: Path, finding: Finding) -> Disparity:
 
 
 def _load_concept(run: Path, finding: Finding) -> Disparity:
-    images = load_images(run, model=finding.model, groups=finding.groups, subject=finding.subject)
+    groups = _groups_of_version(run, finding)
+    images = load_images(run, model=finding.model, groups=groups, subject=finding.subject)
     labelled = images.table["outcome"].is_in(LABELLED).fill_null(value=False).to_numpy()
     outcome = np.where(labelled, images.scores[f"score of {finding.model}"], np.nan)
     labels = np.where(labelled, finding.subject, None).astype(object)  # type: ignore[call-overload]
     shows = f"mean score of images labelled “{finding.subject}”"
     return Disparity(finding, images.ids, images.groups, "", outcome, shows, labels, images)
+
+
+def _groups_of_version(run: Path, finding: Finding) -> str:
+    """Return the name of the groups of a finding's version.
+
+    Raises
+    ------
+    ConfigError
+        If the version maps classes otherwise, whose labels a run doesn't have.
+    """
+    resolved = read(run).manifest.resolved
+    config = parse_config(resolved, source=str(run / "manifest.json"))
+    assert isinstance(config, Concepts)  # noqa: S101 - `find_disparity` has checked the kind
+    maps = {version.name: version.choices.map for version in config.every_version}
+    if maps[finding.version] != config.choices.map:
+        raise ConfigError(
+            f"--version {finding.version}: its classes are mapped by {maps[finding.version]!r}, "
+            "and a run has the labels of the baseline alone. To do: name another version"
+        )
+    regrouped = in_version(finding.groups, finding.version)
+    return regrouped if regrouped in Examples.of(run).choices else finding.groups
 
 
 def _choose_group(disparity: Disparity, group: str, worst: Callable[..., str]) -> Disparity:

@@ -55,7 +55,9 @@ def test_the_plan_counts_images_and_rare_concepts():
     versions = {"rare": {"min_positives": 90}, "hall": {"prevalence": "hall"}}
     plan = audits.plan(audits.parse_config(small(versions=versions)))
     assert (plan.details["images"], plan.details["rows"], plan.tests) == (400, 400, 5)
-    assert plan.details["models"] == [{"model": "m", "concepts": 4, "images_without_scores": 0}]
+    assert plan.details["models"] == [
+        {"model": "m", "concepts": 4, "concepts_without_scores": 0, "images_without_scores": 0}
+    ]
     by_version = {row["version"]: row for row in plan.details["versions"]}
     assert by_version["baseline"]["concepts_compared"] == 4
     assert by_version["rare"]["concepts_too_rare"] == 4

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from audits.concepts.worlds import CONCEPTS, run, small, tables, values, with_data
+from audits.concepts.worlds import CONCEPTS, frame, run, small, tables, values, with_data
 from concept_worlds import world
 from equipoise import audits
 from equipoise.audits.concepts.data import ConceptData
@@ -67,6 +67,43 @@ def test_several_columns_count_by_their_largest_and_labels_by_any():
     assert (
         concept_data.labels.by_image(("chef",), "narrow")[:, 0] == label_rows["chef"].to_numpy()
     ).all()
+
+
+def test_mappings_of_labels_exchange_one_for_another_by_version():
+    tables = data()
+    labels = tables["labels"].rename({"chef": "cooks", "nurse": "carers"})
+    maps = {"maps": {"kitchen": {"chef": "cooks"}, "ward": {"nurse": ["carers", "cooks"]}}}
+    settings = with_only_labels(tables, labels, maps)
+    mapped = values(tables) | settings | {
+        "choices": {"map": "kitchen", "min_positives": 20},
+        "versions": {"ward": {"map": "ward"}},
+    }  # fmt: skip
+    concept_data = loaded(mapped)
+    assert concept_data.models["m"].concepts == ("guitar", "bicycle", "chef", "nurse")
+    label_rows = tables["labels"].reverse()
+    by_name = {
+        name: concept_data.labels.by_image(("chef", "nurse"), name) for name in ("kitchen", "ward")
+    }
+    assert (by_name["kitchen"][:, 0] == (label_rows["chef"] == 1).to_numpy()).all()
+    assert not by_name["kitchen"][:, 1].any()
+    assert not by_name["ward"][:, 0].any()
+    either = ((label_rows["chef"] == 1) | (label_rows["nurse"] == 1)).to_numpy()
+    assert (by_name["ward"][:, 1] == either).all()
+    groups = frame(run(mapped), "concept_groups").filter(reason="")
+    assert {(row["version"], row["concept"]) for row in groups.to_dicts()} == {
+        (version, concept)
+        for version, concepts in (("baseline", ("chef",)), ("ward", ("nurse",)))
+        for concept in (*concepts, "guitar", "bicycle")
+    }
+    # A column that there isn't is refused; a list says nothing of labels that no image has.
+    maps["maps"]["ward"]["nurse"] = ["carer"]
+    with pytest.raises(DataError) as error:
+        loaded(mapped | with_only_labels(tables, labels, maps))
+    assert error.value.column == "carer"
+    listed = labels.unpivot(index="image", variable_name="what").filter(value=1)
+    of_list = with_data(tables, labels={"file": listed, "concept": "what"} | maps)
+    result = run(mapped | {"data": of_list["data"]})
+    assert any("1 (carer)" in note for note in result.manifest.notes)
 
 
 def with_only_labels(tables, labels, maps):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.columns import Row, placed
-from equipoise.audits.concepts.config import BASELINE, Config, Version
+from equipoise.audits.concepts.config import BASELINE, Config, Version, in_version
 from equipoise.audits.concepts.data import ConceptData, Scores, load
 from equipoise.audits.concepts.steps import VersionStep, steps_of, table_of_steps
 from equipoise.audits.config import resampling_of as usual_resampling
@@ -46,6 +46,7 @@ from equipoise.core import (
     GroupValue,
     Integers,
     NullHypothesis,
+    Objects,
     Strings,
     record,
     table_of,
@@ -71,6 +72,7 @@ from equipoise.stats import Bootstrap, Resampling, minimum_difference
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
+    from equipoise.evidence import Pictures
 
 Key = tuple[object, ...]
 
@@ -257,6 +259,26 @@ class Concepts(Audit[Config, ConceptData, Design]):
         baseline = config.every_version[0]
         return [_make_groups(config, data, group, baseline) for group in config.data.groups]
 
+    def pictured(
+        self, config: Config, data: ConceptData, models: Models
+    ) -> tuple[Objects, Sequence[Groups], Sequence[Pictures]]:
+        """Return ids, groups and pictures; also the groups of versions that group otherwise."""
+        ids, groups, pictures = super().pictured(config, data, models)
+        regrouped, model = list[Groups](), next(iter(config.models))
+        for attributes in config.data.groups:
+            baseline, *later = (
+                _select_rows(config, data, model, attributes, version).groups
+                for version in config.every_version
+            )
+            for version, version_groups in zip(config.every_version[1:], later, strict=True):
+                codes = version_groups.codes
+                if version_groups.levels == baseline.levels and (codes == baseline.codes).all():
+                    continue
+                attribute = in_version(version_groups.name, version.name)
+                levels = tuple((name,) for name in version_groups.names)
+                regrouped.append(replace(version_groups, attributes=(attribute,), levels=levels))
+        return ids, (*groups, *regrouped), pictures
+
     def examples(self, config: Config, data: ConceptData) -> dict[str, pl.DataFrame]:
         """Return the hits, misses and false alarms of each concept."""
         mapping = config.every_version[0].choices.map
@@ -373,6 +395,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
             {
                 "model": name,
                 "concepts": len(scores.concepts),
+                "concepts_without_scores": len({*data.labels.labelled} - {*scores.concepts}),
                 "images_without_scores": int(scores.without.sum()),
             }
             for name, scores in data.models.items()
@@ -394,12 +417,14 @@ class Concepts(Audit[Config, ConceptData, Design]):
     def notes(
         self, config: Config, data: ConceptData, designs: Sequence[Design]
     ) -> Iterator[Note | str]:
-        """Return labelled concepts that a model does not score, and groups in no concept."""
+        """Return what is not measured: labels, concepts of a model, and groups in no concept."""
+        if absent := data.labels.absent:
+            yield f"Labels of a mapping that no image has: {_counted(absent)}."
         labelled = config.concepts or sorted(data.labels.labelled)
         for model, scores in data.models.items():
             lacking = [name for name in labelled if name not in scores.concepts]
             if lacking:
-                yield Note(model, f"labelled concepts without scores: {listed(lacking, _LISTED)}.")
+                yield Note(model, f"labelled concepts without scores: {_counted(lacking)}.")
         for design in designs:
             if not design.version.changes:
                 yield from _uncompared_groups(config, data, design)
@@ -411,6 +436,10 @@ class Concepts(Audit[Config, ConceptData, Design]):
             selection = _select_rows(config, data, model, attributes, baseline)
             reasons = "; ".join(f"{reason}: {n}" for reason, n in selection.excluded.items())
             yield from group_sizes.sizes_of(selection.groups, missing=reasons)
+
+
+def _counted(names: Sequence[str]) -> str:
+    return f"{len(names)} ({listed(names, _LISTED)})"
 
 
 def resampling_of(config: Config, tests: int) -> Bootstrap | None:
@@ -587,21 +616,25 @@ def _findings(run: Run) -> Iterator[UncorrectedFinding]:
     yield _complete_finding(
         run, whole(run.estimate, place, Family.COMPOSITE, metric=run.metric, by_group=by_group)
     )
-    # The only pair of groups repeats its concept.
-    any_pairs = pairs > 1
-    for draft in drafts[:pairs] if any_pairs else ():
-        yield _complete_finding(run, _pair_finding(run, draft, "", Family.COMPOSITE))
+    # The only pair of groups repeats its concept, and adds the sign.
+    for draft in drafts[:pairs]:
+        pair = _pair_finding(run, draft, "", Family.COMPOSITE)
+        yield _complete_finding(run, pair, pairs == 1)
     for index in range(len(results.names)):
         concept, *pair_drafts = drafts[pairs + index * (pairs + 1) :][: pairs + 1]
         tests = _null_fields(run, index)
+        compared = results.positives[index][~np.isnan(results.observed[index])]
+        sizes = {"fewest_positives": int(compared.min())} if len(compared) else {}
+        concept = concept.changed(parameters={**concept.finding.parameters, **sizes})
         repeats = int((~np.isnan(results.observed[index])).sum()) == 2
         yield _complete_finding(run, concept.changed(**tests))
-        for draft in pair_drafts if any_pairs else ():
+        for draft in pair_drafts:
             pair = _pair_finding(run, draft, concept.finding.subject, Family.LEAF)
             yield _complete_finding(run, pair.changed(**tests), repeats)
     for draft in drafts:
         against_rest = draft.finding.aggregate is Aggregate.AGAINST_REST
-        if against_rest and not run.design.version.changes:
+        # Versions have it for the mean alone.
+        if against_rest and not (run.design.version.changes and draft.finding.subject):
             yield _complete_finding(run, _leaf_finding(run, draft))
 
 
@@ -649,7 +682,7 @@ def _complete_finding(
     elif math.isnan(finding.p_value):
         reason = "no null hypothesis was drawn: resampling.method is none"
     elif repeats:
-        reason = "the same comparison as that of the concept, which is tested"
+        reason = "the same comparison as that of the concept or the mean, which is tested"
     else:
         return draft
     return without_verdict(draft, reason)

@@ -1,7 +1,7 @@
 """The configuration of an audit of concepts."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -119,16 +119,34 @@ class MatrixConfig(CsvConfig):
             **self.csv,
         )
 
-    def columns(self, concepts: Iterable[str], name: str | None) -> list[Strings]:
-        """Return the columns of each concept under a mapping; None: the plain one."""
-        mapping = {**self.map, **self.maps.get(name or "", {})}
-        return [mapping.get(concept, (concept,)) for concept in concepts]
+    def columns(
+        self, concepts: Iterable[str], name: str | None, existing: Container[str] | None = None
+    ) -> list[Strings]:
+        """Return the columns of each concept under a mapping.
 
-    def every_column(self, concepts: Iterable[str]) -> Strings:
+        Parameters
+        ----------
+        concepts : iterable of str
+        name : str, optional
+            Of the mapping; the plain one unless given.
+        existing : container of str, optional
+            Columns that there are: a concept that the mapping lacks has the column of its name
+            only where there is one.
+        """
+        mapping = {**self.map, **self.maps.get(name or "", {})}
+        plain = {
+            concept: (concept,) if existing is None or concept in existing else ()
+            for concept in concepts
+        }
+        return [mapping.get(concept, column) for concept, column in plain.items()]
+
+    def every_column(
+        self, concepts: Iterable[str], existing: Container[str] | None = None
+    ) -> Strings:
         """Return the columns of concepts under all mappings, each once."""
         names, columns = [*concepts], dict[str, None]()
         for mapping in (None, *self.maps):
-            for columns_of_concept in self.columns(names, mapping):
+            for columns_of_concept in self.columns(names, mapping, existing):
                 columns |= dict.fromkeys(columns_of_concept)
         return tuple(columns)
 
@@ -306,6 +324,11 @@ class Version:
         """The changes in words."""
         texts = (f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in self.changes.items())
         return "; ".join(texts).replace('"', "")
+
+
+def in_version(groups: str, version: str) -> str:
+    """Return the name of groups as a version makes them."""
+    return f"{groups} in {version}"
 
 
 class Config(AuditConfig):

@@ -37,7 +37,7 @@ from equipoise.data import (
     synset_text,
 )
 from equipoise.data.labels import without
-from equipoise.data.problems import check_columns, listed, match
+from equipoise.data.problems import listed, match
 from equipoise.data.tables import NamedFrame
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Labels:
         Of the file.
     labelled : tuple of str
         Every concept that is labelled.
+    columns : tuple of str
+        What `read` knows.
     read : callable
         Returns the labels of one column, shape (images,), before any mapping.
     without : ndarray of bool, shape (images,)
@@ -68,6 +70,7 @@ class Labels:
     config: LabelsConfig
     name: str
     labelled: Strings
+    columns: Strings
     read: Callable[[str], Booleans]
     without: Booleans
     inputs: Mapping[str, FileFacts]
@@ -75,8 +78,14 @@ class Labels:
 
     def by_image(self, concepts: Sequence[str], name: str | None) -> Booleans:
         """Return labels under a mapping, shape (images, concepts)."""
-        columns = self.config.columns(concepts, name)
+        columns = self.config.columns(concepts, name, self.columns)
         return _largest_columns(columns, self.read, len(self.without), np.dtype(np.bool_))
+
+    @property
+    def absent(self) -> Strings:
+        """Labels that a mapping names and no image has."""
+        named = self.config.every_column(self.config.mapped, ())
+        return tuple(label for label in named if label not in self.columns)
 
 
 @record
@@ -121,9 +130,10 @@ def _largest_columns(
     columns: Sequence[Sequence[str]], read: Callable[[str], AnyArray], n: int, dtype: Any
 ) -> AnyArray:
     """Return the largest of some columns for each concept, shape (n, concepts)."""
-    values = np.empty((n, len(columns)), dtype, order="F")
+    values = np.zeros((n, len(columns)), dtype, order="F")
     for place, names in enumerate(columns):
-        values[:, place] = reduce(np.maximum, map(read, names))
+        if names:
+            values[:, place] = reduce(np.maximum, map(read, names))
     return values
 
 
@@ -188,7 +198,7 @@ def load(config: Config, models: Models) -> ConceptData:
         for concept in (*matrix.names, *config.models[name].mapped)
     }
     concepts = config.concepts or tuple(concept for concept in labels.labelled if concept in scored)
-    for column in labels.config.every_column(concepts):
+    for column in labels.config.every_column(concepts, labels.columns):
         labels.read(column)
     scores = {
         name: _check_scores(config, name, matrix, labels, concepts)
@@ -201,7 +211,11 @@ def load(config: Config, models: Models) -> ConceptData:
         "images": {**images.counts, "images": len(images)},
         "labels": {**labels.counts, "concepts": len(concepts)},
         "models": {
-            name: {**scored_model.matrix.counts, "concepts": len(scored_model.concepts)}
+            name: {
+                **scored_model.matrix.counts,
+                "concepts": len(scored_model.concepts),
+                "concepts_without_scores": len({*labels.labelled} - {*scored_model.concepts}),
+            }
             for name, scored_model in scores.items()
         },
     }
@@ -230,14 +244,23 @@ def _open_labels(config: Config, images: AuditImages, items: Items, models: Mode
         _check_finite(matrix, column, values, section.id or items.id)
         return np.asarray(values == 1)
 
-    labelled, absent = _labelled_concepts(section, matrix.names), np.asarray(matrix.rows < 0)
-    return Labels(section, matrix.name, labelled, cache(read), absent, matrix.inputs, matrix.counts)
+    labelled = _labelled_concepts(section, matrix.names, config.choices.map)
+    return Labels(
+        section, matrix.name, labelled, matrix.names, cache(read), np.asarray(matrix.rows < 0),
+        matrix.inputs, matrix.counts,
+    )  # fmt: skip
 
 
-def _labelled_concepts(section: LabelsConfig, columns: Iterable[str]) -> Strings:
-    """Return every concept that is labelled: columns that no mapping merges, and mapped ones."""
-    merged = {column for merged_columns in section.map.values() for column in merged_columns} - {
-        *section.map
+def _labelled_concepts(
+    section: LabelsConfig, columns: Iterable[str], baseline: str | None
+) -> Strings:
+    """Return every labelled concept: columns that the baseline does not merge, and mapped ones.
+
+    A mapping of a version alone leaves the columns that it merges concepts of the baseline.
+    """
+    mapping = {**section.map, **section.maps.get(baseline or "", {})}
+    merged = {column for merged_columns in mapping.values() for column in merged_columns} - {
+        *mapping
     }
     plain = (column for column in columns if column not in merged)
     return tuple(dict.fromkeys([*plain, *section.mapped]))
@@ -270,8 +293,10 @@ def _read_listed_labels(
         )
 
     def column(name: str) -> Booleans:
-        check_columns(concepts.vocabulary, [name], read.name)
         flags: Booleans = np.zeros(len(images), dtype=np.bool_)
+        # A list says nothing of labels that no image has.
+        if name not in concepts.vocabulary:
+            return flags
         flags[image[~unknown & (concepts.codes == concepts.vocabulary.index(name))]] = True
         return flags
 
@@ -280,12 +305,12 @@ def _read_listed_labels(
         "empty": int((concepts.codes < 0).sum()),
         "rows_without_item": int(unknown.sum()),
     }
-    labelled, absent = (
-        _labelled_concepts(section, concepts.vocabulary),
-        np.zeros(len(images), dtype=np.bool_),
-    )
-    inputs = {read.name: read.digest}
-    return Labels(section, read.name, labelled, cache(column), absent, inputs, counts)
+    labelled = _labelled_concepts(section, concepts.vocabulary, config.choices.map)
+    none: Booleans = np.zeros(len(images), dtype=np.bool_)
+    return Labels(
+        section, read.name, labelled, concepts.vocabulary, cache(column), none,
+        {read.name: read.digest}, counts,
+    )  # fmt: skip
 
 
 def _check_scores(

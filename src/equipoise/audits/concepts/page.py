@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from equipoise.audits.concepts.config import BASELINE
-from equipoise.core import AuditResult
+from equipoise.core import Aggregate, AuditResult
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import (
     CLIPPED,
@@ -191,6 +191,7 @@ def sample_size(result: AuditResult) -> Section | None:
         }
         for finding in result.findings
         if finding.version == BASELINE
+        and finding.aggregate is Aggregate.DIFFERENCE
         and (finding.model, finding.groups, finding.metric, finding.subject) in smallest
         and has(finding.value)
     ]

@@ -46,8 +46,8 @@ class Comparison:
     ----------
     left, right : Reading
     relation : str
-        What is required of the left one: "at least", "at most", "above", "includes", "excludes"
-        or "within".
+        What is required of the left one: "at least", "at most", "above", "opposite to",
+        "includes", "excludes" or "within".
     mark : Mark
     reason : str
         Why the mark is open; "" otherwise.
@@ -73,6 +73,10 @@ RELATIONS: Mapping[str, tuple[_Rule, _Rule]] = {
     "excludes": (
         lambda a, b: not a.low <= b.value <= a.high,
         lambda a, b: a.low <= b.value <= a.high,
+    ),
+    "opposite to": (
+        lambda a, b: a.low > 0 > b.high or b.low > 0 > a.high,
+        lambda a, b: min(a.low, b.low) > 0 or max(a.high, b.high) < 0,
     ),
     "within": (
         lambda a, b: -b.value <= a.low and a.high <= b.value,
@@ -118,6 +122,8 @@ class Bounds(Condition):
         The whole interval lies on this side of the bound.
     above : quantity, optional
         The interval lies above that of this number.
+    opposite_to : quantity, optional
+        Both intervals exclude 0, and lie on different sides of it.
     includes, excludes : float, optional
         A value that the interval includes, or doesn't.
     """
@@ -126,13 +132,14 @@ class Bounds(Condition):
     at_least: float | None = None
     at_most: float | None = None
     above: AnyQuantity | None = None
+    opposite_to: AnyQuantity | None = None
     includes: float | None = None
     excludes: float | None = None
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
         if {*self.model_fields_set} == {"finding"}:
-            raise ValueError("expected 'at_least', 'at_most', 'above', 'includes' or 'excludes'")
+            raise ValueError(f"expected one of {', '.join(map(repr, _RELATIONS))}")
         return self
 
     def comparisons(self, run: Repetition) -> Iterator[Comparison]:
@@ -145,6 +152,8 @@ class Bounds(Condition):
                 yield compare(left, relation, exact("", bound))
         if self.above is not None:
             yield compare(left, "above", self.above.read(run))
+        if self.opposite_to is not None:
+            yield compare(left, "opposite to", self.opposite_to.read(run))
 
 
 class Order(Condition):
@@ -231,7 +240,7 @@ class Verdicts(Condition):
         yield compare(left, "at least", needed)
 
 
-_RELATIONS = ("at_least", "at_most", "above", "includes", "excludes")
+_RELATIONS = ("at_least", "at_most", "above", "opposite_to", "includes", "excludes")
 
 
 def _wrapped(value: Any) -> Any:

@@ -113,7 +113,10 @@ class Quantity(Section):
 
 
 NameOrSettings = Label | Settings
-_NO_FIELDS = ("times", "absolute", "model", "version", "level", "parameter", "run", "spread")
+_NO_FIELDS = (
+    "times", "absolute", "model", "version", "level", "parameter", "parameters", "run",
+    "spread",
+)  # fmt: skip
 """Keys that aren't compared with the field of a finding."""
 
 
@@ -133,6 +136,8 @@ class Where(Quantity):
         A group, whose number is taken in place of the finding's.
     parameter : str, optional
         A parameter, whose value is taken in place of the finding's.
+    parameters : mapping, optional
+        Parameters that the finding must have.
     run : mapping, optional
         Settings that the run's configuration must have.
     spread : bool
@@ -153,6 +158,7 @@ class Where(Quantity):
     group: Label | None = None
     level: Label | None = None
     parameter: Name | None = None
+    parameters: Settings = Field(default_factory=dict)
     run: Settings = Field(default_factory=dict)
     spread: bool = False
 
@@ -165,7 +171,7 @@ class Where(Quantity):
         fields = (self.subject, self.groups, self.level, self.group, self.model, self.version)
         texts = (
             text if isinstance(text, str) or text is None else json.dumps(dict(text))
-            for text in (*fields, self.parameter)
+            for text in (*fields, *map(str, self.parameters.values()), self.parameter)
         )
         return ", ".join(filter(None, [metric, *texts]))
 
@@ -198,6 +204,7 @@ class Where(Quantity):
             if fields_of(finding) == values
             and finding.version in versions
             and (models is None or finding.model in models)
+            and contains(finding.parameters, self.parameters)
         ]
 
     def number_of(self, finding: Finding) -> Reading:

@@ -48,6 +48,12 @@ class Options(TypedDict):
     "--groups", default="", metavar="NAMES", help="Groups of the run, such as 'race × gender'."
 )
 @click.option(
+    "--version",
+    default="",
+    metavar="NAME",
+    help="Version of the finding, of an audit with design choices.",
+)
+@click.option(
     "--group",
     default="",
     metavar="GROUP",
@@ -118,12 +124,13 @@ class Options(TypedDict):
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of intervals and clusters.")
 @json_option
-def causes_command(
+def causes_command(  # noqa: PLR0913, PLR0917 - click names the options of a finding one by one
     run: Path,
     metric: str,
     subject: str,
     model: str,
     groups: str,
+    version: str,
     group: str,
     norms: Path | None,
     as_json: bool,
@@ -138,18 +145,24 @@ def causes_command(
     from equipoise.review import causes, disparities
 
     disparity = disparities.find_disparity(
-        run, metric=metric, subject=subject, model=model, groups=groups, group=group
-    )
+        run, metric=metric, subject=subject, model=model, groups=groups, version=version,
+        group=group,
+    )  # fmt: skip
     with Steps() as progress:
         candidates = causes.gather(run, disparity, causes.Sources(**sources, progress=progress))
         ranking = causes.rank(disparity, candidates, seed=sources["seed"])
     causes.write_ranking(run, ranking)
     concreteness = None if norms is None else causes.concreteness(run, disparity.finding, norms)
     if as_json:
-        estimates = {"clusters": ranking.candidates.clusters, "concreteness": concreteness}
-        extra = {
-            name: _facts(estimate) for name, estimate in estimates.items() if estimate is not None
-        }
+        extra: dict[str, Json] = {}
+        if ranking.candidates.clusters is not None:
+            extra["clusters"] = _facts(ranking.candidates.clusters)
+        if concreteness is not None:
+            extra["concreteness"] = {
+                **_facts(concreteness.correlation),
+                "ratings": dict(concreteness.ratings),
+                "unrated": [*concreteness.unrated],
+            }
         say_json({**causes.as_json(ranking), **extra})
         return
     for line in causes.sentences(ranking, concreteness):

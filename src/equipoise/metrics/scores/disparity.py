@@ -1024,6 +1024,8 @@ def summarise(results: ConceptResults) -> Estimate:
             "replicates": choices.replicates,
             "incomplete": choices.incomplete,
             "concepts": len(results.names),
+            "concepts_compared": tally(~empty),
+            "rows": int(results.groups.counts.sum()),
             **({} if observed else {"prevalence_ratio": choices.prevalence_ratio}),
             **tuned,
         },
