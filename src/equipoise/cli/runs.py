@@ -121,14 +121,14 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
                 "sentence": conclusion_sentence(finding, conclusion),
                 "correction": corrected_size(finding, conclusion),
                 "agreement": agreement(conclusion, result.findings),
-                "wanted": wanted_data(finding, conclusion),
+                "wanted": "" if place else wanted_data(finding, conclusion),
             }
             for conclusions in (
                 first,
                 *conclusions_by_model(result, page_of(result).leads).values(),
                 last,
             )
-            for conclusion in conclusions
+            for place, conclusion in enumerate(conclusions)
             for finding in [result.findings[conclusion.finding]]
         ],
         "verdicts": _verdicts(conclusions_about_groups(result, page_of(result).leads)),
@@ -157,7 +157,7 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
             lines = [*_lines_of(statement, run, most_lines - len(commands) - 1), ""]
         for line in lines:
             say(line)
-    if several:
+    if several and lines[-1]:
         say()
     for text in commands:
         say(text)
