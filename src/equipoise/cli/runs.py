@@ -148,7 +148,7 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
-    several = any(rankings_of(result))
+    several, lines = any(rankings_of(result)), list[str]()
     commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
     for statement in summary.statements:
         if several and statement.finding is not None:
@@ -157,7 +157,7 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
             lines = [*_lines_of(statement, run, most_lines - len(commands) - 1), ""]
         for line in lines:
             say(line)
-    if several and lines[-1]:
+    if several and lines[-1:] != [""]:
         say()
     for text in commands:
         say(text)
