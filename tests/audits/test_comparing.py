@@ -111,6 +111,21 @@ def test_only_common_and_answered_rows_are_compared():
     assert sum(row["n"] for row in result.tables["group_sizes"].to_pylist()) == 480
 
 
+@pytest.mark.parametrize("unit", [None, "scene"])
+@pytest.mark.parametrize(("n_shared", "decided"), [(1, False), (8, False), (200, True)])
+def test_a_few_shared_images_decide_nothing(n_shared, decided, unit):
+    frame, data = images(), {} if unit is None else {"unit": unit}
+    first = run(frame.head(200 + n_shared), "good", data=data)
+    second = run(frame.tail(400), "poor", data=data)
+    result = compare(first, second)
+    verdicts = {finding.verdict for finding in result.findings if not finding.groups}
+    verdicts -= {Verdict.NONE}
+    assert (verdicts != {Verdict.INCONCLUSIVE}) is decided
+    if not decided:
+        assert not any(conclusion.real for conclusion in result.conclusions)
+        assert Verdict.BELOW_THRESHOLD not in {c.verdict for c in result.conclusions}
+
+
 def test_incomparable_results_are_refused():
     frame = images(60)
     kinds = pl.when(pl.col("id") == "i0007").then(pl.lit("eel")).otherwise("kind")

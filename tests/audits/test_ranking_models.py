@@ -8,7 +8,7 @@ import pytest
 
 from audits.comparisons import compare, images, run
 from equipoise import audits
-from equipoise.core import Verdict
+from equipoise.core import Aggregate, Verdict
 from equipoise.report.concluding import in_order
 from equipoise.report.ranking_models import is_ranking, rank_models
 from equipoise.report.result import first_screen
@@ -55,6 +55,26 @@ def test_all_surfaces_start_with_the_ranking():
     assert summary.leading_findings[0].model == "skewed"
     reviewed = in_order(several())[0]
     assert reviewed == summary.leading_findings[0]
+
+
+def test_a_weaker_verdict_of_a_further_model_does_not_choose_the_measure():
+    verdicts = {
+        "accuracy": (Verdict.DISPARITY, Verdict.BELOW_THRESHOLD, Verdict.BELOW_THRESHOLD),
+        "equalized_odds": (Verdict.DISPARITY, Verdict.DETECTED, Verdict.BELOW_THRESHOLD),
+    }
+    gaps = {
+        finding.model: finding
+        for finding in several().findings
+        if (finding.metric, finding.aggregate) == ("accuracy", Aggregate.DIFFERENCE)
+        and not finding.compared_to and not finding.subject
+    }  # fmt: skip
+    findings = [
+        replace(gap, metric=metric, verdict=verdict)
+        for metric, of_models in verdicts.items()
+        for gap, verdict in zip(gaps.values(), of_models, strict=True)
+    ]
+    ranking = rank_models(findings, ("accuracy",), lambda _best, worst: worst)
+    assert ranking.metric == "accuracy"
 
 
 def test_models_that_are_alike_have_no_order():

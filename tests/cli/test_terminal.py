@@ -87,6 +87,19 @@ def test_each_conclusion_has_a_line(n, capsys):
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.parametrize("letters", [3, 30, 44, 60])
+def test_no_line_is_wider_than_a_terminal(letters, capsys):
+    n = 1_000_000
+    counts = {(name * letters,): (k * n, n) for name, k in (("a", 0.2), ("b", 0.5), ("c", 1.0))}
+    findings = (finding(groups="place", by_group=group_values(counts), n=3 * n),)
+    record = manifest(resolved={"audit": "predictions"})
+    show(AuditResult(findings, record, {}, conclusions_of(findings)), Path("runs/large"))
+    lines = capsys.readouterr().out.splitlines()
+    assert len({line.index(" n 1") for line in lines if "█" in line}) == 1
+    assert sum("█" in line for line in lines) == 3
+    assert max(map(len, lines)) <= 80
+
+
 def test_more_conclusions_than_lines_are_counted_and_all_can_be_shown(capsys):
     result = differences(12)
     show(result, Path("runs/many"))

@@ -1,12 +1,14 @@
 """How many conclusions a run has, and which leads: small tables whose truth is known."""
 
+import math
+
 import numpy as np
 import pytest
 
 from conclusions import worlds
 from conclusions.planted_causes import disparities
 from equipoise import audits
-from equipoise.core import Verdict
+from equipoise.core import Family, Verdict
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.result import first_screen
@@ -199,3 +201,17 @@ def test_the_sentence_of_parity_has_the_labels_and_what_the_model_adds(labels, a
     for share in (0.32, 0.72, abs(labels), added):
         assert f"{100 * share:.1f}" in sentence
     assert ("other way" in sentence) == (labels < 0)
+
+
+def test_without_intervals_the_larger_difference_leads_whatever_the_band_of_chance():
+    def of_query(subject, value, chance_high):
+        return finding(
+            metric="max_skew", subject=subject, family=Family.QUERY, value=value, threshold=0.22,
+            chance=0.15, chance_low=0.0, chance_high=chance_high, excess=value - 0.15,
+            ci_low=math.nan, ci_high=math.nan, p_value=0.001, q_value=0.001,
+            verdict=Verdict.DISPARITY, compared_to="", by_group=(),
+        )  # fmt: skip
+
+    findings = [of_query("smaller", 0.51, 0.29), of_query("larger", 0.61, 0.41)]
+    leading, _ = conclusions_of(findings)
+    assert leading.subject == "larger"

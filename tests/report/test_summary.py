@@ -5,8 +5,11 @@ from dataclasses import replace
 import pytest
 
 from equipoise.core import Aggregate, AuditResult, Family, GroupValue, Verdict
+from equipoise.core.sentences import Sentence
 from equipoise.report.by_group import group_table
-from equipoise.report.summary import MOST_MODELS, summarize
+from equipoise.report.concluding import conclusions_of
+from equipoise.report.short_lines import short_line, wanted_data
+from equipoise.report.summary import MOST_MODELS, statements_of, summarize
 from equipoise.report.words import has_shares
 from report.synthetic import finding, group_values, manifest
 
@@ -132,3 +135,36 @@ def test_undecided_and_decided_results_have_different_steps():
         for verdict in (Verdict.INCONCLUSIVE, Verdict.BELOW_THRESHOLD)
     )
     assert not {*undecided} & {*decided}
+
+
+def undecided(groups, **changes):
+    values = group_values({("a",): (40, 50), ("b",): (42, 50)})
+    return finding(
+        groups=groups, by_group=values, value=0.04, ci_low=0.0, ci_high=0.2, q_value=1.0,
+        verdict=Verdict.INCONCLUSIVE, compared_to="", more=900.0, more_of="a and b", **changes,
+    )  # fmt: skip
+
+
+def test_the_data_that_would_decide_stand_beside_the_leading_comparison_alone():
+    findings = undecided("gender"), undecided("race")
+    result = AuditResult(findings, manifest(), {}, conclusions_of(findings))
+    (statement,) = statements_of(result)
+    (remark,) = statement.others
+    assert "900" in statement.certainty
+    assert "900" not in remark.text
+
+
+@pytest.mark.parametrize(("unit", "items"), [("row", "images"), ("unit", "rows")])
+def test_rows_within_units_are_not_counted_as_images(unit, items):
+    (conclusion,) = conclusions_of([undecided("gender", unit=unit)])
+    assert f"900 more {items}" in wanted_data(undecided("gender", unit=unit), conclusion)
+
+
+def test_no_groups_values_stand_under_the_name_of_another_number():
+    odds = finding(
+        metric="equalized_odds", subject="judge", value=0.046, ci_low=0.01, ci_high=0.08,
+        by_group=group_values({("a",): (89, 100), ("b",): (94, 100)}),
+        direction=Sentence("True positive rate for “judge”: lowest for a (89.0 %)."),
+    )  # fmt: skip
+    (conclusion,) = conclusions_of([odds])
+    assert short_line(odds, conclusion).startswith("True positive rate")

@@ -106,6 +106,9 @@ def place_of(run: Path) -> Place:
 WIDTH = 80
 _MOST_LINES, _MOST_BARS, _MOST_AGREEMENTS, _BAR = 15, 5, 2, 26
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_SHORTEST_BAR = 10
+_BESIDE_BARS = 2 + 2 + 7 + 2 + 1 + 1
+"""Letters of a bar's line beside its name, bar and size: the share, and spaces."""
 
 
 def facts(result: AuditResult, run: Path) -> dict[str, Any]:
@@ -123,14 +126,14 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
                 "sentence": conclusion_sentence(finding, conclusion),
                 "correction": corrected_size(finding, conclusion),
                 "agreement": agreement(conclusion, result.findings),
-                "wanted": wanted_data(finding, conclusion),
+                "wanted": "" if place else wanted_data(finding, conclusion),
             }
             for conclusions in (
                 first,
                 *conclusions_by_model(result, page_of(result).leads).values(),
                 last,
             )
-            for conclusion in conclusions
+            for place, conclusion in enumerate(conclusions)
             for finding in [result.findings[conclusion.finding]]
         ],
         **({"claims": claims} if (claims := claims_of(result)) else {}),
@@ -151,7 +154,7 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
             say(line)
-    several = any(map(is_ranking, result.conclusions))
+    several, lines = any(map(is_ranking, result.conclusions)), list[str]()
     commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
     room = most_lines - len(commands) - 1
     for statement in summary.statements:
@@ -163,7 +166,7 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
             room -= len(lines)
         for line in lines:
             say(line)
-    if several:
+    if several and lines[-1:] != [""]:
         say()
     if claims := count_claims(result):
         say(f"  {claims}")
@@ -242,13 +245,16 @@ def _bars(finding: Finding | None, most: int) -> Iterator[str]:
     if len(parts) > most:
         # The group at the other end is what the worst one is compared with.
         parts = [*parts[: most - 1], parts[-1]]
-    width = max((len(shortened(part.group)) for part in parts), default=0)
     digits = decimals_of(part.value for part in parts)
-    for part in parts:
-        whole, eighths = divmod(round(8 * _BAR * part.value), 8)
+    sizes = [f"n {count(part.n)}" for part in parts]
+    room = WIDTH - _BESIDE_BARS - max(map(len, sizes), default=0)
+    names = [shortened(part.group, room - _SHORTEST_BAR) for part in parts]
+    width = max(map(len, names), default=0)
+    length = min(_BAR, room - width)
+    for part, name, size in zip(parts, names, sizes, strict=True):
+        whole, eighths = divmod(round(8 * length * part.value), 8)
         bar = "█" * whole + _EIGHTHS[eighths].strip()
-        name = shortened(part.group).ljust(width)
-        yield f"{name}  {percent(part.value, digits):>7}  {bar.ljust(_BAR + 1)} n {count(part.n)}"
+        yield f"{name:<{width}}  {percent(part.value, digits):>7}  {bar:<{length + 1}} {size}"
 
 
 def _next_commands(summary: Summary, run: Path) -> Iterator[str]:

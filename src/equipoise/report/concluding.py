@@ -420,10 +420,14 @@ def _rank(finding: Finding, conclusion: Conclusion, cause: Cause | None) -> tupl
 def _size(finding: Finding, conclusion: Conclusion) -> float:
     """Return the corrected size in units of the threshold; without one, the certain excess.
 
-    Of a difference that labels have as well, it is no more than the model adds.
+    Without an interval, it is the excess: the ends of a band of chance are as coarse as counts
+    of a few ranks, and would put the smaller of two differences first. Of a difference that
+    labels have as well, it is no more than the model adds.
     """
     threshold, added = finding.threshold if finding.threshold > 0 else 1.0, added_to_labels(finding)
     size = weight(finding)
+    if math.isnan(finding.ci_low) and not math.isnan(finding.excess):
+        size = abs(finding.excess) / threshold
     if not math.isnan(conclusion.corrected):
         size = abs(conclusion.corrected) / threshold
     return size if added is None else min(size, added.value / threshold)

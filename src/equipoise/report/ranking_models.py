@@ -73,16 +73,19 @@ def _shared_measures(findings: Sequence[Finding], leads: Sequence[Selector]) -> 
 
 def _place_of(findings: Sequence[Finding], leads: Sequence[Selector]) -> tuple[float, ...]:
     """Return where a measure stands among those of all models, the leading one first."""
-    verdicts = {finding.verdict for finding in findings}
     first = findings[0]
     return (
-        Verdict.DISPARITY not in verdicts,
-        Verdict.DETECTED not in verdicts,
+        min(map(_place_of_verdict, findings)),
         spec_of_finding(first).of_base_rates,
         first.groups.count("×"),
         place_in(leads, first),
         -max(map(weight, findings)),
     )
+
+
+def _place_of_verdict(finding: Finding) -> int:
+    """Return where a verdict stands among real ones, the strongest first; others are last."""
+    return REAL.index(finding.verdict) if finding.verdict in REAL else len(REAL)
 
 
 def _badness(finding: Finding) -> float:

@@ -64,6 +64,10 @@ def _line_of_models(finding: Finding, conclusion: Conclusion) -> str:
 def _line_of_groups(finding: Finding, conclusion: Conclusion) -> str:
     """State the values of the groups that are compared; without them, the value itself."""
     values = conclusion.group_value, conclusion.other_value
+    if finding.direction and group_value_name(finding) == name_of(finding):
+        # The groups have values of a rate that the direction names.
+        line = f"{_quoted(finding, name_of(finding))}: {sized(finding, finding.value)}"
+        return _first_that_fits(finding.direction.rstrip("."), line)
     if is_summary(finding) or not conclusion.other or any(map(math.isnan, values)):
         name, value = _quoted(finding, name_of(finding)), sized(finding, finding.value)
         by = enclose(" by ", finding.groups)
@@ -107,8 +111,13 @@ def short_certainty(finding: Finding, conclusion: Conclusion) -> str:
 
 
 def wanted_data(finding: Finding, conclusion: Conclusion) -> str:
-    """Say how many images would decide a conclusion; "" where unknown."""
+    """Say how many images or rows would decide a conclusion; "" where unknown."""
     if conclusion.verdict is not Verdict.INCONCLUSIVE or not has(finding.more):
         return ""
     of = enclose(" of ", finding.more_of)
-    return f"About {count(finding.more)} more images{of} would decide."
+    return f"About {count(finding.more)} more {wanted_items(finding)}{of} would decide."
+
+
+def wanted_items(finding: Finding) -> str:
+    """Name what more of would decide: images, or rows where these repeat within units."""
+    return "rows" if finding.unit == "unit" else "images"

@@ -34,7 +34,12 @@ from equipoise.report.page_verdicts import conclusions_about_groups
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
 from equipoise.report.selecting import Selector, measure_of
-from equipoise.report.short_lines import short_certainty, short_line, wanted_data
+from equipoise.report.short_lines import (
+    short_certainty,
+    short_line,
+    wanted_data,
+    wanted_items,
+)
 from equipoise.report.text import count, enclose, listed, plural
 from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
@@ -220,10 +225,9 @@ def _certainty(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
 
 def _remark(conclusion: Conclusion, findings: Sequence[Finding], *, comparison: bool) -> Remark:
     finding = findings[conclusion.finding]
-    wanted = wanted_data(finding, conclusion)
     return Remark(
         Badge(conclusion.verdict, comparison),
-        conclusion_sentence(finding, conclusion) + enclose(" ", wanted),
+        conclusion_sentence(finding, conclusion),
         agreement(conclusion, findings),
         short_line(finding, conclusion),
     )
@@ -312,7 +316,7 @@ def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, 
         more = "images of the smallest groups"
         if has(finding.more):
             of = f" of {finding.more_of}" if finding.more_of else ""
-            more = f"about {count(finding.more)} images{of} to decide"
+            more = f"about {count(finding.more)} {wanted_items(finding)}{of} to decide"
         elif finding.unit not in ("row", "image", "unit"):
             units = f"{finding.unit}s"
             if finding.unit.endswith("y"):

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from equipoise import audits
+from equipoise.metrics.counts.comparisons import OTHERS
 from equipoise.report.summary import summarize
 
 LEADS = ("demographic_parity", "selection_rate")
@@ -69,6 +70,13 @@ def test_parity_leads_where_the_model_adds_to_the_labels():
         finding.group for finding in parity(findings(groups, truth, predicted)) if finding.leads
     }
     assert "c" in leading
+
+
+@pytest.mark.parametrize(("shares", "other"), [({"a": 0.3, "b": 0.7}, None), (BASE, OTHERS)])
+def test_two_groups_are_each_others_rest(shares, other):
+    texts = [gap.beside for gap in parity(findings(*rows(shares, right=0.9)))]
+    assert all(texts)
+    assert all((OTHERS in text) is (other == OTHERS) for text in texts)
 
 
 def test_what_a_model_adds_has_a_sign():

@@ -35,6 +35,7 @@ from equipoise.audits.findings import (
     gap_of,
     judge_by_interval,
     manifest_of,
+    untested,
     without_verdict,
 )
 from equipoise.audits.group_sources import (
@@ -61,6 +62,7 @@ from equipoise.core import (
     Family,
     Finding,
     Floats,
+    Groups,
     IntervalKind,
     Manifest,
     NullHypothesis,
@@ -90,6 +92,7 @@ from equipoise.metrics.table_metric import TABLE_METRICS, TableMetric
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
 from equipoise.report.selecting import between_groups, measure_of
+from equipoise.report.text import count
 from equipoise.report.words import COMPARISON, pair_of, place_text, spec_of_shown
 from equipoise.report.words import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
@@ -307,10 +310,15 @@ def _count_jointly(
         answers or any((coded.codes == 0).any() for coded in answered_labels.values())
     ):
         return
-    count = partial(join, truth, answered_labels, units=None if unit is None else unit.take(rows))
+    units = None if unit is None else unit.take(rows)
+    count = partial(join, truth, answered_labels, units=units)
     if not answers or config.metrics.accuracy is not None:
         overall_measure = Accuracy(Aggregate.VALUE, None) if answers else Unanswered()
-        yield MeasuredCounts("", count(groups=one_group(len(rows))), (overall_measure,))
+        everyone = replace(
+            one_group(len(rows)), min_size=config.data.min_group_size,
+            units=None if units is None else units.codes,
+        )  # fmt: skip
+        yield MeasuredCounts("", count(groups=everyone), (overall_measure,))
     for groups in groups_of(config.data, data):
         joint = count(groups=groups.take(rows))
         measures = _measures(config, joint.counts) if answers else (Unanswered(),)
@@ -443,6 +451,8 @@ def _compare_models(
                 (draft, (key, joint.models, counts_read))
                 for draft, key in changes.findings(measures, name)
             ]
+        if too_few := _too_few(joint.counts.groups):
+            contrasts = [(untested(draft, too_few), key) for draft, key in contrasts]
     ranking: list[Row] = []
     for measure in measures:
         overall_fact, *_ = _list_facts(measure, views[0].counts)
@@ -462,6 +472,14 @@ def _compare_models(
         )
         ranking += _ranking(ranking_key, joint.models, values, replicates, lower=lower_is_worse)
     return contrasts, ranking
+
+
+def _too_few(groups: Groups) -> str:
+    """Say why the images that two models share decide nothing; "" where they are enough."""
+    if groups.usable.any():
+        return group_sizes.few_units(groups)
+    n = count(len(groups.codes))
+    return f"a verdict needs {groups.min_size} images that both models answered, and they share {n}"
 
 
 def _contrasts(

@@ -10,7 +10,7 @@ from equipoise.core import Floats
 from equipoise.core.finding import plain_parameters
 from equipoise.core.wording import number, shortened
 from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.comparisons import all_others
+from equipoise.metrics.counts.comparisons import OTHERS, all_others
 from equipoise.metrics.counts.rates import Cells
 from equipoise.metrics.counts.table import BASES, design_effects, least_design, moments
 from equipoise.stats.intervals import divide, normal, scored
@@ -146,6 +146,8 @@ def beside_labels(
             value, added_low, added_high = -value, -added_high, -added_low
         label = counts.classes[cells[0]][place[0]]
         group = counts.groups.names[cells[1]][place[1]]
+        others = [name for name in counts.groups.names if name != group]
+        other = others[0] if len(others) == 1 else OTHERS
         yield draft.changed(
             parameters=plain_parameters(
                 {
@@ -156,7 +158,7 @@ def beside_labels(
             ),
             leads=required or bool(leads[cells].any()),
             beside=(
-                f"“{shortened(label)}” for {group} against all other groups: {_signed(labels)} "
+                f"“{shortened(label)}” for {group} against {other}: {_signed(labels)} "
                 f"points in the labels, {_signed(predicted)} in the predictions; the model adds "
                 f"{_signed(value)} [{_points(added_low)}, {_points(added_high)}]."
             ),
