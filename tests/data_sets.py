@@ -2,6 +2,7 @@
 
 import io
 import json
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 
@@ -215,10 +216,11 @@ def social_counterfactuals_and_others(folder):
     rows = [
         [f"OO_{number}", "s", "s", occupation, "tool", f"https://example.org/{number}.jpg", gender]
         for number, (occupation, gender, _) in enumerate(
-            product(("doctor", "judge", "author"), ("woman", "man"), range(4))
+            product(("doctor", "judge", "author"), ("feminine", "masculine"), range(4))
         )
     ]
-    names = ["IDX", "Sector", "Specialisation", "Occupation", "Object", "URL", "Occupation_Gender"]
+    names = ["IDX", "Sector", "Specialisation", "Occupation", "Object", "URL",
+             "Occupation_perceived_gender"]  # fmt: skip
     (data / "visogender").mkdir()
     write_csv(data / "visogender" / "OO_Visogender_02102023.tsv", [names, *rows], "\t")
     scenes = product(("office", "fashion_show"), ("black", "white"), ("female", "male"),
@@ -229,7 +231,8 @@ def social_counterfactuals_and_others(folder):
     for number, row in enumerate(rows):
         _put(data / "visogender" / "images" / f"{row[0]}.jpg", 1, number)
     for number in range(len(tags)):
-        _put(data / "pata" / "images" / f"{number}.jpg", 2, number)
+        name = sha256(f"https://example.org/{number}.jpg".encode()).hexdigest()
+        _put(data / "pata" / "images" / f"{name}.jpg", 2, number)
     flickr = [
         FLICKR[1]
         | {"filename": f"{n}.jpg", "sentences": [{"raw": f"{n} dogs"}, {"raw": f"{n} cats"}]}
