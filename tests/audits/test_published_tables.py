@@ -268,6 +268,17 @@ def test_fields_of_a_column_enter_the_findings_of_a_row():
     assert (first.value, second.value) == (2, 3)
 
 
+def test_values_of_an_attribute_are_compared_over_their_subjects():
+    planted = [
+        effect(f"{job} | {race}", skew + place / 10, part_of=job, within="race", within_value=race)
+        for race, skew in (("Indian", 0.5), ("Latino", 0.2))
+        for place, job in enumerate(("cook", "doctor", "judge"))
+    ]
+    change = [{"metric": "cramers_v", "within_value": race} for race in ("Indian", "Latino")]
+    [[reading]] = table_of({"a": {"change": change}}, {"c": {}}, *planted)
+    assert reading.value == pytest.approx(0.3)
+
+
 def test_a_cell_of_the_record_has_the_number_of_its_row():
     spread = [
         {"model": "mine", "metric": "ndkl", "sd": 0.2, "sets": 4, "lost": 1},

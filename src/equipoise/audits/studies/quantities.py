@@ -220,11 +220,13 @@ class Where(Quantity):
     def by(self, over: Over, run: Repetition) -> dict[str, Reading]:
         """Return the numbers of a run by subject, model or group; those of the whole are left out.
 
-        A number that isn't the only one of its subject, or is undefined, is left out too.
+        A number that isn't the only one of its subject, or is undefined, is left out too. Within a
+        chosen value of an attribute a number has the subject that it is a part of.
         """
+        key_field = "part_of" if over == "subject" and self.within_value else over
         readings = dict[str, list[Reading]]()
         for finding in self.findings(run):
-            key = getattr(finding, over)
+            key = getattr(finding, key_field)
             if key:
                 readings.setdefault(key, []).append(self.number_of(finding))
         numbers = {key: _only(self.name, series) for key, series in readings.items()}
