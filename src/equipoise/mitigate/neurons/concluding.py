@@ -52,17 +52,22 @@ def conclude_edits(
         Images.
     """
     findings, conclusions = list[Finding](), list[Conclusion]()
-    for kind, kind_rows in groupby(sweep, key=lambda row: str(row["kind"])):
+    several = len({row["mode"] for row in sweep}) > 1
+    for (kind, mode), kind_rows in groupby(sweep, key=lambda row: (row["kind"], row["mode"])):
         swept = [*kind_rows]
-        units = choose_edit(swept)
-        by_measure = {row["measure"]: row for row in swept if row["units"] == units}
-        name = f"{units} of the {kind} changed"
-        for measure in (BIAS, *PRICES):
-            if measure in by_measure:
-                row = by_measure[measure]
+        units = choose_edit([row for row in swept if row["units"]])
+        for row in swept:
+            name = edit_name(row["units"], kind, mode if several else "")
+            if row["units"] == units and row["measure"] in (BIAS, *PRICES):
                 conclusions.append(_conclude(row, name, concepts, n, len(findings)))
-                findings.append(_finding(row, name, concepts, n))
+            findings.append(_finding(row, name, concepts, n))
     return tuple(findings), tuple(conclusions)
+
+
+def edit_name(units: int, kind: str, mode: str = "") -> str:
+    """Return what an edit is called: "10 of the units and texts changed, remove"."""
+    name = f"{units} of the {kind.replace('+', ' and ').replace('_', ' ')} changed"
+    return f"{name}, {mode}" if mode else name
 
 
 def _groups(row: Row, concepts: str) -> str:
