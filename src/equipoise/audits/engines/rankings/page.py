@@ -122,7 +122,7 @@ def queries(result: AuditResult) -> Section | None:
     return Section.of(
         "queries", "Results by query", text if charts else None, charts,
         _BESIDE if side_by_side else None, side_by_side, spread_block,
-        Table.of("Words by group", _RANKED_COLUMNS, by_group) if by_group else None,
+        Table.of("Queries by group", _RANKED_COLUMNS, by_group) if by_group else None,
     )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def _ranked_queries(result: AuditResult) -> Iterator[Row]:
                     by_group.setdefault(group.group, []).append((group.value, row["subject"]))
         for group, pairs in by_group.items():
             first = sorted(pairs, key=lambda pair: (-pair[0], pair[1]))[:_RANKED]
-            words = listed([f"{query} {percent(share)}" for share, query in first])
+            words = listed([f"{query} {percent(share)}" for share, query in first], _RANKED)
             if len(pairs) > 1:
                 yield {
                     "model": model, "groups": groups, "version": version, "group": group,
