@@ -56,11 +56,16 @@ def conclude_edits(
     for (kind, mode), kind_rows in groupby(sweep, key=lambda row: (row["kind"], row["mode"])):
         swept = [*kind_rows]
         units = choose_edit([row for row in swept if row["units"]])
+        places = dict[str, tuple[int, Row]]()
         for row in swept:
+            if row["units"] == units:
+                places[row["measure"]] = (len(findings), row)
             name = edit_name(row["units"], kind, mode if several else "")
-            if row["units"] == units and row["measure"] in (BIAS, *PRICES):
-                conclusions.append(_conclude(row, name, concepts, n, len(findings)))
             findings.append(_finding(row, name, concepts, n))
+        for measure in (BIAS, *PRICES):
+            if measure in places:
+                place, row = places[measure]
+                conclusions.append(_conclude(row, findings[place].model, concepts, n, place))
     return tuple(findings), tuple(conclusions)
 
 
