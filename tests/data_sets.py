@@ -54,6 +54,12 @@ def fairface(folder, count=32):
     write_csv(folder / "fairface" / "fairface_label_val.csv", rows)
 
 
+def fairface_and_coco(folder):
+    """Write the layouts of both."""
+    fairface(folder)
+    coco(folder, count=10)
+
+
 def coco(folder, count=110):
     """Write captions, instances and pictures: `count` of a man and of a woman, with objects."""
     category_names = {1: "person", 31: "handbag", 32: "tie", 62: "chair"}

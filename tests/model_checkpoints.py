@@ -70,7 +70,7 @@ def clip_tokenizer(length):
     return CLIPTokenizer(vocab=vocabulary, merges=[], model_max_length=length)
 
 
-def clip(folder):
+def clip(folder, width=24):
     from transformers import CLIPConfig, CLIPImageProcessorPil, CLIPModel
 
     tokenizer = clip_tokenizer(64)
@@ -84,7 +84,7 @@ def clip(folder):
             "pad_token_id": 1,
         },
         vision_config=VISION,
-        projection_dim=24,
+        projection_dim=width,
     )
     processor = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=SQUARE)
     return _save(folder, _seeded(CLIPModel, config), processor, tokenizer)

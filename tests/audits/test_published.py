@@ -116,10 +116,17 @@ def howard(goldens):
 
 
 def chen_dou(goldens):
-    """Yield each table of Chen and Dou with the rows that were collected."""
+    """Yield each table and figure of Chen and Dou with the rows that were collected."""
     for number in (1, 2):
         table = goldens("papers", "chen_dou_2022", f"table_{number}.json")
         yield f"Table {number}", listed(table["rows"].values())
+    for number in (1, 6, 7, 8, 9):
+        figure = goldens("papers", "chen_dou_2022", f"edition2_figure_{number:02}.json")
+        yield f"Figure {number}", listed(figure["rows"].values())
+    for number in (2, 3):
+        figure = goldens("papers", "chen_dou_2022", f"edition2_figure_{number:02}.json")
+        for part in ("most", "least"):
+            yield f"Figure {number}, {part}", listed(figure[f"{part}_biased"].values())
 
 
 def mandal(goldens):

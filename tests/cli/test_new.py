@@ -108,7 +108,7 @@ def test_a_study_names_the_folder_and_writes_its_words(project_dir, command):
     code, out, err = command(*arguments)
     assert code == 0, err
     written = json.loads(out)
-    parts = ("association", "words", "objects", "neurons")
+    parts = ("association", "words", "neurons")
     assert written["configs"] == [f"mine-{part}.yaml" for part in parts]
     assert written["tables"] == ["terms.csv", "men-and-women.csv", "cho-words.csv"]
     assert audits.load_config("mine.yaml").data.images.root == project_dir / "faces"

@@ -59,6 +59,9 @@ def test_changing_it_removes_the_association_and_changing_others_does_not(mode, 
             assert abs(row["random"]) < 0.05
         elif row["measure"].endswith("mad"):
             assert row["difference_high"] < -0.4
+        elif row["measure"] == "retrieval_entropy":
+            assert row["before"] < 0.1
+            assert row["after_low"] > 0.9
         else:  # nothing else is lost
             assert max(abs(row["difference"]), abs(row["random"])) < 0.02
 
@@ -207,7 +210,7 @@ def test_a_search_and_a_sweep_are_checked(components, trial):
     with pytest.raises(InputError, match="images"):
         record_units(components.model, pictures[:0])
     with pytest.raises(InputError, match="counts"):
-        sweep_units(components, trial, (0,))
+        sweep_units(components, trial, (-1,))
     with pytest.raises(InputError, match="dual encoder"):
         sweep_units(replace(components, model=load_cnn("null")), trial, (1,))
     with pytest.raises(InputError, match="1e-300"):

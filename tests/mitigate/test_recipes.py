@@ -13,6 +13,7 @@ from equipoise.mitigate import (
     MatchedPrompts,
     PromptEnsemble,
     SubjectTexts,
+    SubspaceProjection,
 )
 from equipoise.mitigate.closed_form import build_ensemble
 from equipoise.models import load_model
@@ -23,6 +24,7 @@ RECIPES = (
     Contrastive(learning_rate=1e-4),
     PromptEnsemble(),
     MatchedPrompts(said=CAPTION_TEMPLATES),
+    SubspaceProjection(),
 )
 
 

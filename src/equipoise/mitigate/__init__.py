@@ -18,6 +18,7 @@ from equipoise.mitigate.neurons.choosing import (
     Components,
     association_parts,
     choose_units,
+    find_directions,
     find_heads,
     find_units,
     random_units,
@@ -37,6 +38,7 @@ from equipoise.mitigate.sets import (
     folds,
     split_subjects,
 )
+from equipoise.mitigate.subspace import SubspaceProjection, find_subspace
 from equipoise.mitigate.trained import Contrastive
 from equipoise.mitigate.training import Schedule
 from equipoise.mitigate.trials import Trial, compare_models
@@ -63,6 +65,7 @@ __all__ = [
     "Selectivity",
     "Split",
     "SubjectTexts",
+    "SubspaceProjection",
     "Training",
     "Trial",
     "UnitEdit",
@@ -74,7 +77,9 @@ __all__ = [
     "cross_fit",
     "decompose",
     "edited",
+    "find_directions",
     "find_heads",
+    "find_subspace",
     "find_units",
     "folds",
     "mix_regions",

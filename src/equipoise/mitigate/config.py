@@ -30,6 +30,7 @@ from equipoise.data import TEMPLATES
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.prompting import BalancedPrompts, LearnedPrompt
 from equipoise.mitigate.recipe import Names
+from equipoise.mitigate.subspace import SubspaceProjection
 from equipoise.mitigate.trained import Contrastive
 
 WITHHELD = "withheld.txt"
@@ -49,7 +50,12 @@ def _folder(value: str) -> str:
 
 FolderName = Annotated[Name, AfterValidator(_folder)]
 AnyRecipe = Annotated[
-    Contrastive | PromptEnsemble | MatchedPrompts | BalancedPrompts | LearnedPrompt,
+    Contrastive
+    | PromptEnsemble
+    | MatchedPrompts
+    | SubspaceProjection
+    | BalancedPrompts
+    | LearnedPrompt,
     Field(discriminator="recipe"),
 ]
 
@@ -190,7 +196,7 @@ class Config(LoadConfig):
             if recipe.makes_images != bool(self.generation):
                 models = "models with" if recipe.makes_images else "dual encoders, without"
                 raise ValueError(f"recipes.{name}: {recipe.recipe} is for {models} 'generation'")
-            if isinstance(recipe, MatchedPrompts) and (
+            if isinstance(recipe, MatchedPrompts | SubspaceProjection) and (
                 problem := recipe.problem(self.images.attributes)
             ):
                 raise ValueError(f"recipes.{name}.{problem}")

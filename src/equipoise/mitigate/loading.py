@@ -112,7 +112,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         for text, place in zip(class_prompts.texts, class_prompts.owner, strict=True):
             by_class.setdefault(class_prompts.names[place], []).append(text)
         zero_shot.append(ZeroShotSet(name, pictures, label, by_class))
-    retrieval = [_read_pairs(name, pairs, base, inputs) for name, pairs in config.retrieval.items()]
+    retrieval = [read_pairs(name, pairs, base, inputs) for name, pairs in config.retrieval.items()]
     split = _split(config, images)
     counts = {
         "images": len(images),
@@ -167,10 +167,18 @@ def _missing_cell(file: str, column: str, row: int) -> DataError:
     )  # fmt: skip
 
 
-def _read_pairs(
+def read_pairs(
     name: str, config: PairsConfig, base: Path, inputs: dict[str, FileFacts]
 ) -> RetrievalSet:
-    """Read images with captions from a column or a data set."""
+    """Read images with captions from a column or a data set.
+
+    Raises
+    ------
+    ConfigError
+        When the configuration doesn't say where the files are.
+    DataError
+        When the table cannot be read, or a cell is missing.
+    """
     captions = None
     if config.format is not None:
         captions = open_images(config.located(), base, place=name).captions

@@ -172,7 +172,9 @@ class Shifts:
     def save(self, folder: Path, record: Mapping[str, Json]) -> None:
         """Write a folder that `load_generator` opens, with the record of the model."""
         shifts = self.combined().detach().cpu().numpy()
-        save_wrapped(folder, self.base.info, Wrapping(None, None, self.draws, shifts, record))
+        save_wrapped(
+            folder, self.base.info, Wrapping(draws=self.draws, shifts=shifts, record=record)
+        )
 
 
 def trainable(encoder: DualEncoder, computes: str = "auto") -> Trainable:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import entr
 
-from equipoise.core import Bytes, Floats, Groups, InputError, record, unwarned
-from equipoise.mitigate.measuring import embed_images, embed_prompts
+from equipoise.core import Bytes, Floats, Groups, InputError, Positions, record, unwarned
+from equipoise.mitigate.measuring import RetrievalSet, embed_images, embed_prompts
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model, PairScorer
 from equipoise.models.wrapped import unit_vectors
@@ -18,6 +19,7 @@ from equipoise.stats.streams import unit_keys, unit_times
 
 _RECALLS = (1, 5)
 _AT_ONCE = 64
+_ENOUGH = 4
 
 
 @record
@@ -42,6 +44,8 @@ class Trial:
         Texts of each class.
     k : int
         Images that are retrieved for a concept.
+    retrieval : RetrievalSet, optional
+        Other images with captions, on which recall is measured in place of `captions`.
     """
 
     images: Images
@@ -52,6 +56,7 @@ class Trial:
     labels: Sequence[str] | None = None
     classes: Mapping[str, Sequence[str]] | None = None
     k: int = 100
+    retrieval: RetrievalSet | None = None
 
     def __post_init__(self) -> None:
         """Check the data.
@@ -77,6 +82,8 @@ class Trial:
             raise InputError(f"k={self.k}: expected 1 to {len(self.images) - 1}")
         if {*(() if self.labels is None else self.labels)} - {*(self.classes or ())}:
             raise InputError("labels: some have no texts in classes; expected texts of each")
+        if self.captions is not None and self.retrieval is not None:
+            raise InputError("captions, retrieval: recall is of one data set; expected one of them")
 
     @cached_property
     def grouped(self) -> Groups:
@@ -97,9 +104,10 @@ class Trial:
         InputError
             When the model doesn't compare images with texts.
         """
-        compare = self._score_function(model)
-        scores = compare([*self.concepts.values()])
-        hits = {} if self.captions is None else self._recall_hits(compare)
+        compare = _score_function(model, self.images)
+        scores, hits = compare([*self.concepts.values()]), dict[str, Floats]()
+        if self.captions is not None:
+            hits = _recall_hits(compare, self.captions, np.arange(len(self.images)))
         if self.labels is not None and self.classes is not None:
             correct = np.array([*self.classes])[compare([*self.classes.values()]).argmax(axis=1)]
             hits["accuracy"] = (correct == np.array(self.labels, dtype=str)).astype(np.float64)
@@ -108,7 +116,19 @@ class Trial:
             self._compute_measures(scores, hits, times[start : start + _AT_ONCE].astype(np.float64))
             for start in range(0, len(times), _AT_ONCE)
         ]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        draws = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return draws | self._other_recall(model, replicates, seed)
+
+    def _other_recall(self, model: Model, replicates: int, seed: int) -> dict[str, Floats]:
+        """Return recall on the other data set: observed, then in each replicate."""
+        pairs = self.retrieval
+        if pairs is None:
+            return {}
+        rows = np.arange(len(pairs.images)) if pairs.image is None else pairs.image
+        hits = _recall_hits(_score_function(model, pairs.images), pairs.caption.tolist(), rows)
+        keys = unit_keys([*map(str, range(len(pairs.images)))])
+        weights = unit_times(keys, replicates, seed).T.astype(np.float64)
+        return {name: _weighted_means(hit[:, None], weights)[:, 0] for name, hit in hits.items()}
 
     def gaps(self, values: Floats, replicates: int, seed: int) -> Floats:
         """Return the difference in mean values, first group less second group.
@@ -136,30 +156,6 @@ class Trial:
         units = range(len(self.images)) if self.units is None else self.units
         return unit_times(unit_keys([*map(str, units)]), replicates, seed).T
 
-    def _score_function(self, model: Model) -> Callable[[Sequence[Sequence[str]]], Floats]:
-        """Return a function from lists of texts to scores of images, (n, lists)."""
-        if isinstance(model, DualEncoder):
-            vectors = unit_vectors(embed_images(model, self.images))
-
-            def cosines(texts: Sequence[Sequence[str]]) -> Floats:
-                with unwarned():
-                    return np.asarray(vectors @ embed_prompts(model, texts).T)
-
-            return cosines
-        if isinstance(model, PairScorer):
-            images = [self.images[row] for row in range(len(self.images))]
-
-            def matches(texts: Sequence[Sequence[str]]) -> Floats:
-                scores = model.score(images, [*chain.from_iterable(texts)])
-                starts = np.cumsum([0, *map(len, texts)])[:-1]
-                return np.add.reduceat(scores, starts, axis=1) / [*map(len, texts)]
-
-            return matches
-        raise InputError(
-            f"{type(model).__name__}: a trial compares images with texts. "
-            "To do: give a dual encoder; measure a classifier by its predictions"
-        )
-
     def _compute_measures(
         self, scores: Floats, hits: Mapping[str, Floats], weights: Floats
     ) -> dict[str, Floats]:
@@ -173,9 +169,13 @@ class Trial:
         with unwarned():
             normal = np.where(variance > 1e-18, (means - middle) / np.sqrt(variance), 0.0)
         spread = np.abs(normal - normal.mean(axis=0)).sum(axis=0).mean(axis=1)
+        shares = self._retrieval_shares(scores, labelled_weights)
+        entropy = entr(shares).sum(axis=1)
+        deviations = np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1)
         measures = {
             "normalized_similarity_mad": spread,
-            "retrieval_mad": self._retrieval_spread(scores, labelled_weights),
+            "retrieval_mad": deviations.mean(axis=0),
+            "retrieval_entropy": entropy.mean(axis=0) / np.log(len(self._present)),
             "differential_association": (means[0, :, 0] - means[1, :, 0])
             - (means[0, :, 1] - means[1, :, 1]),
         }
@@ -183,36 +183,92 @@ class Trial:
             measures[name] = _weighted_means(hit[:, None], weights)[:, 0]
         return measures
 
-    def _retrieval_spread(self, scores: Floats, weights: Floats) -> Floats:
-        """Return the spread of the groups' shares of the top k, mean over concepts."""
-        spreads = []
+    def _retrieval_shares(self, scores: Floats, weights: Floats) -> Floats:
+        """Return the groups' shares of the top k, (groups, replicates), of each concept in turn."""
+        shares = []
         for concept in scores.T:
             order = np.argsort(-concept, kind="stable")
-            ordered, codes = weights[:, order], self.grouped.codes[order]
+            # Draws with repeats reach k within few images; all are needed where one draw doesn't.
+            first = order[: _ENOUGH * self.k]
+            if (weights[:, first].sum(axis=1) < self.k).any():
+                first = order
+            ordered, codes = weights[:, first], self.grouped.codes[first]
             before = ordered.cumsum(axis=1) - ordered
             retrieved = np.clip(self.k - before, 0.0, ordered)
             counts = np.stack([retrieved[:, codes == code].sum(axis=1) for code in self._present])
-            shares = counts / self.k
-            spreads.append(np.abs(shares - shares.mean(axis=0)).sum(axis=0))
-        return np.asarray(np.mean(spreads, axis=0))
+            shares.append(counts / self.k)
+        return np.stack(shares)
 
-    def _recall_hits(
-        self, compare: Callable[[Sequence[Sequence[str]]], Floats]
-    ) -> dict[str, Floats]:
-        """Return recall at k per image, from image to caption and back."""
-        texts, owner = np.unique(np.array(self.captions, dtype=str), return_inverse=True)
-        scores = compare([[text] for text in texts.tolist()])
-        caption_scores = scores[np.arange(len(scores)), owner]
-        text_rank = (scores > caption_scores[:, None]).sum(axis=1)
-        # A caption finds an image of its own as soon as the best of them is among the first.
-        best = np.full(len(texts), -np.inf)
-        np.maximum.at(best, owner, caption_scores)
-        image_rank = (scores > best).sum(axis=0)[owner]
-        hits = {}
-        for direction, rank in (("text", text_rank), ("image", image_rank)):
-            for k in _RECALLS:
-                hits[f"{direction}_recall_at_{k}"] = (rank < k).astype(np.float64)
-        return hits
+
+def _score_function(model: Model, images: Images) -> Callable[[Sequence[Sequence[str]]], Floats]:
+    """Return a function from lists of texts to scores of images, (n, lists)."""
+    if isinstance(model, DualEncoder):
+        vectors = unit_vectors(embed_images(model, images))
+
+        def cosines(texts: Sequence[Sequence[str]]) -> Floats:
+            with unwarned():
+                return np.asarray(vectors @ embed_prompts(model, texts).T)
+
+        return cosines
+    if isinstance(model, PairScorer):
+        pictures = [images[row] for row in range(len(images))]
+
+        def matches(texts: Sequence[Sequence[str]]) -> Floats:
+            scores = model.score(pictures, [*chain.from_iterable(texts)])
+            starts = np.cumsum([0, *map(len, texts)])[:-1]
+            return np.add.reduceat(scores, starts, axis=1) / [*map(len, texts)]
+
+        return matches
+    raise InputError(
+        f"{type(model).__name__}: a trial compares images with texts. "
+        "To do: give a dual encoder; measure a classifier by its predictions"
+    )
+
+
+def _first_ranks(scores: Floats, own: Floats, rows: Positions) -> Callable[[int], Floats]:
+    """Return a function from k to the chance that one of a row's own columns is among its first k.
+
+    Equal scores are in random order: 1 where all equal scores are the row's own.
+    """
+    best = np.full(len(scores), -np.inf)
+    np.maximum.at(best, rows, own)
+    above = (scores > best[:, None]).sum(axis=1)
+    equal = (scores == best[:, None]).sum(axis=1)
+    own_equal = np.bincount(rows, own == best[rows], minlength=len(scores))
+    return lambda k: np.clip((k - above) * own_equal / np.maximum(equal, 1), 0.0, 1.0)
+
+
+def _recall_hits(
+    compare: Callable[[Sequence[Sequence[str]]], Floats], captions: Sequence[str], rows: Positions
+) -> dict[str, Floats]:
+    """Return recall at k per image: from image to a caption of its own, back, and their mean.
+
+    Parameters
+    ----------
+    compare : callable
+        From lists of texts to scores of images.
+    captions : sequence of m str
+    rows : ndarray of int64, shape (m,)
+        Image of each caption. Of an image's several captions, the mean counts that find an image
+        with this caption.
+    """
+    texts, places = np.unique(np.array(captions, dtype=str), return_inverse=True)
+    scores = compare([[text] for text in texts.tolist()])
+    own_rows, own_texts = np.unique(np.stack([rows, places]), axis=1)
+    own = scores[own_rows, own_texts]
+    by_image = _first_ranks(scores, own, own_rows)
+    by_text = _first_ranks(scores.T, own, own_texts)
+    sizes = np.maximum(np.bincount(rows, minlength=len(scores)), 1)
+    text = {k: by_image(k) for k in _RECALLS}
+    image = {
+        k: np.bincount(rows, by_text(k)[places], minlength=len(scores)) / sizes for k in _RECALLS
+    }
+    both = {k: (text[k] + image[k]) / 2.0 for k in _RECALLS}
+    return {
+        f"{direction}recall_at_{k}": hits
+        for direction, by_k in (("text_", text), ("image_", image), ("", both))
+        for k, hits in by_k.items()
+    }
 
 
 def _weighted_means(values: Floats, weights: Floats) -> Floats:

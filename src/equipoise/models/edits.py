@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-Mode = Literal["clamp", "balance", "remove"]
+Mode = Literal["clamp", "balance", "remove", "reverse"]
 MODES: tuple[Mode, ...] = get_args(Mode)
-"""What a changed component becomes: its mean, what balances opposing sets, or 0."""
+"""What a changed component becomes: its mean, what balances opposing sets, 0, or its reflection."""
 
 
 def _array(value: npt.ArrayLike | None) -> Floats32 | None:
@@ -182,6 +182,8 @@ class Site:
         means, spreads = active.new_tensor([self.means, self.spreads])
         if mode == "clamp":
             return means.expand_as(active)
+        if mode == "reverse":
+            return 2.0 * means - active
         # Each set is shifted until all are equally active, in standard deviations.
         standard, shift = (active - means) / spreads, active * 0.0
         members: dict[int, list[int]] = {}
@@ -335,11 +337,11 @@ class UnitEdit:
         Name of the model, and its commit.
     weights_sha256 : str
         Digest of its weights: the edit is of these.
-    mode : "clamp", "balance" or "remove"
+    mode : "clamp", "balance", "remove" or "reverse"
         "clamp": each component gives its mean, whatever the image. "balance": the components of
         each of the opposing sets are shifted, by as much for each in standard deviations, until the
         sets are equally active; a set without an opponent in its layer is shifted to its mean.
-        "remove": each component gives 0.
+        "remove": each component gives 0. "reverse": each component is reflected at its mean.
     layers : tuple of Site
     """
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import TypeAdapter
 
-from equipoise.core import Floats, Floats32, ModelError, Positions, record
+from equipoise.core import AnyArray, Floats, Floats32, ModelError, Positions, record
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
 from equipoise.core.writing import write
@@ -112,6 +112,7 @@ def word_pattern(words: Sequence[str]) -> re.Pattern[str]:
 
 SETTINGS, MATCHING = "equipoise_model.json", "matching.safetensors"
 SHIFTS = "shifts.safetensors"
+SUBSPACE = "subspace.safetensors"
 FORMAT = 3
 
 
@@ -160,6 +161,37 @@ class Draws:
 
 
 @record
+class Subspace:
+    """Directions that vectors lose.
+
+    Attributes
+    ----------
+    images, texts : ndarray of float32, shape (k, dimension), optional
+        Orthonormal rows, for vectors of images and of texts; None leaves these as they are.
+    """
+
+    images: AnyArray | None = None
+    texts: AnyArray | None = None
+
+    @property
+    def numbers(self) -> dict[str, Floats32]:
+        """The directions, by name."""
+        named = {"images": self.images, "texts": self.texts}
+        return {
+            name: np.ascontiguousarray(rows, dtype=np.float32)
+            for name, rows in named.items()
+            if rows is not None
+        }
+
+    def remove(self, vectors: Floats32, side: Literal["images", "texts"]) -> Floats32:
+        """Return vectors of a side without its directions."""
+        rows = self.numbers.get(side)
+        if rows is None:
+            return vectors
+        return (vectors - (vectors @ rows.T) @ rows).astype(np.float32)
+
+
+@record
 class Wrapping:
     """Changes to the texts and vectors of a model.
 
@@ -173,6 +205,8 @@ class Wrapping:
         Of a generator: what its neutral prompts lean to.
     shifts : ndarray of float32, shape (combinations, 1, dimension), optional
         Added to every token of the embedding of a prompt, in place of captions.
+    subspace : Subspace, optional
+        Directions that vectors lose.
     record : mapping
         How it came about, for whoever reads the folder.
     """
@@ -181,6 +215,7 @@ class Wrapping:
     matching: Matching | None = None
     draws: Draws | None = None
     shifts: Floats32 | None = None
+    subspace: Subspace | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -188,6 +223,8 @@ class Wrapping:
         """All that decides an output but the numbers, as JSON takes it."""
         if self.draws is not None:
             return {"draws": asdict(self.draws)}
+        if self.subspace is not None:
+            return {"subspace": {name: len(rows) for name, rows in self.subspace.numbers.items()}}
         return {
             "ensemble": None if self.ensemble is None else asdict(self.ensemble),
             "matching": None if self.matching is None else self.matching.facts,
@@ -198,6 +235,8 @@ class Wrapping:
         """The numbers, by file and name."""
         if self.shifts is not None:
             return {SHIFTS: {"shifts": self.shifts}}
+        if self.subspace is not None:
+            return {SUBSPACE: self.subspace.numbers}
         return {} if self.matching is None else {MATCHING: self.matching.numbers}
 
 
@@ -212,11 +251,15 @@ class WrappedEncoder:
     def embed_images(self, images: Images) -> Floats32:
         """Return projected vectors of n images, (n, dimension), not normalised."""
         vectors, matching = self.base.embed_images(images), self.wrapping.matching
+        if self.wrapping.subspace is not None:
+            return self.wrapping.subspace.remove(vectors, "images")
         return vectors if matching is None else matching.images(vectors)
 
     def embed_texts(self, texts: Sequence[str]) -> Floats32:
         """Return projected vectors of n texts, (n, dimension), not normalised."""
         matching = self.wrapping.matching
+        if self.wrapping.subspace is not None:
+            return self.wrapping.subspace.remove(self._read(texts), "texts")
         return self._read(texts) if matching is None else matching.texts(self._read, texts)
 
     def _read(self, texts: Sequence[str]) -> Floats32:
@@ -364,7 +407,21 @@ def _wrapping(settings: Settings, folder: Path, dimension: int) -> Wrapping:
         shifts = load_file(folder / SHIFTS)["shifts"]
         if len(shifts) != len(draws.combinations):
             raise ValueError(f"{SHIFTS} has not one shift for each combination")
-    return Wrapping(settings.ensemble, matching, draws, shifts, settings.record)
+    subspace = _subspace(settings.subspace, folder, dimension) if settings.subspace else None
+    return Wrapping(settings.ensemble, matching, draws, shifts, subspace, settings.record)
+
+
+def _subspace(
+    sizes: Mapping[Literal["images", "texts"], int], folder: Path, dimension: int
+) -> Subspace:
+    from safetensors.numpy import load_file
+
+    numbers = load_file(folder / SUBSPACE)
+    if {name: rows.shape for name, rows in numbers.items()} != {
+        name: (size, dimension) for name, size in sizes.items()
+    }:
+        raise ValueError(f"{SUBSPACE} has other directions than the settings name")
+    return Subspace(numbers.get("images"), numbers.get("texts"))
 
 
 NUMBERS = ("gate", "offset", "directions")
@@ -397,6 +454,7 @@ class Settings:
     ensemble: Ensemble | None = None
     matching: _Facts | None = None
     draws: Draws | None = None
+    subspace: dict[Literal["images", "texts"], int] | None = None
 
 
 @record

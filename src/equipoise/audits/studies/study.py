@@ -31,7 +31,9 @@ Places = Annotated[Mapping[Text, Settings], Field(min_length=1), BeforeValidator
 
 
 class WordsConfig(Section):
-    """Words of a study, which become a table with the columns `text` and `list`.
+    """Words of a study, which become a table.
+
+    Its columns are `text`, `list` and `number` (the place in the list); with templates `prompt`.
 
     Attributes
     ----------
@@ -39,6 +41,8 @@ class WordsConfig(Section):
         Lexicon of the package that has the lists.
     lists : list of str, or mapping of str to list of str
         Names of its lists; or words by the name of their list.
+    templates : mapping of str to str
+        By list, a text with `{}` for the word.
     map : str, optional
         In place of lists: a mapping of the lexicon, from classes of a model to labels, which
         becomes a table with the columns `class` and `label`.
@@ -46,7 +50,14 @@ class WordsConfig(Section):
 
     lexicon: Name | None = None
     lists: Mapping[Text, Listed[Text]] | Listed[Text] = ()
+    templates: Mapping[Text, Text] = {}
     map: Name | None = None
+
+    @model_validator(mode="after")
+    def _check_words(self) -> Self:
+        if self.templates and {*self.templates} != {*self.lists}:
+            raise ValueError(f"templates: expected one for each list, {', '.join(self.lists)}")
+        return self
 
     @property
     def by_list(self) -> Mapping[str, Sequence[str]]:
@@ -68,10 +79,13 @@ class WordsConfig(Section):
         if self.map is not None:
             pairs = [*lexicon(str(self.lexicon)).content[self.map].items()]
             return pl.DataFrame(pairs, ["class", "label"], orient="row").write_csv()
-        rows = list[tuple[str, str]]()
+        rows = list[dict[str, str | int]]()
         for name, words in self.by_list.items():
-            rows += [(word, name) for word in words]
-        return pl.DataFrame(rows, ["text", "list"], orient="row").write_csv()
+            for number, word in enumerate(words, 1):
+                rows.append({"text": word, "list": name, "number": number})
+                if self.templates:
+                    rows[-1]["prompt"] = self.templates[name].replace("{}", word)
+        return pl.DataFrame(rows).write_csv()
 
 
 class StudyTable(Section):

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import combinations
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,19 +15,29 @@ from equipoise.core import (
     InputError,
     Integers32,
     Labels,
+    encode,
     record,
 )
 from equipoise.mitigate.neurons.heads import decompose, record_heads
-from equipoise.mitigate.neurons.recording import Items, Recording, record_units
+from equipoise.mitigate.neurons.recording import (
+    Items,
+    Recording,
+    join_recordings,
+    record_units,
+)
 from equipoise.mitigate.neurons.selectivity import Selectivity, selectivity
+from equipoise.mitigate.subspace import Centre, find_subspace
 from equipoise.mitigate.trials import Trial, change_rows
 from equipoise.models.edits import MODES, Mode, Site, UnitEdit, edited
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model
+from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
 from equipoise.stats.streams import stream
 
 _LEAST_SPREAD = 1e-6
+Rank = Literal["auroc", "relevance"]
+"""What units are ranked by."""
 
 
 @record
@@ -47,6 +58,8 @@ class Components:
         That a matching model held against the images.
     share : ndarray of float64, shape (components,), optional
         Of the differential association, the share that the component's part contributes.
+    relevance : ndarray of float64, shape (components,), optional
+        What components are ranked by in place of the share and the selectivity.
     """
 
     model: Any
@@ -55,15 +68,18 @@ class Components:
     codes: Integers32
     text: str = ""
     share: Floats | None = None
+    relevance: Floats | None = None
 
     def ranked(self) -> list[tuple[int, int]]:
         """Return components with the group they respond to, in order of change.
 
-        By the share of the association where it is known, else by selectivity.
+        By the relevance where it is known, else by the share of the association, else by
+        selectivity.
         """
         ranked = self.selectivity.strongest()
-        if self.share is not None:
-            ranked.sort(key=lambda pair: -abs(float(self.share[pair[0]])))  # type: ignore[index]
+        rank = self.share if self.relevance is None else self.relevance
+        if rank is not None:
+            ranked.sort(key=lambda pair: -abs(float(rank[pair[0]])))
         return ranked
 
     def table(self, limit: int | None = None) -> pa.Table:
@@ -73,7 +89,7 @@ class Components:
         -------
         pyarrow.Table
             `component`, `layer`, `unit`, `group` (that it responds to), `auroc` of that group,
-            `p_value`, `q_value`, `share`.
+            `p_value`, `q_value`, `share`, `relevance`.
         """
         tested, recorded, rows = self.selectivity, self.recording, []
         for column, place in self.ranked()[:limit]:
@@ -83,8 +99,11 @@ class Components:
                 "unit": int(recorded.unit[column]),
                 "group": tested.groups[place],
             }
-            share = None if self.share is None else float(self.share[column])
-            rows.append(description | tested.numbers(place, column) | {"share": share})
+            ranks = {
+                name: None if values is None else float(values[column])
+                for name, values in (("share", self.share), ("relevance", self.relevance))
+            }
+            rows.append(description | tested.numbers(place, column) | ranks)
         return pa.Table.from_pylist(rows)
 
 
@@ -106,6 +125,7 @@ def find_units(
     layers: Sequence[str | Site] | None = None,
     within: Labels | None = None,
     text: str = "",
+    rank: Rank = "auroc",
 ) -> Components:
     """Find units or features of a sparse autoencoder that respond to a group.
 
@@ -120,6 +140,10 @@ def find_units(
         See `record_units`.
     within
         See `selectivity`.
+    rank : "auroc" or "relevance"
+        What components are ranked by: how well they tell groups apart, or the squared difference
+        of the means of two groups over the product of their standard deviations, the largest of
+        any two groups.
 
     Raises
     ------
@@ -127,9 +151,95 @@ def find_units(
         When the model cannot be hooked.
     InputError
         When shapes do not fit.
+
+    References
+    ----------
+    Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models" (relevance).
     """
     recorded = record_units(model, items, layers=layers, text=text)
-    return _test_components(model, recorded, groups, within, text)
+    components = _test_components(model, recorded, groups, within, text)
+    if rank == "relevance":
+        return replace(components, relevance=_relevance(components))
+    return components
+
+
+def _relevance(components: Components) -> Floats:
+    """Return (difference of means)² / product of standard deviations, the largest of two groups."""
+    values = components.recording.values.astype(np.float64)
+    members = [
+        values[components.codes == code] for code in range(len(components.selectivity.groups))
+    ]
+    means = [member.mean(axis=0) for member in members]
+    spreads = [np.maximum(member.std(axis=0), _LEAST_SPREAD) for member in members]
+    pairs = [
+        (means[first] - means[second]) ** 2 / (spreads[first] * spreads[second])
+        for first, second in combinations(range(len(members)), 2)
+    ]
+    return np.asarray(np.max(pairs, axis=0))
+
+
+def find_directions(
+    model: DualEncoder,
+    items: Items,
+    groups: GroupLabels,
+    layer: str,
+    *,
+    pairs: Labels | None = None,
+    centre: Centre = "pair",
+    within: Labels | None = None,
+) -> Components:
+    """Find the principal directions of a layer in which groups differ.
+
+    Parameters
+    ----------
+    model : DualEncoder
+        That runs on torch.
+    items, groups, within
+        As in `find_units`.
+    layer : str
+        Its outputs are vectors, such as those of a projection.
+    pairs, centre
+        See `find_subspace`.
+
+    Returns
+    -------
+    Components
+        Components are directions of the outputs' unit vectors, the one with the most variance
+        first. Mode "remove" projects them out.
+
+    Raises
+    ------
+    ModelError
+        When the model cannot be hooked.
+    InputError
+        When shapes do not fit, or pairs are missing.
+    """
+    grouped = Groups.of(groups)
+    recorded = record_units(model, items, layers=[layer])
+    names = np.array([*grouped.names, ""], dtype=np.object_)[grouped.codes]
+    rows = np.flatnonzero(grouped.codes >= 0)
+    paired = None
+    if pairs is not None:
+        codes, labels = encode(pairs, subject="pairs")
+        paired = np.array([*labels, ""], dtype=np.object_)[codes][rows]
+    vectors = unit_vectors(recorded.values)
+    basis = find_subspace(vectors[rows], names[rows], paired, centre=centre).astype(np.float32)
+    if not len(basis):
+        raise InputError(f"the outputs of the layer {layer!r} don't vary; there is no direction")
+    (site,) = recorded.sites
+    center = np.mean(
+        [
+            recorded.values[grouped.codes == code].mean(axis=0)
+            for code in np.unique(grouped.codes[rows])
+        ],
+        axis=0,
+    )
+    site = replace(
+        site, read=basis, write=basis, means=tuple(center.tolist()), name=f"subspace of {layer}"
+    )
+    directions = join_recordings([recorded.values @ basis.T], [site])
+    components = _test_components(model, directions, grouped, within)
+    return replace(components, relevance=np.arange(len(basis), 0.0, -1.0))
 
 
 def find_heads(
@@ -222,7 +332,7 @@ def choose_units(
         Result of `find_units` or `find_heads`.
     units : int
         Most components to choose.
-    mode : "balance", "clamp" or "remove"
+    mode : "balance", "clamp", "remove" or "reverse"
         See `equipoise.models.edits.UnitEdit`.
     alpha : float, optional
         Only components with q at most this; None takes them whatever q.
@@ -293,6 +403,12 @@ def _edit_output(site: Site, group: int) -> Site:
     return replace(site, read=None, write=None, sets=(group,) * width, spreads=(1.0,) * width)
 
 
+def join_edits(edits: Sequence[UnitEdit]) -> UnitEdit:
+    """Return one edit that makes several changes of a model."""
+    first, *_ = edits
+    return replace(first, layers=tuple(site for edit in edits for site in edit.layers))
+
+
 def random_units(components: Components, like: UnitEdit, *, seed: int = 0) -> UnitEdit:
     """Choose components of the same layers at random, as a reference for a change.
 
@@ -328,7 +444,7 @@ def random_units(components: Components, like: UnitEdit, *, seed: int = 0) -> Un
 
 
 def sweep_units(
-    components: Components,
+    components: Components | Sequence[Components],
     trial: Trial,
     counts: Sequence[int] = (1, 2, 4, 8, 16, 32),
     *,
@@ -342,12 +458,13 @@ def sweep_units(
 
     Parameters
     ----------
-    components : Components
-        Components of a dual encoder or a matching model.
+    components : Components, or sequence of Components
+        Components of a dual encoder or a matching model. Of several, such as of both towers, as
+        many of each are changed together.
     trial : Trial
         Use other images than components were searched in: the result is fitted to those.
     counts : sequence of int
-        Numbers of components.
+        Numbers of components; 0 is the model as it is.
     mode, alpha
         See `choose_units`.
     random : int
@@ -366,21 +483,33 @@ def sweep_units(
     Raises
     ------
     InputError
-        When counts are not above 0, or no component responds to a group.
+        When counts are below 0, or no component responds to a group.
     ModelError
         When the model cannot be hooked.
     """
-    if not counts or min(counts) < 1:
-        raise InputError(f"counts={list(counts)}: expected numbers of units from 1")
-    before = trial.draws(components.model, replicates, seed)
+    if not counts or min(counts) < 0:
+        raise InputError(f"counts={list(counts)}: expected numbers of units from 0")
+    parts = [components] if isinstance(components, Components) else [*components]
+    before = trial.draws(parts[0].model, replicates, seed)
     rows: list[dict[str, Any]] = []
-    chosen = [choose_units(components, count, mode=mode, alpha=alpha) for count in counts]
+    chosen = [
+        [choose_units(part, n, mode=mode, alpha=alpha) for part in parts] for n in counts if n
+    ]
     # Where fewer respond than the number, two edits are one.
-    for edit in {len(edit): edit for edit in chosen}.values():
-        after = trial.draws(edited(components.model, edit), replicates, seed)
+    sizes = {tuple(map(len, edits)): edits for edits in chosen}
+    if 0 in counts:
+        rows += [
+            {"units": 0} | row | _reference(0.0, np.empty(0)) for row in change_rows(before, before)
+        ]
+    for edits in sizes.values():
+        after = trial.draws(edited(parts[0].model, join_edits(edits)), replicates, seed)
         reference_draws = []
         for number in range(random):
-            reference = edited(components.model, random_units(components, edit, seed=seed + number))
+            references = [
+                random_units(part, edit, seed=seed + number)
+                for part, edit in zip(parts, edits, strict=True)
+            ]
+            reference = edited(parts[0].model, join_edits(references))
             reference_draws.append(trial.draws(reference, 0, seed))
         for row in change_rows(before, after):
             name = str(row["measure"])
@@ -388,7 +517,7 @@ def sweep_units(
                 [draws[name][0] - before[name][0] for draws in reference_draws]
             )
             rows.append(
-                {"units": len(edit)}
+                {"units": max(map(len, edits))}
                 | row
                 | _reference(float(row["difference"]), reference_differences)
             )

@@ -52,17 +52,27 @@ def conclude_edits(
         Images.
     """
     findings, conclusions = list[Finding](), list[Conclusion]()
-    for kind, kind_rows in groupby(sweep, key=lambda row: str(row["kind"])):
+    several = len({row["mode"] for row in sweep}) > 1
+    for (kind, mode), kind_rows in groupby(sweep, key=lambda row: (row["kind"], row["mode"])):
         swept = [*kind_rows]
-        units = choose_edit(swept)
-        by_measure = {row["measure"]: row for row in swept if row["units"] == units}
-        name = f"{units} of the {kind} changed"
+        units = choose_edit([row for row in swept if row["units"]])
+        places = dict[str, tuple[int, Row]]()
+        for row in swept:
+            if row["units"] == units:
+                places[row["measure"]] = (len(findings), row)
+            name = edit_name(row["units"], kind, mode if several else "")
+            findings.append(_finding(row, name, concepts, n))
         for measure in (BIAS, *PRICES):
-            if measure in by_measure:
-                row = by_measure[measure]
-                conclusions.append(_conclude(row, name, concepts, n, len(findings)))
-                findings.append(_finding(row, name, concepts, n))
+            if measure in places:
+                place, row = places[measure]
+                conclusions.append(_conclude(row, findings[place].model, concepts, n, place))
     return tuple(findings), tuple(conclusions)
+
+
+def edit_name(units: int, kind: str, mode: str = "") -> str:
+    """Return what an edit is called: "10 of the units and texts changed, remove"."""
+    name = f"{units} of the {kind.replace('+', ' and ').replace('_', ' ')} changed"
+    return f"{name}, {mode}" if mode else name
 
 
 def _groups(row: Row, concepts: str) -> str:

@@ -1,17 +1,45 @@
 """The configuration of `equipoise neurons`: one strict schema, the same in YAML and Python."""
 
-from typing import Annotated, Literal, Self
+from itertools import chain
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
-from equipoise.audits.config_fields import FilePath, LoadConfig, Name, Section, Some, Table
+from equipoise.audits.config_fields import (
+    FilePath,
+    LoadConfig,
+    Name,
+    OneOrMore,
+    Section,
+    Some,
+    Table,
+    TextsConfig,
+    among,
+)
 from equipoise.audits.studies import StudyName
 from equipoise.data import TEMPLATES
-from equipoise.mitigate.config import ImagesConfig
+from equipoise.mitigate.config import ImagesConfig, PairsConfig
+from equipoise.mitigate.neurons.choosing import Rank
 from equipoise.mitigate.recipe import Names
+from equipoise.mitigate.subspace import Centre
 from equipoise.models.edits import Mode
 
-Kind = Literal["units", "heads", "features", "texts"]
+Part = Literal["units", "heads", "features", "texts", "subspace", "text_subspace"]
+_PLUS = "+"
+
+
+def parts_of(kind: str) -> list[Part]:
+    """Return the kinds that are changed together: "units+texts" is both towers."""
+    return kind.split(_PLUS)  # type: ignore[return-value]
+
+
+def _kind(kind: str) -> str:
+    among("kinds", kind.split(_PLUS), get_args(Part))
+    return kind
+
+
+Kind = Annotated[str, AfterValidator(_kind)]
+"""A kind of component, or several that are changed together, joined by "+"."""
 
 
 class GroupedImages(ImagesConfig):
@@ -20,6 +48,7 @@ class GroupedImages(ImagesConfig):
     group: Name
     within: Name | None = None
     unit: Name | None = None
+    pair: Name | None = None
     caption: Name | None = None
     label: Name | None = None
     templates: Literal[tuple(TEMPLATES)] | Names = "plain"  # type: ignore[valid-type]
@@ -32,6 +61,7 @@ class GroupedTexts(Section):
     text: Name = "text"
     group: Name
     within: Name | None = None
+    pair: Name | None = None
     layers: Names | None = None
 
 
@@ -54,8 +84,13 @@ class Config(LoadConfig):
     images : GroupedImages
     concepts : mapping of str to list of str
         Texts of each concept; see `Trial`.
+    words : TextsConfig, optional
+        Further concepts: a table of texts.
+    retrieval : PairsConfig, optional
+        Other images, with captions, on which recall is measured.
     kinds : list of str
-        Components to look for: `units`, `heads`, `features`, and `texts`: units of the text tower.
+        Components to look for: `units`, `heads`, `features`, `texts` (units of the text tower),
+        `subspace` and `text_subspace` (directions of a layer). "units+texts" changes both at once.
     texts : GroupedTexts, optional
         That units of the text tower are looked for in.
     dictionary : Dictionary, optional
@@ -63,9 +98,14 @@ class Config(LoadConfig):
         That units are looked for in.
     text : str
         That a matching model holds against each image.
+    rank : "auroc" or "relevance"
+        See `find_units`.
+    centre : "pair" or "group"
+        See `find_subspace`.
     counts : list of int
-        Numbers of components to change.
-    mode, alpha
+        Numbers of components to change; 0 is the model as it is.
+    mode : str or list of str
+    alpha
         See `choose_units`.
     random, replicates
         See `sweep_units`.
@@ -82,13 +122,17 @@ class Config(LoadConfig):
     model: Name
     images: GroupedImages
     concepts: Annotated[dict[Name, Names], Field(min_length=2)]
+    words: TextsConfig | None = None
+    retrieval: PairsConfig | None = None
     kinds: Some[Kind] = ("units",)
     texts: GroupedTexts | None = None
     dictionary: Dictionary | None = None
     layers: Names | None = None
     text: str = ""
-    counts: Some[PositiveInt] = (1, 2, 4, 8, 16, 32)
-    mode: Mode = "clamp"
+    rank: Rank = "auroc"
+    centre: Centre = "pair"
+    counts: Some[NonNegativeInt] = (1, 2, 4, 8, 16, 32)
+    mode: OneOrMore[Mode] = ("clamp",)
     alpha: Annotated[float, Field(gt=0, le=1)] = 0.05
     random: NonNegativeInt = 100
     replicates: Annotated[int, Field(ge=100)] = 1000
@@ -101,7 +145,25 @@ class Config(LoadConfig):
 
     @model_validator(mode="after")
     def _check_neurons(self) -> Self:
-        for kind, name in (("texts", "texts"), ("features", "dictionary")):
-            if (kind in self.kinds) != (getattr(self, name) is not None):
-                raise ValueError(f"'{name}' goes with {kind!r} in 'kinds'; expected both or none")
+        parts = {*chain.from_iterable(map(parts_of, self.kinds))}
+        for kinds, name in ((("texts", "text_subspace"), "texts"), (("features",), "dictionary")):
+            if bool(parts & {*kinds}) != (getattr(self, name) is not None):
+                listed = " or ".join(map(repr, kinds))
+                raise ValueError(f"'{name}' goes with {listed} in 'kinds'; expected both or none")
+        if not any(self.counts):
+            raise ValueError("counts: expected a number above 0")
+        for part, section, layers in (
+            ("subspace", self.images, self.layers),
+            ("text_subspace", self.texts, None if self.texts is None else self.texts.layers),
+        ):
+            if part not in parts:
+                continue
+            if layers is None or len(layers) != 1:
+                raise ValueError(f"layers: {part!r} needs one layer, whose outputs are vectors")
+            if self.centre == "pair" and section is not None and section.pair is None:
+                raise ValueError(
+                    f"pair: {part!r} needs the column that tells pairs, or 'centre: group'"
+                )
+        if self.retrieval is not None and self.images.caption is not None:
+            raise ValueError("retrieval: recall is of one data set; expected no 'images.caption'")
         return self

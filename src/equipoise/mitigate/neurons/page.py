@@ -39,10 +39,14 @@ def trade(result: AuditResult) -> Section | None:
 
 def _trade_chart(swept: Sequence[Row], measure: str) -> Chart:
     marks = []
-    for (kind, units), panel in panels(swept, "kind", "units").items():
+    several = len(distinct(swept, "mode")) > 1
+    for (kind, mode, units), panel in panels(swept, "kind", "mode", "units").items():
+        if not units:
+            continue
+        edited = f"{kind}, {mode}" if several else kind
         by_measure = {row["measure"]: row for row in panel}
-        for series, key in ((kind, "difference"), (f"random {kind}", "random")):
-            if measure in by_measure:
+        for series, key in ((edited, "difference"), (f"random {edited}", "random")):
+            if measure in by_measure and by_measure[BIAS][key] is not None:
                 bias, price = by_measure[BIAS], by_measure[measure]
                 x, y = bias["before"] + bias[key], price["before"] + price[key]
                 tip = f"{units} {series}: {number(x)}, {number(y)}"
@@ -70,6 +74,7 @@ _SWEEP = TableSection(
     source="neurons_sweep",
     columns=[
         Column("Kind", "kind"),
+        Column("Mode", "mode"),
         Column("Changed", "units", NUMBER),
         Column("Measure", "measure"),
         Column("Before", "before", NUMBER),
@@ -99,6 +104,7 @@ _COMPONENTS = TableSection(
         Column("p", "p_value", P_VALUE),
         Column("q", "q_value", P_VALUE),
         Column("Share of the association", "share", SHARE),
+        Column("Relevance", "relevance", NUMBER),
     ],
 )
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from equipoise.audits.config_fields import ExtractionConfig, Section, located
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.gallery import SIDE, small_jpeg
+from equipoise.audits.outputs import prompts_of
 from equipoise.audits.studies.claims import with_claims
 from equipoise.core import (
     AuditResult,
@@ -26,19 +27,21 @@ from equipoise.core.columns import BYTES, TEXT
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
 from equipoise.data import read_table
-from equipoise.evidence import check_place, new_run, prompts
+from equipoise.evidence import Prompts, check_place, new_run, prompts
 from equipoise.explain.visualisation import visualise
-from equipoise.mitigate.loading import REPORT, read_images
+from equipoise.mitigate.loading import REPORT, read_images, read_pairs
 from equipoise.mitigate.neurons.choosing import (
     Components,
     association_parts,
     choose_units,
+    find_directions,
     find_heads,
     find_units,
+    join_edits,
     sweep_units,
 )
 from equipoise.mitigate.neurons.concluding import conclude_edits
-from equipoise.mitigate.neurons.config import Config, Kind
+from equipoise.mitigate.neurons.config import Config, Kind, Part, parts_of
 from equipoise.mitigate.neurons.recording import Items, read_dictionary, record_units
 from equipoise.mitigate.neurons.selectivity import selectivity
 from equipoise.mitigate.recipe import refuse_occupied
@@ -49,6 +52,7 @@ from equipoise.report.text import listed
 from equipoise.stats.streams import stream
 
 EDITS = "edits"
+_TEXT_PARTS: tuple[Part, ...] = ("texts", "text_subspace")
 _MOST_ACTIVE = 6
 _NOTES = (
     PERCEIVED,
@@ -72,7 +76,7 @@ class _Half:
 
 def _split_halves(items: Items, columns: Mapping[str, Objects], seed: int) -> list[_Half]:
     """Split at random into the half to choose from and the half to test on."""
-    units = columns.get("unit", np.arange(len(items))).astype(str)
+    units = columns.get("unit", columns.get("pair", np.arange(len(items)))).astype(str)
     names, places = np.unique(units, return_inverse=True)
     other = stream(seed, "neurons", "halves").permutation(len(names)) % 2
     halves = []
@@ -84,12 +88,12 @@ def _split_halves(items: Items, columns: Mapping[str, Objects], seed: int) -> li
 
 def _read(config: Config, base: Path, inputs: dict[str, FileFacts]) -> dict[str, list[_Half]]:
     """Return the halves of the images and of the texts."""
-    names = _column_names(config.images, ("group", "within", "unit", "caption", "label"))
+    names = _column_names(config.images, ("group", "within", "unit", "pair", "caption", "label"))
     pictures, values = read_images(config.images, [*names.values()], base, "images", inputs)
     columns = dict(zip(names, values, strict=True))
     halves = {"images": _split_halves(pictures, columns, config.seed)}  # type: ignore[arg-type]
     if config.texts is not None:
-        names = _column_names(config.texts, ("text", "group", "within"))
+        names = _column_names(config.texts, ("text", "group", "within", "pair"))
         table = read_table(located(config.texts.table, base), texts=[*names.values()], role="texts")
         inputs[table.name] = table.digest
         columns = {key: np.array(table.texts[name], dtype=object) for key, name in names.items()}
@@ -106,31 +110,46 @@ def _column_names(section: Section, keys: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _build_trial(config: Config, half: _Half) -> Trial:
-    columns, classes = half.columns, None
+def _build_trial(config: Config, half: _Half, base: Path, inputs: dict[str, FileFacts]) -> Trial:
+    columns, classes, retrieval = half.columns, None, None
     if "label" in columns:
-        label_prompts = prompts(sorted({*columns["label"].tolist()}), config.images.templates)
-        texts = np.array(label_prompts.texts, dtype=object)
-        classes = {
-            name: texts[label_prompts.owner == row].tolist()
-            for row, name in enumerate(label_prompts.names)
-        }
+        classes = _by_name(prompts(sorted({*columns["label"].tolist()}), config.images.templates))
+    concepts: dict[str, Sequence[str]] = {**config.concepts}
+    if config.words is not None:
+        concepts |= _by_name(prompts_of(config.words, base, subject="words"))
+    if config.retrieval is not None:
+        retrieval = read_pairs("retrieval", config.retrieval, base, inputs)
     keys = {"captions": "caption", "units": "unit", "labels": "label"}
     optional = {name: columns[key].tolist() for name, key in keys.items() if key in columns}
     return Trial(
-        half.items, columns["group"], config.concepts, **optional, classes=classes, k=config.k
-    )
+        half.items, columns["group"], concepts, **optional, classes=classes, k=config.k,
+        retrieval=retrieval,
+    )  # fmt: skip
 
 
-def _find(kind: Kind, config: Config, base: Path, model: Any, half: _Half) -> Components:
+def _by_name(named: Prompts) -> dict[str, list[str]]:
+    """Return the texts of each name."""
+    texts = np.array(named.texts, dtype=object)
+    return {name: texts[named.owner == row].tolist() for row, name in enumerate(named.names)}
+
+
+def _find(part: Part, config: Config, base: Path, model: Any, half: _Half) -> Components:
     arguments = (model, half.items, half.columns["group"])
-    if kind == "heads":
+    if part == "heads":
         return find_heads(*arguments, config.concepts, within=half.within)
-    named = {"units": config.layers, "texts": config.texts.layers if config.texts else None}
-    layers: Sequence[str | Site] | None = named.get(kind)
-    if kind == "features" and config.dictionary is not None:
+    of_texts = part in _TEXT_PARTS
+    layers: Sequence[str | Site] | None = config.layers
+    if of_texts:
+        layers = config.texts.layers if config.texts else None
+    if part in ("subspace", "text_subspace") and layers:
+        return find_directions(
+            *arguments, str(layers[0]), pairs=half.columns.get("pair"), centre=config.centre,
+            within=half.within,
+        )  # fmt: skip
+    if part == "features" and config.dictionary is not None:
         layers = [read_dictionary(base / config.dictionary.file, config.dictionary.layer)]
-    return find_units(*arguments, layers=layers, within=half.within, text=config.text)
+    text = "" if of_texts else config.text
+    return find_units(*arguments, layers=layers, within=half.within, text=text, rank=config.rank)
 
 
 def run(config: Config, *, base: Path = Path(), progress: Progress | None = None) -> AuditResult:
@@ -165,7 +184,7 @@ def run(config: Config, *, base: Path = Path(), progress: Progress | None = None
     refuse_occupied(report)
     check_place(folder, overwrite=not report.exists())
     halves = _read(config, base, inputs)
-    trial = _build_trial(config, halves["images"][1])
+    trial = _build_trial(config, halves["images"][1], base, inputs)
     options = replace(config.options(ExtractionConfig()), backend="torch")
     model = options.load(config.located(base))
     tables: dict[str, list[dict[str, Any]]] = {"components": [], "sweep": [], "parts": []}
@@ -173,22 +192,29 @@ def run(config: Config, *, base: Path = Path(), progress: Progress | None = None
     notes = [*_NOTES]
     # Edits without a report are those of a killed run.
     with new_run(folder, overwrite=not report.exists()) as edits:
+        found = dict[Part, Components]()
         for kind in with_progress(config.kinds, progress, "changing components"):
-            chosen, tested = halves["texts" if kind == "texts" else "images"]
-            components = _find(kind, config, base, model, chosen)
-            tables["components"] += [
-                {"kind": kind} | row for row in _component_rows(components, tested, config)
-            ]
-            if kind == "heads":
-                bootstrap = {"replicates": config.replicates, "seed": config.seed}
-                tables["parts"] = association_parts(model, trial, **bootstrap).to_pylist()
+            parts = parts_of(kind)
+            for part in parts:
+                if part in found:
+                    continue
+                chosen, tested = halves["texts" if part in _TEXT_PARTS else "images"]
+                found[part] = _find(part, config, base, model, chosen)
+                tables["components"] += [
+                    {"kind": part} | row for row in _component_rows(found[part], tested, config)
+                ]
+                if part == "heads":
+                    bootstrap = {"replicates": config.replicates, "seed": config.seed}
+                    tables["parts"] = association_parts(model, trial, **bootstrap).to_pylist()
             try:
-                tables["sweep"] += _sweep(components, trial, config, edits, kind)
+                tables["sweep"] += _sweep(
+                    [found[part] for part in parts], trial, config, edits, kind
+                )
             except InputError as error:  # nothing responds
                 notes.append(f"{kind}: {error}.")
                 continue
-            if kind != "texts":
-                gallery += _gallery_rows(components, tested, config)
+            if len(parts) == 1 and parts[0] not in _TEXT_PARTS:
+                gallery += _gallery_rows(found[parts[0]], halves["images"][1], config)
     manifest = manifest_of(
         config=config.model_dump(mode="json", exclude_unset=True),
         resolved=config.model_dump(mode="json"),
@@ -229,17 +255,32 @@ def _component_rows(
 
 
 def _sweep(
-    components: Components, trial: Trial, config: Config, folder: Path, kind: Kind
+    components: Sequence[Components], trial: Trial, config: Config, folder: Path, kind: Kind
 ) -> list[dict[str, Any]]:
-    """Measure edits of more and more components, and write each."""
-    swept = sweep_units(
-        components, trial, config.counts, mode=config.mode, alpha=config.alpha,
-        random=config.random, replicates=config.replicates, seed=config.seed,
-    ).to_pylist()  # fmt: skip
-    for units in dict.fromkeys(row["units"] for row in swept):
-        edit = choose_units(components, units, mode=config.mode, alpha=config.alpha)
-        edit.write(folder / f"{kind}-{units}.json")
-    return [{"kind": kind, **row, "edit": f"{EDITS}/{kind}-{row['units']}.json"} for row in swept]
+    """Measure edits of more and more components in each mode, and write each."""
+    rows = list[dict[str, Any]]()
+    for mode in config.mode:
+        swept = sweep_units(
+            components, trial, config.counts, mode=mode, alpha=config.alpha,
+            random=config.random, replicates=config.replicates, seed=config.seed,
+        ).to_pylist()  # fmt: skip
+        name = kind if len(config.mode) == 1 else f"{kind}-{mode}"
+        files = {0: ""}
+        for units in dict.fromkeys(row["units"] for row in swept if row["units"]):
+            edits = [
+                choose_units(part, units, mode=mode, alpha=config.alpha) for part in components
+            ]
+            files[units] = f"{name}-{units}.json"
+            join_edits(edits).write(folder / files[units])
+        rows += [
+            {"kind": kind, "mode": mode, **row, "edit": _edit_path(files[row["units"]])}
+            for row in swept
+        ]
+    return rows
+
+
+def _edit_path(file: str) -> str:
+    return f"{EDITS}/{file}" if file else ""
 
 
 def _gallery_rows(components: Components, half: _Half, config: Config) -> Iterator[dict[str, Any]]:

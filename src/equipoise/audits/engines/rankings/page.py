@@ -34,6 +34,15 @@ _BESIDE = (
     "chance."
 )
 _MIN_POINTS = 3
+_RANKED = 10
+_OF_SHARES = ("max_skew", "retrieval_mad")
+"""Metrics whose groups have their shares of the first K."""
+_RANKED_COLUMNS = [
+    Column("Model", "model"),
+    Column("Attributes", scope_of),
+    Column("Group", "group"),
+    Column("Queries with its largest shares of the first K", "words"),
+]
 _UNITS = {"logit": "logits", "score": "units of the score", "share": "share of the top K"}
 _NAMED, _QUARTILES = 3, ("first_quartile", "median", "third_quartile")
 PREFERENCES = ("favourite_gap", "alignment", "systematic_preference")
@@ -105,14 +114,37 @@ def queries(result: AuditResult) -> Section | None:
         Column("Queries", "queries", NUMBER),
         Column("Not estimable", "not_estimable", NUMBER),
     ]
-    if not charts and not spread:
+    by_group = [*_ranked_queries(result)]
+    if not charts and not spread and not by_group:
         return None
     table = Table.of("Spread over queries", columns, spread, source="query_distributions")
     spread_block = table if spread else None
     return Section.of(
         "queries", "Results by query", text if charts else None, charts,
         _BESIDE if side_by_side else None, side_by_side, spread_block,
+        Table.of("Queries by group", _RANKED_COLUMNS, by_group) if by_group else None,
     )  # fmt: skip
+
+
+def _ranked_queries(result: AuditResult) -> Iterator[Row]:
+    """Yield for each group the queries in which it has the largest shares of the first K."""
+    measured = [f for f in result.findings if f.subject and f.by_group and not f.within]
+    metric = next((name for name in _OF_SHARES if any(f.metric == name for f in measured)), None)
+    shares = [vars(finding) for finding in measured if finding.metric == metric]
+    for (model, groups, version), panel in panels(shares, "model", "groups", "version").items():
+        by_group: dict[str, list[tuple[float, str]]] = {}
+        for row in panel:
+            for group in row["by_group"]:
+                if has(group.value):
+                    by_group.setdefault(group.group, []).append((group.value, row["subject"]))
+        for group, pairs in by_group.items():
+            first = sorted(pairs, key=lambda pair: (-pair[0], pair[1]))[:_RANKED]
+            words = listed([f"{query} {percent(share)}" for share, query in first], _RANKED)
+            if len(pairs) > 1:
+                yield {
+                    "model": model, "groups": groups, "version": version, "group": group,
+                    "words": words,
+                }  # fmt: skip
 
 
 def _models_beside(shares: Sequence[Finding]) -> Iterator[Chart]:
