@@ -120,7 +120,8 @@ def visual_genome(folder, count=110):
 def image_search(folder, count=16):
     """Folders of queries and regions, and `faces.csv` as `equipoise faces` writes it."""
     rows = [["image_id", "query", "region", "face", "faces", "left", "top", "right", "bottom"]]
-    kinds = [*product(("CEO", "Nurse"), ("WANA", "NA", "EA"), range(count))]
+    queries = ("CEO", "Engineer", "Nurse", "Politician", "School Teacher")
+    kinds = [*product(queries, ("WANA", "NA", "EA"), range(count))]
     for number, (query, region, copy) in enumerate(kinds):
         name = f"{query}/{region}/{copy}.jpg"
         face_cells = ["yes", 1, 2, 2, 14, 14] if copy else ["no", 0, "", "", "", ""]

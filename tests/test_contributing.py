@@ -8,13 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from equipoise import audits, metrics
 from equipoise.audits import kind
+from equipoise.audits.studies.conditions import Mark, StudyClaim, mark_of
+from equipoise.audits.studies.repetition import Repetition
+from equipoise.audits.studies.study import Study
 from equipoise.cli.app import app
 from equipoise.cli.runs import page_of
-from equipoise.core import InputError
+from equipoise.core import AuditResult, InputError, Manifest
 from equipoise.metrics import table_metric
 from equipoise.metrics.spec import unregister
 from equipoise.models import Classifier, load_model
@@ -106,3 +110,24 @@ def test_an_adapter_is_one_file(folder):
     assert isinstance(model, Classifier)
     white = np.full((2, 2, 3), 255, dtype=np.uint8)
     np.testing.assert_array_equal(model.predict_proba([white]), [[0, 1]])
+
+
+def test_a_study_is_one_file(folder):
+    study = Study.model_validate(yaml.safe_load((folder / "study-of-shapes.yaml").read_text()))
+    shown, numbers = study.tables
+    cells = [shown.quantity(row, column) for row in shown.rows for column in shown.columns]
+    cells += [numbers.quantity(row, "all colours") for row in numbers.rows]
+    claims = [condition for claim in study.claims for condition in claim.holds]
+    section = PAGE.partition("## Add a published study")[2].partition("## Tests")[0]
+    kinds = {type(quantity) for quantity in cells} | {type(condition) for condition in claims}
+    keys = {key for kind in kinds for key in kind.model_fields} | {*StudyClaim.model_fields}
+    assert {key for key in keys if f"`{key}`" not in section} <= {"of", "holds"}
+    config = audits.parse_config(study.parsed_configs[0])
+    rows = {"data": {"rows": 4}}
+    run = Repetition(AuditResult((), Manifest(
+        {}, config.model_dump(mode="json"), {}, "", False, {}, rows, 0, "", 0, {}
+    )), study.parsed_configs)  # fmt: skip
+    assert numbers.quantity("rows", "all colours").read(run).value == 4
+    assert run.models({"prediction": "first"}) == ["all colours"]
+    marks = {mark_of([*claim.comparisons(run)]) for claim in study.claims}
+    assert marks == {Mark.OPEN}

@@ -20,6 +20,6 @@ def kind_page(audit: str, study: object = None) -> Page | None:
     page = cast("Page", import_module(name).PAGE)
     if study is None:
         return page
-    from equipoise.audits.studies.study import source_tables
+    from equipoise.audits.studies.page import source_tables
 
     return replace(page, front=(*page.front, source_tables))

@@ -25,6 +25,7 @@ from equipoise.audits.opening import AnyInputs, Inputs, prepare
 from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
 from equipoise.audits.predicted_groups import correct
+from equipoise.audits.studies.claims import with_claims
 from equipoise.core import DataError, Finding, Progress
 from equipoise.core.conclusion import Conclusion
 from equipoise.evidence import write_examples
@@ -119,7 +120,8 @@ def run(
         *(() if sources else _ranking(inputs, findings, leads)),
         *conclusions_of(findings, leads, explanation.causes, adjustments, settings.testing.alpha),
     )
-    return _with_gallery(Result(findings, manifest, tables, conclusions, page), inputs)
+    result = Result(findings, manifest, tables, conclusions, page)
+    return _with_gallery(with_claims(result), inputs)
 
 
 def _ranking(

@@ -19,6 +19,7 @@ from equipoise.audits.config_fields import (
     only_one,
 )
 from equipoise.audits.findings import manifest_of
+from equipoise.audits.studies.claims import with_claims
 from equipoise.cli.training import NetworksConfig, scale_image
 from equipoise.core import AuditResult, DataError, InputError, Progress
 from equipoise.core.types import FileFacts
@@ -381,4 +382,4 @@ def _experiment(
         with writer(saved / "predictions.parquet") as file:
             pl.DataFrame(table).write_parquet(file)
     tables = tables_of(experiment, **resampling_options)
-    return AuditResult(findings, manifest, tables, conclusions_of(findings))
+    return with_claims(AuditResult(findings, manifest, tables, conclusions_of(findings)))

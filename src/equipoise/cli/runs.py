@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from equipoise import report
 from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
+from equipoise.audits.studies.claims import claims_of, with_claims
+from equipoise.audits.studies.page import count_claims
 from equipoise.cli.terminal import say, say_table, say_values
 from equipoise.core import AuditResult, Family, Finding, NullHypothesis
 from equipoise.core.conclusion import Conclusion
@@ -84,7 +86,9 @@ def result_of(
         notes=notes,
     )
     conclusions = conclusions_of_recipes(assessment.rows, assessment.outcomes)
-    return AuditResult(findings_of(assessment), manifest, tables_of(assessment), conclusions)
+    return with_claims(
+        AuditResult(findings_of(assessment), manifest, tables_of(assessment), conclusions)
+    )
 
 
 def write(result: AuditResult, folder: Path, run: Path, *, examples: bool = False) -> None:
@@ -127,6 +131,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
             for conclusion in conclusions
             for finding in [result.findings[conclusion.finding]]
         ],
+        **({"claims": claims} if (claims := claims_of(result)) else {}),
         "verdicts": _verdicts(conclusions_about_groups(result, page_of(result).leads)),
         "findings": [
             asdict(finding) | {"verdict": _word(finding)}
@@ -155,6 +160,8 @@ def show(result: AuditResult, run: Path) -> None:
             say(line)
     if several:
         say()
+    if claims := count_claims(result):
+        say(f"  {claims}")
     for text in commands:
         say(text)
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from equipoise.audits.studies.study import source_tables
+from equipoise.audits.studies.page import source_tables
 from equipoise.core import AuditResult, Finding
 from equipoise.mitigate.augmentation.experiment import ARMS
 from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, name_measure

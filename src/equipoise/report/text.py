@@ -13,6 +13,7 @@ _SMALL = 0.01
 _TOGETHER = re.compile(
     r"(?<=\d) (?=%|points\b|times\b|of \d)|(?<=[\d∞],) (?=[-−∞\d.]+[\])])|(?<=\bof) (?=\d)"
     r"|(?<=\b[npq]) (?=[=<])|(?<=\b[npq] [=<]) (?=\d)"
+    r"|(?<=\bprinted) (?=[−\d])|(?<=; chance) (?=[−\d])"
 )
 
 

@@ -1,41 +1,25 @@
-"""A published study: its file, the configurations, and the report's tables."""
+"""A published study: its file and the configurations."""
 
 import json
-import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from itertools import chain
-from operator import attrgetter
 from pathlib import Path
 from string import Template
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
 
-from equipoise.audits.config_fields import Listed, Name, Section, Text, among
+from equipoise.audits.config_fields import Listed, Name, Section, Text, among, only_one
 from equipoise.audits.studies import STUDIES
-from equipoise.core import Aggregate, AuditResult, ConfigError, Finding
-from equipoise.metrics.spec import own_aggregate
-from equipoise.report import blocks
-from equipoise.report.blocks import Number, Table, has
-from equipoise.report.text import interval, number
-
-Place = Literal[
-    "model",
-    "metric",
-    "aggregate",
-    "change_from",
-    "subject",
-    "groups",
-    "version",
-    "group",
-    "level",
-    "parameter",
-]
-Where = Mapping[Place, str]
-"""Fields of a finding; `level` is one of its groups, `parameter` one of its parameters."""
+from equipoise.audits.studies.conditions import StudyClaim
+from equipoise.audits.studies.quantities import AnyQuantity, Quantity, merged
+from equipoise.audits.studies.repetition import Settings
+from equipoise.audits.studies.works import Work, read_work
+from equipoise.core import AuditResult, ConfigError
 
 
 def _subjects(value: object) -> object:
@@ -43,7 +27,7 @@ def _subjects(value: object) -> object:
     return {name: {"subject": name} for name in value} if isinstance(value, list) else value
 
 
-Places = Annotated[Mapping[Text, Where], Field(min_length=1), BeforeValidator(_subjects)]
+Places = Annotated[Mapping[Text, Settings], Field(min_length=1), BeforeValidator(_subjects)]
 
 
 class WordsConfig(Section):
@@ -90,39 +74,60 @@ class WordsConfig(Section):
         return pl.DataFrame(rows, ["text", "list"], orient="row").write_csv()
 
 
-class SourceTable(Section):
-    """A table or figure of the source.
+class StudyTable(Section):
+    """A table that shows numbers of a run, beside those of the source where it is a table of it.
 
     Attributes
     ----------
-    title : str
-    rows : mapping of str to Where, or list of str
-        Which findings a row shows; a name alone is a subject.
-    columns : mapping of str to Where
-        Which of these a column shows.
-    printed : list of list of float, optional
-        The source's numbers by row and column, null where it has none.
+    of : str, optional
+        The table of the source, by its number; its title, units, printed numbers and note are
+        shown.
+    title : str, optional
+        Title of a table that the source doesn't have.
+    rows, columns : mapping of str to mapping, or list of str
+        The number that a row and a column show: keys of a quantity, a finding in most tables. A
+        name alone is a subject. Names are those of the source, where it has cells. In texts `{row}`
+        and `{column}` stand for these names.
     note : str
         What to know of the comparison.
-    format : str, optional
-        Data set that the run must be of, by its format.
+    run : mapping, optional
+        Settings that the run's configuration must have.
     """
 
-    title: Name
-    format: Name | None = None
+    of: Name | None = None
+    title: Name | None = None
     rows: Places
     columns: Places
-    printed: Listed[Listed[float | None]] = ()
     note: str = ""
+    run: Settings = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _check_source_table(self) -> Self:
-        wide = {len(row) for row in self.printed} | {len(self.columns)}
-        if self.printed and (len(self.printed) != len(self.rows) or len(wide) > 1):
-            raise ValueError(
-                f"printed: expected {len(self.rows)} rows of {len(self.columns)} numbers"
-            )
+    def _check_study_table(self) -> Self:
+        only_one(self, "of", "title")
+        for row in self.rows:
+            for column in self.columns:
+                self.quantity(row, column)
         return self
+
+    def quantity(self, row: str, column: str) -> Quantity:
+        """Return what a cell shows."""
+        cell = merged(self.rows[row], self.columns[column])
+        return _QUANTITY.validate_python(_named(cell, {"{row}": row, "{column}": column}))
+
+
+def _named(value: Any, names: Mapping[str, str]) -> Any:
+    """Return a value whose texts have the names of the row and column in their places."""
+    if isinstance(value, Mapping):
+        return {key: _named(item, names) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_named(item, names) for item in value]
+    if isinstance(value, str):
+        for place, name in names.items():
+            value = value.replace(place, name)
+    return value
+
+
+_QUANTITY: TypeAdapter[Quantity] = TypeAdapter(AnyQuantity)
 
 
 class Study(Section):
@@ -135,8 +140,9 @@ class Study(Section):
         is, and how long a run takes.
     folder : str
         Of the data, beside the configuration unless the user names another.
-    reproduces : list of str
-        Tables and figures of the source.
+    guide : str
+        How to repeat it, in paragraphs of Markdown: what the user brings or changes, and what
+        stands in for the source's.
     configs : mapping of str to str
         Configurations by name, the main one first; `${data}` stands for the folder,
         and `${name}` for a list of words.
@@ -144,8 +150,14 @@ class Study(Section):
         Tables of words by file name.
     files : mapping of str to str
         Further files by name, such as a plan of what to collect.
-    tables : list of SourceTable
+    published : str, optional
+        The published work, whose tables and claims these are.
+    tables : list of StudyTable
         What the report shows beside the source.
+    claims : list of StudyClaim
+        How claims of the source are judged.
+    left_out : mapping of str to str
+        Tables and figures of the source that no configuration repeats, with the reason.
     """
 
     question: Name
@@ -155,13 +167,58 @@ class Study(Section):
     folder: Name = "data"
     size: Name
     time: Name
-    reproduces: Annotated[Listed[Name], Field(min_length=1)]
+    guide: str = ""
     configs: Annotated[Mapping[Name, Name], Field(min_length=1)]
     words: Mapping[Name, WordsConfig] = {}
     files: Mapping[Name, Name] = {}
-    tables: Listed[SourceTable] = ()
+    published: Name | None = None
+    tables: Listed[StudyTable] = ()
+    claims: Listed[StudyClaim] = ()
+    left_out: Mapping[Name, Name] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_source(cls, values: Any) -> Any:
+        """Take the source from the published work."""
+        if isinstance(values, Mapping) and "source" not in values and "published" in values:
+            return {**values, "source": read_work(values["published"]).source}
+        return values
+
+    @model_validator(mode="after")
+    def _check_study(self) -> Self:
+        for table in self.tables:
+            if table.of is None:
+                continue
+            among("tables.of", table.of, self.work.tables)
+            printed = self.work.tables[table.of]
+            if printed.rows:
+                among(f"tables.{table.of}.rows", table.rows, printed.rows)
+                among(f"tables.{table.of}.columns", table.columns, printed.columns)
+        among("claims.of", [claim.of for claim in self.claims], self.work.claims)
+        among("left_out", self.left_out, self.work.tables)
+        return self
+
+    @property
+    def reproduces(self) -> tuple[str, ...]:
+        """Tables and figures of the source that a report shows."""
+        return tuple(dict.fromkeys(table.of for table in self.tables if table.of))
+
+    @property
+    def work(self) -> Work:
+        """The published work, without tables and claims where none is named."""
+        return (
+            read_work(self.published)
+            if self.published
+            else Work(title=self.source, source=self.source)
+        )
+
+    @property
+    def parsed_configs(self) -> list[Settings]:
+        """The configurations, whose places for folders and words aren't filled in."""
+        return [yaml.safe_load(config) for config in self.configs.values()]
 
 
+@cache
 def read_study(name: str) -> Study:
     """Return a study by its name.
 
@@ -173,6 +230,12 @@ def read_study(name: str) -> Study:
     among("study", name, STUDIES)
     text = files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
     return Study.model_validate(yaml.safe_load(text))
+
+
+def study_of(result: AuditResult) -> Study | None:
+    """Return the study that a run repeats; None of a run of no study."""
+    name = result.manifest.resolved.get("study")
+    return None if name is None else read_study(str(name))
 
 
 def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
@@ -200,13 +263,13 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
         for list_name, listed in words.by_list.items():
             places[list_name] = _yaml_list(listed)
     written: dict[Path, str] = {}
-    for place, (part, config) in enumerate(study.configs.items()):
+    for part, config in study.configs.items():
         body = Template(config).substitute(places)
-        command, page = _command_of(yaml.safe_load(body))
-        at = path if place == 0 else path.with_name(f"{path.stem}-{part}{path.suffix}")
+        command, page = command_of(yaml.safe_load(body))
+        at = config_path(study, part, path)
         lines = [
             study.question,
-            f"A study of {study.source}: {', '.join(study.reproduces)}.",
+            f"A study of {': '.join(filter(None, (study.source, ', '.join(study.reproduces))))}.",
             f"Data: {study.data}.",
             f"Licence: {study.licence}. Size: {study.size}. Time: {study.time}.",
             f"Run it: equipoise {command} {at.name}",
@@ -221,7 +284,13 @@ def study_files(name: str, path: Path, data: Path | None) -> dict[Path, str]:
     return written
 
 
-def _command_of(values: Mapping[str, object]) -> tuple[str, str]:
+def config_path(study: Study, part: str, main: Path) -> Path:
+    """Return the path of one of a study's configurations, beside the main one."""
+    first = next(iter(study.configs))
+    return main if part == first else main.with_name(f"{main.stem}-{part}{main.suffix}")
+
+
+def command_of(values: Settings) -> tuple[str, str]:
     """Return the command that runs a configuration, and its page in docs."""
     commands = {
         "trainings": ("train", "training"),
@@ -249,92 +318,3 @@ def _yaml_list(words: Iterable[str]) -> str:
 
 def _comment_lines(text: str) -> list[str]:
     return textwrap.wrap(text, 98, initial_indent="# ", subsequent_indent="# ", **_WHOLE)
-
-
-def source_tables(result: AuditResult) -> blocks.Section | None:
-    """Return the source's tables with this run's numbers; None of a run of no study."""
-    name = result.manifest.resolved.get("study")
-    if name is None:
-        return None
-    study = read_study(str(name))
-    images = result.manifest.resolved.get("data", {}).get("images") or {}
-    formats = (None, images.get("format"))
-    tables = {
-        table.title: _fill_table(table, result.findings if table.format in formats else ())
-        for table in study.tables
-    }
-    parts: list[blocks.Block | str] = [
-        f"{study.source}. Each cell has this run's value with its interval and chance level, then "
-        "the printed number."
-    ]
-    notes = {table.title: table.note for table in study.tables}
-    for title, table in tables.items():
-        if table is not None:
-            parts += [table, *([notes[title]] if notes[title] else [])]
-    unmeasured = [title for title, table in tables.items() if table is None]
-    if unmeasured:
-        parts.append(f"This run measures nothing of: {'; '.join(unmeasured)}.")
-    return blocks.Section.of("study", "Comparison with the source", *parts)
-
-
-def _fill_table(table: SourceTable, findings: Sequence[Finding]) -> Table | None:
-    """Return a table of the source with this run's numbers; None without any."""
-    rows: list[list[str | Number]] = []
-    measured = False
-    for place, (name, where) in enumerate(table.rows.items()):
-        printed = table.printed[place] if table.printed else (None,) * len(table.columns)
-        conditions = [{**where, **column} for column in table.columns.values()]
-        models = dict[str, None]()
-        for condition in conditions:
-            if "model" not in condition:
-                matches = _matching_findings(findings, condition)
-                models |= dict.fromkeys(finding.model for finding in matches)
-        for model in models or ("",):
-            cells = list[str | Number]()
-            for condition, printed_value in zip(conditions, printed, strict=True):
-                matches = _matching_findings(findings, {"model": model, **condition})
-                cells.append(_format_cell(matches, condition, printed_value))
-            measured = measured or any(isinstance(cell, Number) for cell in cells)
-            rows.append([f"{name}, {model}" if len(models) > 1 else name, *cells])
-    columns = [
-        blocks.Column("Row"),
-        *(blocks.Column(name, format=blocks.NUMBER) for name in table.columns),
-    ]
-    return Table.of(table.title, columns, rows) if measured else None
-
-
-_WITHIN = ("level", "parameter")
-
-
-def _matching_findings(findings: Iterable[Finding], where: Where) -> list[Finding]:
-    aggregate = own_aggregate(where["metric"]) if "metric" in where else Aggregate.VALUE
-    defaults = {"version": "default", "group": "", "aggregate": aggregate.value, "change_from": ""}
-    conditions: dict[str, str] = dict(defaults)
-    for key, value in where.items():
-        if key not in _WITHIN:
-            conditions[key] = value
-    fields_of, values = attrgetter(*conditions), tuple(conditions.values())
-    return [finding for finding in findings if fields_of(finding) == values]
-
-
-def _format_cell(findings: Sequence[Finding], where: Where, printed: float | None) -> str | Number:
-    source = "" if printed is None else f"printed {printed:g}".replace("-", "−")
-    level, parameter = where.get("level"), where.get("parameter")
-    if level is not None:
-        values = [
-            (g.value, g.low, g.high) for f in findings for g in f.by_group if g.group == level
-        ]
-    elif parameter is not None:
-        values = [(float(f.parameters[parameter]), math.nan, math.nan) for f in findings]
-    else:
-        values = [(f.value, f.ci_low, f.ci_high) for f in findings]
-    if not values:
-        return f"not in this run; {source}" if source else "not in this run"
-    value, low, high = values[0]
-    chance = findings[0].chance if level is None and parameter is None else math.nan
-    parts = [
-        f"{number(value)} {interval(low, high)}" if has(low) else number(value),
-        f"chance {number(chance)}" if has(chance) else "",
-        source,
-    ]
-    return Number("; ".join(filter(None, parts)), value, low, high)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from equipoise.audits.studies.page import source_tables
 from equipoise.core import AuditResult
 from equipoise.mitigate.neurons.concluding import BIAS, PRICES
 from equipoise.report.blocks import (
@@ -122,7 +123,7 @@ def _summary(result: AuditResult) -> Summary:
 
 
 PAGE = Page(
-    front=(trade, _SWEEP, parts, _COMPONENTS),
+    front=(trade, _SWEEP, parts, _COMPONENTS, source_tables),
     summary=_summary,
     noun="Components",
     judged=False,

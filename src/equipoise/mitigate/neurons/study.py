@@ -12,6 +12,7 @@ import pyarrow as pa
 from equipoise.audits.config_fields import ExtractionConfig, Section, located
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.gallery import SIDE, small_jpeg
+from equipoise.audits.studies.claims import with_claims
 from equipoise.core import (
     AuditResult,
     InputError,
@@ -209,7 +210,7 @@ def run(config: Config, *, base: Path = Path(), progress: Progress | None = None
     )
     n_images = len(halves["images"][1].items)
     findings, conclusions = conclude_edits(tables["sweep"], listed([*config.concepts]), n_images)
-    return AuditResult(findings, manifest, written | pictures, conclusions)
+    return with_claims(AuditResult(findings, manifest, written | pictures, conclusions))
 
 
 def _component_rows(

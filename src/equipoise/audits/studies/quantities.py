@@ -1,0 +1,454 @@
+"""Numbers of a run, as the tables and claims of a study declare them."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from equipoise.audits.config_fields import Label, Listed, Name, Section
+from equipoise.audits.studies.repetition import Repetition, Settings, contains
+from equipoise.core import Aggregate, Finding, IntervalKind
+from equipoise.core.estimate import name_with
+from equipoise.core.types import Json
+from equipoise.metrics.spec import own_aggregate, spec_of
+
+MISSING = "not in this run"
+SEVERAL = "several in this run"
+UNDEFINED = "can't be estimated"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number of a run.
+
+    Attributes
+    ----------
+    name : str
+        What it is the number of.
+    value, low, high : float
+        The number and its confidence interval, whose ends are equal where the number is exact; NaN
+        where unknown.
+    chance : float
+        Its chance level; NaN without one.
+    missing : str
+        Why there is no number; "" where there is one.
+    """
+
+    name: str
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    chance: float = math.nan
+    missing: str = ""
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether both ends of the interval are known."""
+        return not (math.isnan(self.low) or math.isnan(self.high))
+
+    def scaled(self, times: float, *, absolute: bool) -> Reading:
+        """Return the number times a factor, and without its sign if `absolute`."""
+        value, chance = self.value * times, self.chance * times
+        low, high = sorted((self.low * times, self.high * times))
+        if absolute:
+            value, chance = abs(value), abs(chance)
+            nearest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+            low, high = nearest, max(abs(low), abs(high))
+        if not self.has_interval:
+            low = high = math.nan
+        return replace(self, value=value, low=low, high=high, chance=chance)
+
+
+def exact(name: str, value: float) -> Reading:
+    """Return a number that is counted or declared, not estimated."""
+    return Reading(name, value, value, value)
+
+
+class Quantity(Section):
+    """A number of a run.
+
+    Attributes
+    ----------
+    times : float
+        Factor from the unit and sign of the run to those of the source: 100 for percent.
+    absolute : bool
+        Whether the sign is left out.
+    """
+
+    times: float = 1.0
+    absolute: bool = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What it is the number of."""
+
+    @abstractmethod
+    def _reading(self, run: Repetition) -> Reading:
+        """Read the number in the unit of the run."""
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return ()
+
+    @property
+    def any_model(self) -> list[Where]:
+        """Its findings of no particular model."""
+        return [where for where in self.wheres if where.model is None]
+
+    def read(self, run: Repetition) -> Reading:
+        """Read the number from a run."""
+        reading = self._reading(run)
+        if not reading.missing and math.isnan(reading.value):
+            reading = replace(reading, missing=UNDEFINED)
+        return reading.scaled(self.times, absolute=self.absolute)
+
+
+NameOrSettings = Label | Settings
+_NO_FIELDS = ("times", "absolute", "model", "version", "level", "parameter", "run")
+"""Keys that aren't compared with the field of a finding."""
+
+
+class Where(Quantity):
+    """A finding, by its fields.
+
+    Attributes
+    ----------
+    model, version : str or mapping, optional
+        By name, or by settings of the run's configuration. A name to which the study's
+        configurations give settings stands for these, whatever the run calls them.
+    metric, aggregate, compared_to, change_from, subject, groups, within, within_value, variant,
+    group : str, optional
+        Fields of the finding. Unless given, `aggregate` is that of the metric, `version` is
+        "default", and `compared_to`, `change_from` and `group` are "".
+    level : str, optional
+        A group, whose number is taken in place of the finding's.
+    parameter : str, optional
+        A parameter, whose value is taken in place of the finding's.
+    run : mapping, optional
+        Settings that the run's configuration must have.
+    """
+
+    model: NameOrSettings | None = None
+    metric: Name | None = None
+    aggregate: Name | None = None
+    compared_to: str | None = None
+    change_from: str | None = None
+    subject: Label | None = None
+    groups: str | None = None
+    within: str | None = None
+    within_value: str | None = None
+    version: NameOrSettings | None = None
+    variant: str | None = None
+    group: Label | None = None
+    level: Label | None = None
+    parameter: Name | None = None
+    run: Settings = Field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The metric with its aggregate, and the other fields."""
+        metric = self.metric or ""
+        if self.metric:
+            metric = name_with(spec_of(self.metric).title, self._aggregate)
+        fields = (self.subject, self.groups, self.level, self.group, self.model, self.version)
+        texts = (
+            text if isinstance(text, str) or text is None else json.dumps(dict(text))
+            for text in (*fields, self.parameter)
+        )
+        return ", ".join(filter(None, [metric, *texts]))
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The finding itself."""
+        return (self,)
+
+    @property
+    def _aggregate(self) -> Aggregate:
+        if self.aggregate is not None:
+            return Aggregate(self.aggregate)
+        return own_aggregate(self.metric) if self.metric else Aggregate.VALUE
+
+    def findings(self, run: Repetition) -> list[Finding]:
+        """Return the findings of a run that have the fields."""
+        if not contains(run.resolved, self.run):
+            return []
+        fields = {name: getattr(self, name) for name in self.model_fields_set - {*_NO_FIELDS}}
+        defaults = {
+            "aggregate": self._aggregate, "change_from": "", "compared_to": "", "group": "",
+        }  # fmt: skip
+        conditions = defaults | {name: text for name, text in fields.items() if text is not None}
+        fields_of, values = attrgetter(*conditions), tuple(conditions.values())
+        versions = run.versions("default" if self.version is None else self.version)
+        models = None if self.model is None else run.models(self.model)
+        return [
+            finding
+            for finding in run.findings
+            if fields_of(finding) == values
+            and finding.version in versions
+            and (models is None or finding.model in models)
+        ]
+
+    def number_of(self, finding: Finding) -> Reading:
+        """Return the number that is taken of a finding."""
+        if self.parameter is not None:
+            value = finding.parameters.get(self.parameter)
+            if value is None:
+                return Reading(self.name, missing=MISSING)
+            return Reading(self.name, float(value))
+        if self.level is not None:
+            groups = [group for group in finding.by_group if group.group == self.level]
+            if not groups:
+                return Reading(self.name, missing=MISSING)
+            return Reading(self.name, groups[0].value, groups[0].low, groups[0].high)
+        low, high = finding.ci_low, finding.ci_high
+        if finding.interval in (IntervalKind.SPREAD, IntervalKind.NONE):
+            low = high = math.nan
+        return Reading(self.name, finding.value, low, high, finding.chance)
+
+    def _reading(self, run: Repetition) -> Reading:
+        return _only(self.name, map(self.number_of, self.findings(run)))
+
+    def by(self, over: Over, run: Repetition) -> dict[str, Reading]:
+        """Return the numbers of a run by subject, model or group; those of the whole are left out.
+
+        A number that isn't the only one of its subject, or is undefined, is left out too.
+        """
+        readings = dict[str, list[Reading]]()
+        for finding in self.findings(run):
+            key = getattr(finding, over)
+            if key:
+                readings.setdefault(key, []).append(self.number_of(finding))
+        numbers = {key: _only(self.name, series) for key, series in readings.items()}
+        return {
+            key: reading.scaled(self.times, absolute=self.absolute)
+            for key, reading in numbers.items()
+            if not math.isnan(reading.value)
+        }
+
+
+Over = Literal["subject", "model", "group"]
+
+
+def _only(name: str, readings: Iterable[Reading]) -> Reading:
+    """Return the only number; equal numbers, such as of two tests, are that of the first."""
+    # NaN differs from itself, and its text doesn't.
+    distinct = dict[str, Reading]()
+    for reading in readings:
+        distinct.setdefault(repr((reading.value, reading.low, reading.high)), reading)
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
+    return Reading(name, missing=SEVERAL if distinct else MISSING)
+
+
+class Correlation(Quantity):
+    """Pearson's correlation of two numbers over subjects or models, by Fisher's z.
+
+    Attributes
+    ----------
+    correlation : list of Where
+        The two numbers.
+    over : "subject", "model" or "group"
+    """
+
+    correlation: Annotated[Listed[Where], Field(min_length=2, max_length=2)]
+    over: Over = "subject"
+
+    @property
+    def name(self) -> str:
+        """Both numbers."""
+        first, second = self.correlation
+        return f"correlation of {first.name} and {second.name} over {self.over}s"
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return () if self.over == "model" else self.correlation
+
+    def _reading(self, run: Repetition) -> Reading:
+        import numpy as np
+
+        from equipoise.stats.intervals import fisher_z
+
+        first, second = _paired(self.correlation, self.over, run)
+        if not first:
+            return Reading(self.name, missing=MISSING)
+        if min(np.ptp(first), np.ptp(second)) == 0.0:
+            return Reading(self.name, missing=UNDEFINED)
+        r = float(np.corrcoef(first, second)[0, 1])
+        low, high = fisher_z(min(max(r, -1.0), 1.0), len(first))
+        return Reading(self.name, r, float(low), float(high))
+
+
+class Change(Quantity):
+    """The mean over subjects or models of a number minus another, by Student's t.
+
+    Attributes
+    ----------
+    change : list of Where
+        The number, and what is subtracted from it.
+    over : "subject", "model" or "group"
+    absolute : bool
+        Whether the sign of each subject's difference is left out.
+    """
+
+    change: Annotated[Listed[Where], Field(min_length=2, max_length=2)]
+    over: Over = "subject"
+
+    @property
+    def name(self) -> str:
+        """Both numbers."""
+        first, second = self.change
+        size = "size of the change" if self.absolute else "change"
+        return f"mean {size} of {first.name} from {second.name} over {self.over}s"
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return () if self.over == "model" else self.change
+
+    def _reading(self, run: Repetition) -> Reading:
+        import numpy as np
+
+        from equipoise.stats.intervals import mean_t
+
+        first, second = _paired(self.change, self.over, run)
+        if not first:
+            return Reading(self.name, missing=MISSING)
+        differences = np.subtract(first, second)
+        if self.absolute:
+            differences = np.abs(differences)
+        low, high = mean_t(differences)
+        return Reading(self.name, float(differences.mean()), float(low), float(high))
+
+
+def _paired(
+    pair: tuple[Where, ...], over: Over, run: Repetition
+) -> tuple[list[float], list[float]]:
+    """Return the values of two numbers for the subjects that have both."""
+    first, second = (where.by(over, run) for where in pair)
+    common = [key for key in first if key in second]
+    return [first[key].value for key in common], [second[key].value for key in common]
+
+
+class Count(Quantity):
+    """The number of subjects or models whose number lies between two bounds.
+
+    Its interval counts those whose interval lies inside, and those whose interval reaches in.
+
+    Attributes
+    ----------
+    count : Where
+    reaching, below : float, optional
+        The bounds, the first of them allowed itself.
+    over : "subject", "model" or "group"
+    """
+
+    count: Where
+    reaching: float = -math.inf
+    below: float = math.inf
+    over: Over = "subject"
+
+    @property
+    def name(self) -> str:
+        """The number and its bounds."""
+        bounds = [
+            f"of at least {self.reaching:g}" if self.reaching > -math.inf else "",
+            f"below {self.below:g}" if self.below < math.inf else "",
+        ]
+        return " ".join(filter(None, [f"{self.over}s with {self.count.name}", *bounds]))
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return () if self.over == "model" else (self.count,)
+
+    def _reading(self, run: Repetition) -> Reading:
+        readings = self.count.by(self.over, run).values()
+        if not readings:
+            return Reading(self.name, missing=MISSING)
+        inside = sum(self.reaching <= reading.value < self.below for reading in readings)
+        if (self.reaching, self.below) == (-math.inf, math.inf):
+            return exact(self.name, inside)
+        whole = sum(self.reaching <= r.low and r.high < self.below for r in readings)
+        outside = sum(r.high < self.reaching or r.low >= self.below for r in readings)
+        return Reading(self.name, inside, whole, len(readings) - outside)
+
+
+class Entry(Quantity):
+    """A count of the run's record, such as of images.
+
+    Attributes
+    ----------
+    recorded : str
+        Its keys in `counts` of the manifest, with points between them.
+    """
+
+    recorded: Name
+
+    @property
+    def name(self) -> str:
+        """Its keys."""
+        return self.recorded
+
+    def _reading(self, run: Repetition) -> Reading:
+        value: Any = run.result.manifest.counts
+        for key in self.recorded.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if not isinstance(value, int | float):
+            return Reading(self.name, missing=MISSING)
+        return exact(self.name, value)
+
+
+NESTED = ("correlation", "change", "count")
+"""Keys of quantities that hold findings."""
+
+
+def _kind(value: Any) -> str:
+    """Return which quantity a mapping declares."""
+    keys = {*value} if isinstance(value, Mapping) else {*value.model_fields_set}
+    return next((key for key in (*NESTED, "recorded") if key in keys), "finding")
+
+
+AnyQuantity = Annotated[
+    Annotated[Where, Tag("finding")]
+    | Annotated[Correlation, Tag("correlation")]
+    | Annotated[Change, Tag("change")]
+    | Annotated[Count, Tag("count")]
+    | Annotated[Entry, Tag("recorded")],
+    Discriminator(_kind),
+]
+"""A finding, or a number of several."""
+
+
+def merged(row: Settings, column: Settings) -> Settings:
+    """Return the declaration of a cell: what its row declares, and its column.
+
+    Fields of a finding enter the findings of a correlation, change or count. A count of the record
+    has none.
+    """
+    special, other = (row, column) if {*row} & {*NESTED, "recorded"} else (column, row)
+    keys = [key for key in (*NESTED, "recorded") if key in special]
+    if not keys:
+        return {**row, **column}
+    fields = {key: other[key] for key in other if key not in Quantity.model_fields}
+    cell = {key: other[key] for key in other if key not in fields} | dict(special)
+    for key in NESTED:
+        if key in special:
+            cell[key] = _with_fields(special[key], fields)
+    return cell
+
+
+def _with_fields(wheres: Json, fields: Settings) -> Json:
+    """Return findings, one or several, with further fields, unless they have them."""
+    if isinstance(wheres, Mapping):
+        return {**fields, **wheres}
+    return [_with_fields(where, fields) for where in wheres] if isinstance(wheres, list) else wheres

@@ -1,0 +1,219 @@
+"""Every number of a published work that ships equals that of the work's collected tables."""
+
+import json
+from itertools import chain
+
+import pytest
+
+from equipoise.audits.studies import STUDIES
+from equipoise.audits.studies.study import read_study
+from equipoise.audits.studies.works import WORKS, read_work
+from equipoise.data import lexicon
+
+
+@pytest.fixture(scope="session")
+def goldens(shared_dir):
+    """Return a function that reads a collected table."""
+
+    def read(*path):
+        return json.loads(shared_dir.joinpath("goldens", *path).read_text(encoding="utf-8"))
+
+    return read
+
+
+def listed(rows):
+    """Return rows of cells, each as a list."""
+    return [[*row] for row in rows]
+
+
+def transposed(rows):
+    return [*map(list, zip(*rows, strict=True))]
+
+
+def skewsize(goldens):
+    """Yield each table of Albuquerque et al. with the rows that were collected."""
+    for number in range(1, 8):
+        table = goldens("papers", "skewsize_2024", f"table_{number}.json")
+        yield f"Table {number}", listed(table["rows"].values())
+    text = goldens("papers", "skewsize_2024", "text_numbers.json")
+    images, models, domains = text["imagenet"], text["vlm"], text["domainnet"]
+    counts = ("classes", "backgrounds", "images_per_pair")
+    yield "Section 3.2", [[images[count]] for count in counts]
+    sizes = (size.split("B")[0] for size in models["models"].values())
+    yield "Section 3.3", [[float(size)] for size in sizes]
+    yield "Section 3.3.1", listed(text["bands"].values())
+    numbers = ("average_test_accuracy_percent", "worst_group_accuracy_gap_percent", "skewsize")
+    yield "Appendix C", [[domains[number]] for number in numbers]
+    correlations = domains["pearson_correlations_over_classes"]
+    yield "Appendix C, correlations", listed(row.values() for row in correlations.values())
+    yield "Appendix D.4", [[models["occupations"]], [models["sports"]]]
+    shares = [model for model in images["models"] if "about" in model]
+    yield "Appendix E", [[int(model.split("about ")[1].split("%")[0])] for model in shares]
+
+
+def hall(goldens):
+    """Yield each table of Hall et al. with the rows that were collected."""
+
+    def read(name):
+        return goldens("papers", "hall_2023", f"{name}.json")
+
+    figure = read("figure_1")
+    yield (
+        "Figure 1",
+        [
+            [effects.get(effect) and f"Study {effects[effect]}" for effect in figure["effects"]]
+            for effects in figure["rows"].values()
+        ],
+    )
+    mapping = read("figure_10")["rows"]
+    yield "Figure 10", [[", ".join(classes), single] for _, classes, single in mapping]
+    protocols = read("protocols")
+    first, second = protocols["study_1"], protocols["study_2"]
+    data, concepts = first["data"], first["concepts"]
+    thousands = (int(data[f"{name}_images"].rstrip("k")) for name in ("visual_genome", "coco"))
+    yield (
+        "Section 4.1",
+        [
+            [*thousands],
+            [concepts["visual_genome"], concepts["coco"]],
+            [None, data["coco_categories"]],
+            [None, data["captions_per_image"]],
+        ],
+    )
+    yield (
+        "Section 4.1, settings",
+        [[first["templates"]], [first["min_images_per_group"]], [20], [5], [first["bootstraps"]]],
+    )
+    assert "20 %" in first["threshold"]
+    assert first["evaluations"]["Reliable"]["prevalence"].startswith("1:5")
+    reliable = second["evaluations"]["Reliable"]
+    assert (reliable["prevalence"], second["metrics"][0]) == ("1:4", "hit rate at 5")
+    yield (
+        "Section 5.1",
+        [[reliable["min_images_per_group"]], [4], [5], [second["bootstraps"]]],
+    )
+    text = protocols["numbers_in_text"]
+    concreteness = [*text["concreteness"].values()]
+    yield "Section 6", [[value] for value in (*concreteness[:2], f"above {concreteness[2]}")]
+    showers = text["showers with a bucket or basin"].values()
+    yield "Section 6, showers", [[share.removesuffix(" %").removesuffix("%") for share in showers]]
+    groups = ("Africa", "Asia", "Europe")
+    rare = text["rare concepts"].values()
+    yield "Section 9.2.2", [[row.get(group) for group in groups] for row in rare]
+
+
+def howard(goldens):
+    """Yield each table of Howard et al. with the rows that were collected."""
+    for number in (2, 12, 15):
+        table = goldens("papers", "howard_2024", f"table_{number:02}.json")
+        yield f"Table {number}", listed(table["rows"].values())
+
+
+def chen_dou(goldens):
+    """Yield each table of Chen and Dou with the rows that were collected."""
+    for number in (1, 2):
+        table = goldens("papers", "chen_dou_2022", f"table_{number}.json")
+        yield f"Table {number}", listed(table["rows"].values())
+
+
+def mandal(goldens):
+    """Yield each table of Mandal with the rows that were collected."""
+
+    def read(name):
+        return goldens("papers", "mandal_2024", f"{name}.json")
+
+    yield "Table 3.2", listed(read("table_3_2")["rows"].values())
+    sums = read("table_4_2")
+    blocks = (sums[kind] for kind in ("positive and negative words", "adjectives", "occupations"))
+    yield (
+        "Table 4.2",
+        [
+            row
+            for block in blocks
+            for row in (
+                *block["man"].values(),
+                *block["woman"].values(),
+                block["gender difference"],
+            )
+        ],
+    )
+    yield "Table 7.2", listed(goldens("mandal_table_7_2.json")["rows"].values())
+    yield "Table 7.2, families", listed(read("table_7_2_families")["rows"].values())
+    targets = read("table_9_3")["rows"].values()
+    yield "Table 9.3", listed(chain.from_iterable(target.values() for target in targets))
+    yield "Table 10.1", listed(goldens("mandal_table_10_1.json")["rows"].values())
+    scores = goldens("mandal_table_a1.json")["iss_intra"].values()
+    yield "Table A.1", transposed(row.values() for row in scores)
+    similarities = goldens("mandal_table_a2.json")["similarity"]
+    yield "Table A.2, men", listed(similarities["Man"].values())
+    yield "Table A.2, women", listed(similarities["Woman"].values())
+
+
+COLLECTED = {
+    "chen_dou_2022": chen_dou,
+    "hall_2023": hall,
+    "howard_2024": howard,
+    "mandal_2024": mandal,
+    "skewsize_2024": skewsize,
+}
+QUALITATIVE = {("hall_2023", "Table 1"), ("hall_2023", "Section 4.1, evaluations")}
+"""Tables in words of our own."""
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_every_printed_cell_equals_the_collected_one(name, goldens):
+    work = read_work(name)
+    collected = dict(COLLECTED[name](goldens))
+    for number, rows in collected.items():
+        assert listed(work.tables[number].rows.values()) == rows, number
+    with_cells = {number for number, table in work.tables.items() if table.rows}
+    assert with_cells == {*collected} | {number for of, number in QUALITATIVE if of == name}
+
+
+def test_choices_have_their_letters(goldens):
+    choices = goldens("papers", "hall_2023", "table_1.json")["design_choices"]
+    rows = read_work("hall_2023").tables["Table 1"].rows
+    collected = {
+        entry[0]: [part, entry[2:]] for part, entries in choices.items() for entry in entries
+    }
+    assert {letter: [*row[:2]] for letter, row in rows.items()} == collected
+
+
+@pytest.mark.parametrize("name", ["hall_2023", "skewsize_2024"])
+def test_every_collected_claim_ships(name, goldens):
+    collected = goldens("papers", name, "claims.json")["claims"]
+    assert [*read_work(name).claims] == [claim["id"] for claim in collected]
+
+
+def test_headings_and_rows_follow_the_collected_table(goldens):
+    table = goldens("papers", "skewsize_2024", "table_7.json")
+    printed = read_work("skewsize_2024").tables["Table 7"]
+    assert [*printed.columns] == table["columns"]
+    assert [*printed.rows] == [*table["rows"]]
+    regions = goldens("papers", "mandal_2024", "table_4_2.json")["regions"]
+    assert [*read_work("mandal_2024").tables["Table 4.2"].columns] == regions
+    words = goldens("mandal_table_a2.json")
+    printed = read_work("mandal_2024").tables["Table A.2, men"]
+    assert [*printed.columns] == words["regions"]
+    assert [*printed.rows] == [*words["similarity"]["Man"]]
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_words_of_a_printed_table_are_a_lexicon(name):
+    for table in read_work(name).tables.values():
+        if table.words:
+            assert lexicon(table.words).content
+
+
+def test_a_cell_of_no_row_or_column_is_empty():
+    table = read_work("skewsize_2024").tables["Table 4"]
+    assert table.cell("BLIP2-6.7B", "Sports") == 0.36
+    assert table.cell("BLIP2-6.7B", "Chess") is None
+    assert table.cell("another", "Sports") is None
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_of_a_published_work_takes_its_source(name):
+    study = read_study(name)
+    if study.published:
+        assert study.source == read_work(study.published).source

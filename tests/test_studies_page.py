@@ -1,0 +1,65 @@
+"""The page of studies is written from the studies and their sources."""
+
+import json
+
+import pytest
+
+from equipoise.audits.studies import STUDIES
+from equipoise.audits.studies.study import read_study
+from equipoise.audits.studies.works import WORKS, read_work
+from tools.studies import END, PAGE, START, missing, page_text, printed_cells, shown_cells
+
+
+def test_the_page_is_up_to_date():
+    page = PAGE.read_text(encoding="utf-8")
+    assert page_text(page) == page, "run: python -m tools.studies"
+
+
+def test_what_stands_between_the_markers_is_replaced():
+    page = page_text(f"before\n{START}\nold text\n{END}\nafter\n")
+    assert page.startswith("before\n")
+    assert page.endswith("\nafter\n")
+    assert "old text" not in page
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_has_its_commands_and_tables(name):
+    page = PAGE.read_text(encoding="utf-8")
+    study = read_study(name)
+    assert f"equipoise new study.yaml --study {name}" in page
+    for number in study.reproduces:
+        assert f"| {number}: {study.work.tables[number].title} | this run " in page
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_every_table_and_claim_of_a_source_is_on_the_page(name):
+    page, work = PAGE.read_text(encoding="utf-8"), read_work(name)
+    _, _, section = page.partition(f"## {work.title}\n")
+    for number, table in work.tables.items():
+        assert f"| {number}: {table.title} |" in section
+    for claim in work.claims.values():
+        assert claim.claim in section
+
+
+def test_cells_without_a_number_of_the_run_are_not_counted():
+    study = read_study("image-search")
+    table = study.work.tables["Table 3.2"]
+    cells = shown_cells(table, "Table 3.2", study)
+    assert printed_cells(table) == 12
+    assert ("CEO", "ISS cross") in cells
+    assert ("CEO", "ISS intra") not in cells
+
+
+def test_what_is_missing_is_listed(tmp_path):
+    folder = tmp_path / "mandal_2024"
+    folder.mkdir()
+    for stem in ("table_3_2", "table_99"):
+        (folder / f"{stem}.json").write_text("{}")
+    (folder / "claims.json").write_text(
+        json.dumps({"claims": [{"id": "M1", "where": "Table 3.2"}]})
+    )
+    lines = [*missing(tmp_path)]
+    assert "  table_99: not packaged" in lines
+    assert not any(line.startswith("  table_3_2:") for line in lines)
+    assert any(line.startswith("  Table 3.2: ") for line in lines)
+    assert any(line.startswith("  M1 (Table 3.2)") for line in lines)

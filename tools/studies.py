@@ -1,0 +1,185 @@
+"""Write the studies of docs/studies.md, or list what the package has no printed numbers of.
+
+python -m tools.studies
+python -m tools.studies --missing FOLDER
+
+FOLDER has a folder of JSON files for each published work, a file for each table that was collected.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from equipoise.audits.studies import STUDIES
+from equipoise.audits.studies.study import Study, command_of, config_path, read_study
+from equipoise.audits.studies.works import WORKS, PrintedTable, Work, read_work
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "studies.md"
+START, END = "<!-- studies -->", "<!-- /studies -->"
+MAIN = Path("study.yaml")
+_BEFORE = {"train": 0, "augment": 0, "generation": 1}
+"""Configurations whose runs make what the main one reads."""
+
+
+def studies_of(work: str) -> dict[str, Study]:
+    """Return the studies of a published work by name."""
+    studies = {name: read_study(name) for name in STUDIES}
+    return {name: study for name, study in studies.items() if study.published == work}
+
+
+def shown_cells(table: PrintedTable, number: str, study: Study) -> set[tuple[str, str]]:
+    """Return the cells of a printed table beside which a study shows numbers."""
+    return {
+        (row, column)
+        for shown in study.tables
+        if shown.of == number
+        for row in shown.rows
+        for column in shown.columns
+        if table.cell(row, column) is not None
+    }
+
+
+def printed_cells(table: PrintedTable) -> int:
+    """Return how many cells of a table have something printed."""
+    return sum(cell is not None for row in table.rows.values() for cell in row)
+
+
+def page_text(page: str) -> str:
+    """Return the text of the page with the studies of today between its markers."""
+    before, _, remainder = page.partition(START)
+    _, _, after = remainder.partition(END)
+    works = "\n\n".join("\n\n".join(_work(name)) for name in WORKS)
+    return f"{before}{START}\n{works}\n{END}{after}"
+
+
+def _work(name: str) -> Iterator[str]:
+    work, studies = read_work(name), studies_of(name)
+    yield f"## {work.title}"
+    yield f"{work.source}."
+    for study_name, study in studies.items():
+        yield from _study(study_name, study)
+    unrepeated = [*_unrepeated(work, studies)]
+    if unrepeated:
+        yield "Not repeated:"
+        yield "\n".join(["| in the source | why |", "|---|---|", *unrepeated])
+
+
+def _study(name: str, study: Study) -> Iterator[str]:
+    yield f"### {name}"
+    yield study.question
+    yield "\n".join(["```sh", *_commands(name, study), "```"])
+    yield f"Data: {study.data}. Licence: {study.licence}. Size: {study.size}. Time: {study.time}."
+    if study.guide:
+        yield study.guide.replace("\n", "\n\n")
+    rows = [*_tables(study), *_claims(study)]
+    if rows:
+        yield "\n".join(["| in the source | in the report |", "|---|---|", *rows])
+
+
+def _commands(name: str, study: Study) -> Iterator[str]:
+    """Yield the commands of a study, those that make data for others first."""
+    data = " --data FOLDER" if any("${data}" in body for body in study.configs.values()) else ""
+    yield f"equipoise new {MAIN} --study {name}{data}"
+    configs = dict(zip(study.configs, study.parsed_configs, strict=True))
+    commands = {part: command_of(config)[0] for part, config in configs.items()}
+
+    def order(part: str) -> int:
+        kind = commands[part] if commands[part] != "audit" else configs[part].get("audit")
+        return _BEFORE.get(str(kind), 2)
+
+    for part in sorted(configs, key=order):
+        yield f"equipoise {commands[part]} {config_path(study, part, MAIN)}"
+
+
+def _tables(study: Study) -> Iterator[str]:
+    """Yield a row for each table of the source that the report shows."""
+    for number in study.reproduces:
+        printed = study.work.tables[number]
+        total = printed_cells(printed)
+        shown = len(shown_cells(printed, number, study))
+        beside = f"this run beside {shown} of {total} printed cells" if total else "this run alone"
+        yield f"| {number}: {printed.title} | {beside} |"
+    for table in study.tables:
+        if table.of is None:
+            yield f"| – | {table.title} |"
+
+
+def _claims(study: Study) -> Iterator[str]:
+    for claim in study.claims:
+        part = f", {claim.part}" if claim.part else ""
+        text = "judged" if claim.holds else "can't tell"
+        why = f": {claim.why.rstrip('.')}" if claim.why else ""
+        yield f"| {claim.of}{part}: {study.work.claims[claim.of].claim} | {text}{why} |"
+
+
+def _unrepeated(work: Work, studies: Mapping[str, Study]) -> Iterator[str]:
+    """Yield a row for each table and claim of a work that no study repeats."""
+    reasons = {number: why for study in studies.values() for number, why in study.left_out.items()}
+    shown = {number for study in studies.values() for number in study.reproduces}
+    for number, table in work.tables.items():
+        if number not in shown:
+            words = f'`lexicon("{table.words}")` has its words' if table.words else ""
+            why = reasons.get(number) or words or "no configuration measures it"
+            yield f"| {number}: {table.title} | {why} |"
+    judged = {claim.of for study in studies.values() for claim in study.claims}
+    for key, claim in work.claims.items():
+        if key not in judged:
+            yield f"| {key} ({claim.where}): {claim.claim} | no configuration judges it |"
+
+
+def missing(folder: Path) -> Iterator[str]:
+    """Yield what was collected of published works and stands beside no run."""
+    for place in sorted(path for path in folder.iterdir() if path.is_dir()):
+        yield f"{place.name}:"
+        work = read_work(place.name)
+        studies = studies_of(place.name)
+        stems = sorted(path.stem for path in place.glob("*.json"))
+        yield from (f"  {stem}: not packaged" for stem in stems if not _packaged(stem, work))
+        yield from _missing_cells(work, studies)
+        if "claims" in stems:
+            claims = json.loads((place / "claims.json").read_text(encoding="utf-8"))["claims"]
+            judged = {claim.of for study in studies.values() for claim in study.claims}
+            for claim in claims:
+                if claim["id"] not in judged:
+                    yield f"  {claim['id']} ({claim['where']}): no study judges the claim"
+
+
+def _packaged(stem: str, work: Work) -> bool:
+    """Return whether a work has the table of a file, or the numbers of text for one of these."""
+    number = ".".join(digits.lstrip("0") for digits in re.findall(r"\d+|a\d+", stem))
+    if not number:
+        return stem == "claims" or any(name.startswith("Section") for name in work.tables)
+    return number in {re.sub(r"[^\d.]", "", name.partition(",")[0]) for name in work.tables}
+
+
+def _missing_cells(work: Work, studies: Mapping[str, Study]) -> Iterator[str]:
+    """Yield a line for each packaged table with cells beside which no study shows numbers."""
+    for number, table in work.tables.items():
+        total = printed_cells(table)
+        cells = set[tuple[str, str]]().union(
+            *(shown_cells(table, number, study) for study in studies.values())
+        )
+        shown = any(number in study.reproduces for study in studies.values())
+        if total and len(cells) < total:
+            yield f"  {number}: {len(cells)} of {total} printed cells have a run's number beside"
+        elif not total and not table.words and not shown:
+            yield f"  {number}: no study shows its numbers"
+
+
+def main() -> None:
+    """Write the page, or print what is missing."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--missing", type=Path, metavar="FOLDER")
+    folder = parser.parse_args().missing
+    if folder is None:
+        text = page_text(PAGE.read_text(encoding="utf-8"))
+        PAGE.write_text(text, encoding="utf-8", newline="\n")
+    else:
+        print("\n".join(missing(folder)))  # noqa: T201 - it is a command
+
+
+if __name__ == "__main__":
+    main()
