@@ -206,6 +206,7 @@ def run(
     Parameters
     ----------
     config : Config
+        Of one model.
     base : Path
         Folder of relative paths.
     loaded : Loaded
