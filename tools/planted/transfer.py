@@ -37,6 +37,9 @@ LINE = (
     "[{share_low:.2f}, {share_high:.2f}]"
 )
 
+Favourites = Literal["own", "shared"]
+WORLDS: tuple[Favourites, ...] = ("own", "shared")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -59,7 +62,7 @@ class Cell:
         Of images, folds and training.
     """
 
-    favourites: Literal["own", "shared"]
+    favourites: Favourites
     captions: Literal["given", "neutral"]
     batches: Literal["sets", "pairs"] = "sets"
     exchanged: bool = False
@@ -84,13 +87,13 @@ class Cell:
 
 def cells(seed: int, printed_seeds: int) -> Iterator[Cell]:
     """Yield the cells: of whole sets by captions and length, and of pairs as printed."""
-    for favourites in ("own", "shared"):
+    for favourites in WORLDS:
         for captions in ("given", "neutral"):
             yield Cell(favourites, captions, epochs=4, validation=0.2, seed=seed)
             yield Cell(favourites, captions, seed=seed)
     yield Cell("own", "neutral", folds=2, seed=seed)
     yield Cell("own", "neutral", sets=16, epochs=4, seed=seed)
-    for favourites in ("own", "shared"):
+    for favourites in WORLDS:
         for number in range(seed, seed + printed_seeds):
             pairs = Cell(favourites, "given", "pairs", epochs=1, seed=number)
             yield pairs
