@@ -2,6 +2,7 @@
 
 import io
 import json
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 
@@ -207,18 +208,38 @@ def social_counterfactuals_in_pairs(folder, sets=3, occupations=("doctor", "engi
     _write_counterfactuals(folder, rows)
 
 
+def three_attributes(folder, sets=8, occupations=("doctor", "nurse")):
+    """A table of sets that vary three attributes, as an audit of generation writes it."""
+    values = {
+        "physical": ("old", "young"),
+        "gender": ("female", "male"),
+        "race": ("Black", "White"),
+    }
+    rows = []
+    for subject, number in product(occupations, range(sets)):
+        for combination in product(*values.values()):
+            name = f"pictures/{len(rows)}.jpg"
+            _put(folder / name, number, len(rows))
+            own = dict(zip(values, combination, strict=True))
+            rows.append({"image_id": str(len(rows)), "file": name, "subject": subject,
+                         "set": f"{subject}_{number}", **own})  # fmt: skip
+    pl.DataFrame(rows).write_parquet(folder / "images.parquet")
+
+
 def social_counterfactuals_and_others(folder):
     """The sets of six occupations, and the data sets that models are tested on before and after."""
     data = folder / "data"
     occupations = ("doctor", "engineer", "nurse", "pilot", "cook", "farmer")
     social_counterfactuals_in_pairs(data, 4, occupations)
+    three_attributes(data / "three")
     rows = [
         [f"OO_{number}", "s", "s", occupation, "tool", f"https://example.org/{number}.jpg", gender]
         for number, (occupation, gender, _) in enumerate(
-            product(("doctor", "judge", "author"), ("woman", "man"), range(4))
+            product(("doctor", "judge", "author"), ("feminine", "masculine"), range(4))
         )
     ]
-    names = ["IDX", "Sector", "Specialisation", "Occupation", "Object", "URL", "Occupation_Gender"]
+    names = ["IDX", "Sector", "Specialisation", "Occupation", "Object", "URL",
+             "Occupation_perceived_gender"]  # fmt: skip
     (data / "visogender").mkdir()
     write_csv(data / "visogender" / "OO_Visogender_02102023.tsv", [names, *rows], "\t")
     scenes = product(("office", "fashion_show"), ("black", "white"), ("female", "male"),
@@ -229,11 +250,12 @@ def social_counterfactuals_and_others(folder):
     for number, row in enumerate(rows):
         _put(data / "visogender" / "images" / f"{row[0]}.jpg", 1, number)
     for number in range(len(tags)):
-        _put(data / "pata" / "images" / f"{number}.jpg", 2, number)
+        name = sha256(f"https://example.org/{number}.jpg".encode()).hexdigest()
+        _put(data / "pata" / "images" / f"{name}.jpg", 2, number)
     flickr = [
         FLICKR[1]
         | {"filename": f"{n}.jpg", "sentences": [{"raw": f"{n} dogs"}, {"raw": f"{n} cats"}]}
-        for n in range(6)
+        for n in range(10)
     ]
     for place, entry in enumerate(flickr):
         _put(data / "flickr30k" / "images" / entry["filename"], 3, place)
@@ -242,7 +264,10 @@ def social_counterfactuals_and_others(folder):
     )
     cifar(data / "cifar-100-binary", CIFAR_100_NAMES, {"train": [0, 1], "test": [1, 0]})
     write_json(data / "flickr30k" / "dataset_flickr30k.json", {"images": flickr})
-    pictures_of_classes(data, "101_ObjectCategories", ("airplanes", "sea_horse"))
+    folders = ("046.computer-monitor", "090.gorilla")
+    pictures_of_classes(data, "256_ObjectCategories", folders)
+    words = [[name, name.partition(".")[2].replace("-", " ")] for name in folders]
+    write_csv(data / "caltech-256.csv", [["label", "class"], *words])
     pictures_of_classes(data / "imagenet", "val", ("n01440764", "n01443537"))
     class_rows = [["label", "class"], ["n01440764", "tench"], ["n01443537", "goldfish"]]
     write_csv(data / "imagenet" / "names.csv", class_rows)

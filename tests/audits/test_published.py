@@ -104,9 +104,15 @@ def hall(goldens):
 
 def howard(goldens):
     """Yield each table of Howard et al. with the rows that were collected."""
-    for number in (2, 12, 15):
+    for number in (*range(1, 7), *range(8, 18)):
         table = goldens("papers", "howard_2024", f"table_{number:02}.json")
         yield f"Table {number}", listed(table["rows"].values())
+    three = goldens("papers", "howard_2024", "section_10_2.json")["rows"]
+    sets, images, skew, pairs = three.values()
+    of_pairs = [None, None, " to ".join(map(str, pairs))]
+    yield "Section 10.2", [[sets, images, skew], *[of_pairs] * 3]
+    quality = goldens("papers", "howard_2024", "section_10_3.json")
+    yield "Section 10.3", listed(quality["rows"].values())
 
 
 def chen_dou(goldens):

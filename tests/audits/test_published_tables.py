@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
@@ -216,7 +217,11 @@ def test_settings_are_contained_at_any_depth():
     assert contains({"a": {"b": [1, 2], "c": 3}}, {"a": {"b": [1, 2]}})
     assert not contains({"a": {"b": [1, 2]}}, {"a": {"b": [1]}})
     assert not contains({"a": 1}, {"a": {"b": 1}})
-    assert not contains({}, {"a": None})
+    # A wanted null is a setting that isn't set.
+    assert contains({}, {"a": None})
+    assert contains({"a": None}, {"a": None})
+    assert not contains({"a": {"file": "withheld.txt"}}, {"a": None})
+    assert not contains({}, {"a": {}})
 
 
 def table_of(rows, columns, *findings, **facts):
@@ -261,6 +266,48 @@ def test_fields_of_a_column_enter_the_findings_of_a_row():
     rows, columns = {"large": {"count": {"metric": "cramers_v"}, "reaching": 0.3}}, "ab"
     [[first, second]] = table_of(rows, {m: {"model": m} for m in columns}, *planted)
     assert (first.value, second.value) == (2, 3)
+
+
+def test_values_of_an_attribute_are_compared_over_their_subjects():
+    planted = [
+        effect(f"{job} | {race}", skew + place / 10, part_of=job, within="race", within_value=race)
+        for race, skew in (("Indian", 0.5), ("Latino", 0.2))
+        for place, job in enumerate(("cook", "doctor", "judge"))
+    ]
+    change = [{"metric": "cramers_v", "within_value": race} for race in ("Indian", "Latino")]
+    [[reading]] = table_of({"a": {"change": change}}, {"c": {}}, *planted)
+    assert reading.value == pytest.approx(0.3)
+
+
+def test_a_cell_of_the_record_has_the_number_of_its_row():
+    spread = [
+        {"model": "mine", "metric": "ndkl", "sd": 0.2, "sets": 4, "lost": 1},
+        {"model": "mine", "metric": "max_skew", "sd": 0.3, "sets": 0, "lost": 0},
+        {"model": "other", "metric": "ndkl", "sd": 0.4, "sets": None, "lost": 1},
+    ]
+    resolved = {"models": {"mine": {"model": "hf:a"}, "other": {"model": "hf:b"}}}
+    tables = {"spread": pa.Table.from_pylist(spread)}
+    run = Repetition(AuditResult((), manifest(resolved=resolved), tables))
+    rows = {"a": {"model": {"model": "hf:a"}}, "b": {"model": "other"}, "c": {"model": "none"}}
+    ndkl = {"table": "spread", "row": {"metric": "ndkl"}}
+    columns = {
+        "sd": {**ndkl, "column": "sd"},
+        "share": {**ndkl, "column": "lost", "per": "sets", "times": 100},
+        "several": {"table": "spread", "row": {}, "column": "sd"},
+        "empty": {**ndkl, "row": {"metric": "max_skew"}, "column": "lost", "per": "sets"},
+        "absent": {"table": "curves", "row": {}, "column": "sd"},
+    }  # fmt: skip
+    shown = StudyTable.model_validate({"title": "T", "rows": rows, "columns": columns})
+    numbers = {
+        (row, column): shown.quantity(row, column).read(run) for row in rows for column in columns
+    }
+    assert (numbers["a", "sd"].value, numbers["b", "sd"].value) == (0.2, 0.4)
+    assert numbers["a", "share"].value == 25
+    reasons = [numbers["a", column].missing for column in ("several", "empty", "absent")]
+    assert reasons == [SEVERAL, UNDEFINED, MISSING]
+    assert numbers["b", "share"].missing == numbers["c", "sd"].missing == MISSING
+    # An estimate without an interval decides no claim.
+    assert not numbers["a", "sd"].has_interval
 
 
 def test_names_of_row_and_column_stand_in_texts():

@@ -1,6 +1,7 @@
 """Each format is read as its source describes it, and everything left out is counted."""
 
 import io
+from hashlib import sha256
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from equipoise.data import (
 from image_files import (
     PLAIN,
     SAMPLES,
+    pata,
     sample,
     write_csv,
 )
@@ -218,12 +220,57 @@ def test_cifar(tmp_path):
 def test_visogender(tmp_path):
     images = sample("visogender").read(tmp_path)
     assert images.ids.tolist() == ["OP_1", "OP_2"]
-    assert columns(images)["participant_gender"] == ["woman", None]
+    assert columns(images)["gender"] == ["male", "female"]
+    assert columns(images)["participant_gender"] == ["female", None]
     assert images.counts == {
         "rows": 3, "images": 2, "rows_without_url": 1, "repeated_urls": 1,
         "missing": {"sector": 0, "specialisation": 0, "occupation": 0, "gender": 0,
                     "participant": 0, "participant_gender": 1},
     }  # fmt: skip
+
+
+HEADERS = {
+    "OO, October 2023": (
+        ["Object", "URL type (Type NA if can't find)", "LICENSE OK?", "Occupation_perceived_gender",
+         "Error codes", "Annotator"],
+        ["board", "https://example.org/1", "Yes", "{}", "", "A"],
+        ("masculine", "feminine"),
+    ),
+    "OP, January 2024": (
+        ["Participant", "URL type (Type NA if can't find)", "Licence",
+         "Occupation_perceived_gender", "Participant_perceived_gender", "Error codes", "Annotator"],
+        ["student", "https://example.org/1", "Yes", "{}", "masculine", "", "A"],
+        ("masculine", "feminine"),
+    ),
+    "OO, 14 August 2023": (
+        ["Object", "URL type (Type NA if can't find)", "LICENSE OK?", "Occupation_Gender",
+         "Error codes", "Annotator"],
+        ["board", "https://example.org/1", "Yes", "{}", "", "A"],
+        ("maculine", "feminine"),
+    ),
+    "OP, June 2023": (
+        ["Participant", "URL type (Type NA if can't find)", "Licence", "Occupation_Gender",
+         "Participant_Gender", "Error codes", "Annotator"],
+        ["student", "https://example.org/1", "Yes", "{}", "man", "", "A"],
+        ("man", "woman"),
+    ),
+}  # fmt: skip
+"""The authors' headers after the first four, by version, and the words of its genders."""
+
+
+@pytest.mark.parametrize("version", HEADERS)
+def test_visogender_of_every_version_has_the_same_columns(version, tmp_path):
+    header, cells, words = HEADERS[version]
+    rows = [
+        [f"I_{number}", "education", "institutional", "dentist", *(c.format(word) for c in cells)]
+        for number, word in enumerate((*words, "unsure"))
+    ]
+    path = tmp_path / "v.tsv"
+    write_csv(path, [["IDX", "Sector", "Specialisation", "Occupation", *header], *rows], "\t")
+    read = columns(FORMATS["visogender"].load(path))
+    assert read["gender"] == ["male", "female", "unsure"]
+    assert read.get("participant_gender", ["male"] * 3) == ["male"] * 3
+    assert ("object" in read) == version.startswith("OO")
 
 
 def test_pata(tmp_path):
@@ -233,9 +280,19 @@ def test_pata(tmp_path):
         "race": ["black", "eastasian", "black"],
         "gender": ["male", "female", "male"],
         "age": ["old", "young", "old"],
-        "url": [f"https://example.org/{n}.jpg" for n in (2, 1, 2)],
+        "url": (urls := [f"https://example.org/{n}.jpg" for n in (2, 1, 2)]),
+        "file": [sha256(url.encode()).hexdigest() for url in urls],
     }
     assert images.counts == {"lines": 4, "images": 3, "repeated_lines": 1, "repeated_urls": 1}
+
+
+def test_pata_names_files_by_digests_or_by_lines(tmp_path):
+    line = "car_black_male_old|https://example.org/a/1.jpg?x=1"
+    path = pata(tmp_path, ["", line, line])
+    (digest,) = columns(FORMATS["pata"].load(path))["file"]
+    # printf %s ADDRESS | sha256sum
+    assert digest == "f04ee6e35a2cef4061b6dca18c574e90c6720751534e07c132c801ab4476e203"
+    assert columns(FORMATS["pata"].load(path, names="lines"))["file"] == ["2"]
 
 
 def test_celeba(tmp_path):

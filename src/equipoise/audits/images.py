@@ -6,7 +6,6 @@ from dataclasses import asdict, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import polars as pl
@@ -478,32 +477,13 @@ def _list_keys(section: PicturesConfig, images: ImageSet) -> Keys:
     ------
     InputError
         When there is no column of that path.
-    DataError
-        When two addresses would be one file.
     """
     chosen = FORMATS.get(section.format or "")
     column = section.path or (chosen.file_column if chosen else "")
     keys: list[str | None] = images.ids.tolist()
     if section.path or column in images.columns:
         keys = images.column(str(column)).to_list()
-    if chosen and chosen.file_names == "addresses" and not section.path:
-        return _list_file_names(keys, images.name)
     return keys
-
-
-def _list_file_names(addresses: Sequence[str | None], name: str) -> list[str | None]:
-    """Return the names that addresses give to files."""
-    owner: dict[str, str] = {}
-    names = [unquote(urlsplit(address or "").path.rsplit("/", 1)[-1]) for address in addresses]
-    for address, file_name in zip(addresses, names, strict=True):
-        if owner.setdefault(file_name, address or "") != address:
-            raise DataError(
-                f"{owner[file_name]!r} and {address!r} both end in {file_name!r}",
-                file=name,
-                expected="addresses whose last parts name the files",
-                fix="make a table with a column of files, and name it under 'path'",
-            )
-    return [*names]
 
 
 def _open_pictures_of_set(

@@ -11,7 +11,7 @@ import yaml
 
 from equipoise import audits
 from equipoise.audits.engines.rankings.page import fixed, queries
-from equipoise.core import DataError
+from equipoise.core import ConfigError, DataError
 from equipoise.metrics import max_skew
 from goldens import Golden
 from retrieval_plain import ndkl as plain_ndkl
@@ -112,6 +112,46 @@ def test_each_subject_is_the_protocol_done_plainly():
     assert findings["max_skew", ""].method == (
         "score interval with Student's t by the jackknife over queries"
     )
+
+
+def test_each_entry_of_groups_has_its_own_k():
+    frame = table()
+    images_and_groups = {"images": {"table": frame, "id": "image"}}
+    ks = {"race × gender": 5, "gender": 4}
+    groups = [["race", "gender"], "gender"]
+    result = run(frame, data={**images_and_groups, "groups": groups}, ranking={"k": ks})
+    ks_by_design = {
+        (finding.groups, finding.version): finding.parameters["k"]
+        for finding in result.findings
+        if finding.metric == "max_skew" and not finding.subject and "null" not in finding.version
+    }
+    # A marginal is of no entry: its K is the number of its groups.
+    assert ks_by_design == {
+        ("race × gender", "default"): 5, ("gender", "default"): 4,
+        ("gender", "within race"): 2, ("race", "within gender"): 3,
+    }  # fmt: skip
+    # Bias@K over all images of a subject, by hand.
+    scores, owner = scored(frame)
+    signs = np.where(frame["gender"].to_numpy() == sorted(frame["gender"].unique())[0], 1, -1)
+    by_hand = [
+        signs[owner == place][np.argsort(-scores[owner == place])[:4]].mean()
+        for place in range(len(SUBJECTS))
+    ]
+    bias = {
+        finding.subject: finding.value
+        for finding in result.findings
+        if (finding.metric, finding.groups, finding.version) == ("bias_at_k", "gender", "default")
+    }
+    assert bias[""] == pytest.approx(np.mean(by_hand))
+    assert result.manifest.resolved["ranking"]["k"] == {name: [k] for name, k in ks.items()}
+
+
+@pytest.mark.parametrize(
+    ("k", "key"), [({"sex": 2}, "ranking.k"), ({"race × gender": 0}, "gender")]
+)
+def test_a_k_of_no_entry_or_of_no_image_is_an_error(k, key):
+    with pytest.raises(ConfigError, match=key):
+        run(ranking={"k": k})
 
 
 def data(frame, *more):

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,6 @@ from equipoise.data import FORMATS, load_items
 from image_files import (
     COCO_CAPTIONS,
     COCO_INSTANCES,
-    PATA,
     VG_IMAGES,
     VG_OBJECTS,
     VISOGENDER,
@@ -187,19 +187,26 @@ def test_visual_genome_finds_its_files_by_id_in_either_folder(tmp_path):
         _ = open_images(config, tmp_path).pictures
 
 
-def test_visogender_finds_files_by_id_and_pata_by_the_end_of_the_address(tmp_path):
+def test_visogender_finds_files_by_id_and_pata_by_line_or_digest(tmp_path):
     write_csv(tmp_path / "v.tsv", VISOGENDER, "\t")
     place_files(tmp_path / "viso", ["OP_1.jpeg", "OP_2.png"])
     viso = open_images(section(format="visogender", files="v.tsv", root="viso"), tmp_path)
     assert viso.pictures.ids.tolist() == ["OP_1", "OP_2"]
     assert viso.pictures.read(1) == png(1)
-    lines = pata(tmp_path, PATA).name
-    place_files(tmp_path / "pata", ["1.jpg", "2.jpg"])
-    images = open_images(section(format="pata", files=lines, root="pata"), tmp_path)
-    assert [images.pictures.read(place) for place in range(3)] == [png(1), png(0), png(1)]
-    pata(tmp_path, [*PATA, "car_white_male_old|https://other.org/2.jpg"])
-    with pytest.raises(DataError, match=r"both end in '2.jpg'"):
-        open_images(section(format="pata", files=lines, root="pata"), tmp_path)
+    # Two addresses end in the same name, which names neither file.
+    lines = [
+        "office_black_male_old|https://a.org/1.jpg?x=1",
+        "car_white_male_old|https://b.org/1.jpg",
+    ]
+    table = {"format": "pata", "files": pata(tmp_path, lines).name}
+    place_files(tmp_path / "lines", ["1.jpg", "2.jpeg"])
+    options = {"names": "lines"}
+    by_line = open_images(section(**table, root="lines", options=options), tmp_path).pictures
+    assert [by_line.read(place) for place in range(2)] == [png(1), png(0)]
+    digests = [sha256(line.partition("|")[2].encode()).hexdigest() for line in lines]
+    place_files(tmp_path / "digests", [f"{digest}.jpg" for digest in digests])
+    by_digest = open_images(section(**table, root="digests"), tmp_path).pictures
+    assert [by_digest.read(place) for place in range(2)] == [png(1), png(0)]
 
 
 def features(**columns):

@@ -220,11 +220,13 @@ class Where(Quantity):
     def by(self, over: Over, run: Repetition) -> dict[str, Reading]:
         """Return the numbers of a run by subject, model or group; those of the whole are left out.
 
-        A number that isn't the only one of its subject, or is undefined, is left out too.
+        A number that isn't the only one of its subject, or is undefined, is left out too. Within a
+        chosen value of an attribute a number has the subject that it is a part of.
         """
+        key_field = "part_of" if over == "subject" and self.within_value else over
         readings = dict[str, list[Reading]]()
         for finding in self.findings(run):
-            key = getattr(finding, over)
+            key = getattr(finding, key_field)
             if key:
                 readings.setdefault(key, []).append(self.number_of(finding))
         numbers = {key: _only(self.name, series) for key, series in readings.items()}
@@ -408,8 +410,52 @@ class Entry(Quantity):
         return exact(self.name, value)
 
 
-NESTED = ("correlation", "change", "count")
-"""Keys of quantities that hold findings."""
+class Cell(Quantity):
+    """A number in a table of the run's record, such as a quartile over queries.
+
+    Attributes
+    ----------
+    table : str
+    column : str
+    per : str, optional
+        Column that the number is divided by.
+    row : mapping
+        Columns with the values that the row has; a model by its name in the study.
+    """
+
+    table: Name
+    column: Name
+    per: Name | None = None
+    row: Settings = Field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The column and the row."""
+        column = self.column if self.per is None else f"{self.column} / {self.per}"
+        return ", ".join([f"{self.table}: {column}", *map(str, self.row.values())])
+
+    def _reading(self, run: Repetition) -> Reading:
+        table = run.result.tables.get(self.table)
+        models = run.models(self.row["model"]) if "model" in self.row else ()
+        rows = [
+            row
+            for row in ([] if table is None else table.to_pylist())
+            if all(
+                row.get(key) in models if key == "model" else row.get(key) == value
+                for key, value in self.row.items()
+            )
+        ]
+        return _only(self.name, map(self._number_of, rows))
+
+    def _number_of(self, row: Settings) -> Reading:
+        value, divisor = row.get(self.column), 1 if self.per is None else row.get(self.per)
+        if not isinstance(value, int | float) or not isinstance(divisor, int | float):
+            return Reading(self.name, missing=MISSING)
+        return Reading(self.name, value / divisor if divisor else math.nan)
+
+
+NESTED = ("correlation", "change", "count", "row")
+"""Keys of quantities that hold findings, or a row."""
 
 
 def _kind(value: Any) -> str:
@@ -423,6 +469,7 @@ AnyQuantity = Annotated[
     | Annotated[Correlation, Tag("correlation")]
     | Annotated[Change, Tag("change")]
     | Annotated[Count, Tag("count")]
+    | Annotated[Cell, Tag("row")]
     | Annotated[Entry, Tag("recorded")],
     Discriminator(_kind),
 ]
@@ -432,8 +479,8 @@ AnyQuantity = Annotated[
 def merged(row: Settings, column: Settings) -> Settings:
     """Return the declaration of a cell: what its row declares, and its column.
 
-    Fields of a finding enter the findings of a correlation, change or count. A count of the record
-    has none.
+    Fields of a finding enter the findings of a correlation, change or count, and the row of a
+    table. A count of the record has none.
     """
     special, other = (row, column) if {*row} & {*NESTED, "recorded"} else (column, row)
     keys = [key for key in (*NESTED, "recorded") if key in special]

@@ -99,12 +99,18 @@ class Repetition:
 
 
 def contains(settings: Json, wanted: Json) -> bool:
-    """Return whether settings have all wanted keys, at any depth, with the wanted values."""
+    """Return whether settings have all wanted keys, at any depth, with the wanted values.
+
+    A key whose wanted value is None may also be absent.
+    """
     if not isinstance(wanted, Mapping):
         return bool(settings == wanted)
     if not isinstance(settings, Mapping):
         return False
-    return all(key in settings and contains(settings[key], wanted[key]) for key in wanted)
+    return all(
+        contains(settings[key], wanted[key]) if key in settings else wanted[key] is None
+        for key in wanted
+    )
 
 
 def _models(config: Settings) -> Settings:

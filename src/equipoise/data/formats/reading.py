@@ -77,9 +77,9 @@ class DataFormat:
         From paths and options to an `ImageSet`.
     file_column : str
         Column that names the file of each image; the id does where there is none.
-    file_names : {"paths", "stems", "addresses"}
-        What names a file: its path in the folder, its name without the ending anywhere in the
-        folder, or an address whose last part is the path.
+    file_names : {"paths", "stems"}
+        What names a file: its path in the folder, or its name without the ending anywhere in the
+        folder.
     boxes : bool
         Whether the images have boxes.
     rows : callable or None
@@ -89,7 +89,7 @@ class DataFormat:
     name: str
     read: Callable[..., ImageSet]
     file_column: str = ""
-    file_names: Literal["paths", "stems", "addresses"] = "paths"
+    file_names: Literal["paths", "stems"] = "paths"
     boxes: bool = False
     rows: Callable[..., RowPictures | None] | None = None
 
@@ -170,7 +170,7 @@ def data_format(
     name: str,
     *,
     file_column: str = "",
-    file_names: Literal["paths", "stems", "addresses"] = "paths",
+    file_names: Literal["paths", "stems"] = "paths",
     boxes: bool = False,
     rows: Callable[..., RowPictures | None] | None = None,
 ) -> Callable[[R], R]:

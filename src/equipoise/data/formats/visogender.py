@@ -2,8 +2,10 @@
 
 Source: github.com/oxai/visogender, `data/visogender_data`: `OO_*.tsv` (one person and an object)
 has `IDX`, `Sector`, `Specialisation`, `Occupation`, `Object`, a column of addresses whose name
-starts with "URL", and `Occupation_Gender`; `OP_*.tsv` (two persons) has `Participant` and
-`Participant_Gender` in place of `Object`.
+starts with "URL", and `Occupation_perceived_gender`; `OP_*.tsv` (two persons) has `Participant` and
+`Participant_perceived_gender` in place of `Object`. Files until 14 August 2023 call these columns
+`Occupation_Gender` and `Participant_Gender`. Genders are "man" and "woman" until then, "maculine"
+and "feminine" in the files of that day, and "masculine" and "feminine" since.
 """
 
 from pathlib import Path
@@ -18,10 +20,18 @@ _ALWAYS = {
     "sector": "Sector",
     "specialisation": "Specialisation",
     "occupation": "Occupation",
-    "gender": "Occupation_Gender",
+    "gender": "Occupation_perceived_gender",
 }
-_PERSON = {"participant": "Participant", "participant_gender": "Participant_Gender"}
+_PERSON = {"participant": "Participant", "participant_gender": "Participant_perceived_gender"}
 _OBJECT = {"object": "Object"}
+_EARLIER = {
+    "Occupation_perceived_gender": "Occupation_Gender",
+    "Participant_perceived_gender": "Participant_Gender",
+}
+_GENDERS = {
+    "man": "male", "maculine": "male", "masculine": "male",
+    "woman": "female", "feminine": "female",
+}  # fmt: skip
 _NO_ADDRESS = ("NA", "N/A", "na")
 
 
@@ -38,7 +48,8 @@ def read_visogender(path: Path | str) -> ImageSet:
     -------
     ImageSet
         With the columns `sector`, `specialisation`, `occupation`, `gender` (of who has the
-        occupation), `url`, and `object`, or `participant` and `participant_gender`. Counts:
+        occupation), `url`, and `object`, or `participant` and `participant_gender`. Genders are
+        "male" and "female", whichever words the file has; other words stay. Counts:
         "rows", "images", "rows_without_url", which are left out, "repeated_urls": images whose
         address another has too, which stay, and "missing": images by column where it is empty.
 
@@ -57,6 +68,9 @@ def read_visogender(path: Path | str) -> ImageSet:
             fix="give a .tsv file of the data set as it was downloaded",
         )
     facts = _ALWAYS | (_PERSON if "Participant" in names else _OBJECT) | {"url": address}
+    for name, column in facts.items():
+        if column not in names and _EARLIER.get(column) in names:
+            facts[name] = _EARLIER[column]
     rows = read_rows(path, tuple(facts.values()), id="IDX", missing=_NO_ADDRESS)
     ids, urls = rows.filled("IDX"), rows.cells[address]
     rows_with_url = [row for row, url in enumerate(urls) if url is not None]
@@ -65,6 +79,8 @@ def read_visogender(path: Path | str) -> ImageSet:
     image_records = ImageRecords([ids[row] for row in rows_with_url])
     for name, column in facts.items():
         cells = rows.cells[column]
+        if name.endswith("gender"):
+            cells = [_gender(cell) for cell in cells]
         image_records.columns[name] = [cells[row] for row in rows_with_url]
     missing = image_records.count_missing()
     del missing["url"]
@@ -81,3 +97,7 @@ def read_visogender(path: Path | str) -> ImageSet:
             "missing": missing,
         },
     )
+
+
+def _gender(cell: str | None) -> str | None:
+    return None if cell is None else _GENDERS.get(cell.strip().casefold(), cell)

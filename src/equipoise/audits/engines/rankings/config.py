@@ -2,9 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import PlainSerializer, PlainValidator, PositiveInt, model_validator
+from pydantic import (
+    BeforeValidator,
+    PlainSerializer,
+    PlainValidator,
+    PositiveInt,
+    model_validator,
+)
 
 from equipoise.audits.config import AuditConfig, group_name
 from equipoise.audits.config_fields import (
@@ -80,6 +86,30 @@ def openings(prefixes: str | tuple[str, ...]) -> Sequence[str]:
         prefixes_of_list: Sequence[str] = lexicon(prefixes).content["prefixes"]
         return prefixes_of_list
     return prefixes
+
+
+EVERY = ""
+"""The key of numbers that hold for every choice of groups."""
+
+
+def _by_groups(value: object) -> object:
+    """Take a number or a list for those of every choice of groups."""
+    return value if isinstance(value, Mapping) or value is None else {EVERY: value}
+
+
+def _of_every(value: Mapping[str, Sequence[int]] | None) -> Any:
+    """Return numbers as they are given: a list, or lists by choice of groups."""
+    if value is None:
+        return None
+    return {name: [*ks] for name, ks in value.items()} if EVERY not in value else [*value[EVERY]]
+
+
+Ks = Annotated[
+    Mapping[str, OneOrMore[PositiveInt]] | None,
+    BeforeValidator(_by_groups),
+    PlainSerializer(_of_every),
+]
+"""How many of the best images count: a number or a list, or these by choice of groups."""
 
 
 class DataConfig(Section):
@@ -168,8 +198,9 @@ class RankingConfig(Section):
 
     Attributes
     ----------
-    k : int or list of int, optional
-        How many of the best images count; the number of groups unless given.
+    k : int or list of int, or mapping of str to these, optional
+        How many of the best images count; the number of groups unless given. A mapping has them by
+        entry of `data.groups`: "race × gender".
     prefixes : int, optional
         Prefixes of NDKL, and the last K of the curves; the square of the first k unless given,
         or what the smallest pool allows.
@@ -186,7 +217,7 @@ class RankingConfig(Section):
         Measure every K up to `prefixes`, for the plots.
     """
 
-    k: OneOrMore[PositiveInt] | None = None  # fmt: skip
+    k: Ks = None
     prefixes: PositiveInt | None = None
     desired: Annotated[
         Literal["pool", "uniform"] | Mapping[str, float], PlainValidator(_desired)
@@ -329,6 +360,8 @@ class RankingAudit(QueryAudit):
             )
         if self.prefixes is not None and self.data.subject is None:
             raise ValueError("data.subject: required with 'prefixes': the column of the subjects")
+        chosen = {*(self.ranking.k or ())} - {EVERY}
+        among("ranking.k", chosen, [group_name(groups) for groups in self.data.groups])
         return self
 
     @property

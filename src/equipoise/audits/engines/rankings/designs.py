@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 
 from equipoise.audits import group_sizes
 from equipoise.audits.config import group_name
-from equipoise.audits.engines.rankings.config import QueryAudit, RankingAudit
+from equipoise.audits.engines.rankings.config import EVERY, QueryAudit, RankingAudit
 from equipoise.audits.engines.rankings.hypotheses import Hypothesis
 from equipoise.audits.engines.rankings.scores import RankingData, RankingScores
 from equipoise.audits.findings import Place
@@ -245,7 +245,9 @@ class RankingDesign(ScoreDesign):
     @cached_property
     def ks(self) -> tuple[int, ...]:
         """How many of the best images count; the number of groups unless the config says."""
-        return self.config.ranking.k or (max(2, len(self.compared)),)
+        by_groups = self.config.ranking.k or {}
+        name = EVERY if self.within or EVERY in by_groups else self.name
+        return by_groups.get(name, (max(2, len(self.compared)),))
 
     @cached_property
     def prefixes(self) -> int:
@@ -312,7 +314,8 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
         for name, names in {design.name: design.groups.names for design in designs}.items()
     )
     largest = max((n for design in designs for n in design.pool_sizes), default=0)
-    if max(*(options.k or (0,)), options.prefixes or 0) > largest:
+    ks = chain.from_iterable((options.k or {}).values())
+    if max(*ks, options.prefixes or 0, 0) > largest:
         raise InputError(
             f"ranking.k and ranking.prefixes: the largest pool has {largest} images with a group; "
             "expected smaller numbers"
