@@ -305,8 +305,10 @@ def social_counterfactuals_and_others(folder):
     class_rows = [["label", "class"], ["n01440764", "tench"], ["n01443537", "goldfish"]]
     write_csv(data / "imagenet" / "names.csv", class_rows)
     # What `equipoise mitigate` writes, for the plan of the audit that reads it.
-    (folder / "mitigated").mkdir()
-    (folder / "mitigated" / "withheld.txt").write_text("doctor\nnurse\n", encoding="utf-8")
+    for segment in ("race-gender", "physical-gender", "physical-race"):
+        path = folder / "mitigated" / segment / "clip" / "withheld.txt"
+        path.parent.mkdir(parents=True)
+        path.write_text("doctor\nnurse\n", encoding="utf-8")
 
 
 def _counterfactuals(name, values, occupation, number, *seeds):

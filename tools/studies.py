@@ -131,7 +131,7 @@ def _unrepeated(work: Work, studies: Mapping[str, Study]) -> Iterator[str]:
 
 
 def missing(folder: Path) -> Iterator[str]:
-    """Yield what was collected of published works and stands beside no run."""
+    """Yield what was collected of published works and no report of a study prints."""
     for place in sorted(path for path in folder.iterdir() if path.is_dir()):
         yield f"{place.name}:"
         work = read_work(place.name)
@@ -161,8 +161,11 @@ def _packaged(stem: str, work: Work) -> bool:
 
 
 def _missing_cells(work: Work, studies: Mapping[str, Study]) -> Iterator[str]:
-    """Yield a line for each packaged table with cells beside which no study shows numbers."""
+    """Yield a line for each packaged table that isn't repeated whole, unless a study says why."""
+    explained = {number for study in studies.values() for number in study.left_out}
     for number, table in work.tables.items():
+        if number in explained:
+            continue
         total = printed_cells(table)
         cells = set[tuple[str, str]]().union(
             *(shown_cells(table, number, study) for study in studies.values())

@@ -172,8 +172,8 @@ def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
         assert load_as(world(name) / file, Neurons).study == name
         return
     if "audit" not in values:
-        plan = mitigation.plan(load_as(world(name) / file, Mitigation), base=world(name))
-        assert plan["withheld"] > 1
+        for part in load_as(world(name) / file, Mitigation).by_model().values():
+            assert mitigation.plan(part, base=world(name))["withheld"] > 1
         return
     config = audits.load_config(world(name) / file)
     assert config.study == name
@@ -245,6 +245,8 @@ def tables_of(root, file, tiny):
         (root / file).write_text(yaml.safe_dump(values | few), encoding="utf-8")
         assert command(["neurons", str(root / file)]) == 0
         return shown_tables(read(root / "neurons" / "report"))
+    if "recipes" in values:
+        return mitigated(root, file, values, tiny)
     if "model" in next(iter(values.get("models", {"": {}}).values())):
         values["models"] |= {} if (root / "trained").is_dir() else further_models(values)
     sections = [values.get(key, {}) for key in ("models", "generators", "filters")]
@@ -252,8 +254,6 @@ def tables_of(root, file, tiny):
     for model in [*named, *filter(None, [values.get("generator")])]:
         if not model.get("model", "timm:trained").startswith("timm:trained"):
             model["model"] = tiny(model["model"])
-    if "audit" not in values:
-        return mitigated(root, file, values | {"model": tiny(values["model"]), "device": "cpu"})
     values["resampling"] = {"replicates": 20, "permutations": 99}
     values["report"] = {"images": 0}
     if "captions" in values:
@@ -267,11 +267,13 @@ def tables_of(root, file, tiny):
     return shown_tables(audits.run(audits.load_config(root / file), base=root))
 
 
-def mitigated(root, file, values):
+def mitigated(root, file, values, tiny):
     """Run `equipoise mitigate` on a configuration, and return the tables beside the source."""
-    (root / file).write_text(yaml.safe_dump(values), encoding="utf-8")
+    models = {name: tiny(model) for name, model in values["models"].items()}
+    (root / file).write_text(yaml.safe_dump(values | {"models": models, "device": "cpu"}))
     assert command(["mitigate", str(root / file)]) == 0
-    return shown_tables(read(root / "mitigated" / "report"))
+    results = [read(root / values["output"] / name / "report") for name in models]
+    return [table for result in results for table in shown_tables(result)]
 
 
 def shown_tables(result):

@@ -1,6 +1,8 @@
 """A training that is killed goes on, and ends in the same weights."""
 
+import json
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
@@ -84,3 +86,61 @@ def test_neutral_captions_name_the_subject_alone(tmp_path):
     assert same(weights(tmp_path / "made"), weights(tmp_path / "by_hand"))
     SHORT.fit(base(), training_data, tmp_path / "given")
     assert not same(weights(tmp_path / "made"), weights(tmp_path / "given"))
+
+
+class WatchedImages:
+    """Images that note in which step of a training they are read."""
+
+    def __init__(self, images):
+        self.images, self.rows_by_step, self.step = images, {}, None
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, row):
+        self.rows_by_step.setdefault(self.step, []).append(row)
+        return self.images[row]
+
+    def begin(self, step, done, total):
+        self.step = done
+
+
+def batches_of(out, **settings):
+    """Return the set names of the training images, and the rows of each batch of two epochs."""
+    data = replace(training(), validation=(), validation_images=None)
+    images = WatchedImages(data.images.images)
+    recipe = Contrastive(batch=20, epochs=2, learning_rate=1e-30, **settings)
+    recipe.fit(base(), replace(data, images=replace(data.images, images=images)), out,
+               progress=images.begin)  # fmt: skip
+    batches = [rows for step, rows in images.rows_by_step.items() if step is not None]
+    return data.images.set, batches
+
+
+@pytest.mark.parametrize("batches", ["sets", "pairs"])
+def test_an_epoch_takes_every_image_once_and_the_next_in_another_order(batches, tmp_path):
+    sets, rows = batches_of(tmp_path / "made", batches=batches)
+    half = len(rows) // 2
+    first, second = ([*chain.from_iterable(part)] for part in (rows[:half], rows[half:]))
+    assert sorted(first) == sorted(second) == [*range(len(sets))]
+    assert first != second
+    assert max(map(len, rows)) <= 20
+
+
+def test_batches_of_pairs_cut_sets_and_batches_of_sets_do_not(tmp_path):
+    for batches, whole in (("sets", True), ("pairs", False)):
+        sets, rows = batches_of(tmp_path / batches, batches=batches)
+        sizes = {name: (sets == name).sum() for name in sets}
+        batch_sets = [[*sets[batch]] for batch in rows]
+        complete = [names.count(name) == sizes[name] for names in batch_sets for name in {*names}]
+        assert all(complete) == whole
+    # Batches of pairs are full, but for the last one of an epoch.
+    assert [len(batch) for batch in rows] == 2 * [20, 20, len(sets) - 40]
+
+
+def test_batches_of_pairs_may_be_smaller_than_a_set(tmp_path):
+    recipe = Contrastive(batch=8, batches="pairs", learning_rate=3e-4)
+    recipe.fit(base(), training(), tmp_path / "made")
+    record = json.loads((tmp_path / "made" / "mitigation.json").read_text())
+    assert record["steps"] == 6
+    # The loss of the validation subjects is watched over pairs, too.
+    assert len(record["validation"]) > 1

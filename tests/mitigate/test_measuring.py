@@ -113,3 +113,24 @@ def test_an_image_has_every_caption_that_is_listed_for_it():
     hits = Test(NONE, TEXTS, retrieval=(pairs,)).measure(model).utility
     assert hits["text_recall_at_1", "r"] == {"0": 1.0, "1": 0.0, "2": 0.0}
     assert hits["image_recall_at_1", "r"] == {"a": 0.0, "b": 1.0, "c": 1.0, "d": 0.0, "e": 0.0}
+
+
+def test_the_gap_of_three_values_is_the_largest_difference_between_them():
+    height = {"red": 1.0, "blue": 0.6, "green": 0.0}
+    hues = [*height] * 8
+    rows = range(len(hues))
+
+    def embed_images(pictures):
+        cosines = np.array([height[hues[row]] for row in pictures])
+        return np.column_stack([cosines, np.sqrt(1.0 - cosines**2)]).astype(np.float32)
+
+    encoder = SimpleNamespace(
+        info=SimpleNamespace(name="hf:hues", dimension=2, scale=10.0),
+        embed_images=embed_images,
+        embed_texts=lambda texts: np.array([[1.0, 0.0]] * len(texts), np.float32),
+    )
+    subject = np.array(["nurse"] * 12 + ["clerk"] * 12, dtype=object)
+    set_names = np.array([f"set {row // 3}" for row in rows], dtype=object)
+    images = ImageSets(rows, subject, set_names, subject, {"hue": np.array(hues, dtype=object)})
+    gaps = Test(images, TEXTS).measure(encoder).bias["logit_gap", "hue"]
+    assert gaps == pytest.approx({"nurse": 10.0, "clerk": 10.0})

@@ -102,6 +102,50 @@ def test_a_command_makes_models_and_a_report(project, capsys):
     assert "nothing is written over" in capsys.readouterr().err
 
 
+BASE = f'model: "hf:{WEIGHTS / "clip-biased"}"'
+SEVERAL = f"""
+models:
+  biased: "hf:{WEIGHTS / "clip-biased"}"
+  "null": "hf:{WEIGHTS / "clip-null"}"
+"""
+
+
+def test_several_models_learn_from_the_same_subjects(project, capsys):
+    (project / "c.yaml").write_text(CONFIG.replace(BASE, SEVERAL))
+    assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
+    output = json.loads(capsys.readouterr().out)
+    assert [*output] == ["biased", "null"]
+    out = project / "mitigated"
+    lists = {(out / name / "withheld.txt").read_text() for name in output}
+    assert len(lists) == 1
+    for name, facts in output.items():
+        models = {recipe["recipe"]: recipe["model"] for recipe in facts["recipes"]}
+        assert models["tuned"] == f"hf:{out / name / 'tuned'}"
+    before = [{row["before"] for row in facts["rows"]} for facts in output.values()]
+    assert before[0] != before[1]
+
+
+def test_a_mitigation_of_several_models_goes_on_where_it_stopped(project, capsys):
+    (project / "c.yaml").write_text(CONFIG.replace(BASE, SEVERAL))
+    assert command(["mitigate", str(project / "c.yaml")]) == 0
+    first, second = (project / "mitigated" / name / "report" for name in ("biased", "null"))
+    times = [(run / "manifest.json").stat().st_mtime_ns for run in (first, second)]
+    shutil.rmtree(second)
+    capsys.readouterr()
+    assert command(["mitigate", str(project / "c.yaml"), "--plan", "--json"]) == 0
+    assert [*json.loads(capsys.readouterr().out)] == ["null"]
+    assert command(["mitigate", str(project / "c.yaml"), "--json"]) == 0
+    assert [*json.loads(capsys.readouterr().out)] == ["biased", "null"]
+    assert (first / "manifest.json").stat().st_mtime_ns == times[0]
+    assert (second / "manifest.json").stat().st_mtime_ns > times[1]
+    # Of other settings nothing is kept, and nothing is written over.
+    text = (project / "c.yaml").read_text().replace("withheld: 0.34", "withheld: 0.5")
+    (project / "c.yaml").write_text(text)
+    shutil.rmtree(second)
+    assert command(["mitigate", str(project / "c.yaml")]) == 2
+    assert not second.exists()
+
+
 def test_attributes_that_a_model_predicted_have_no_verdict(project, capsys):
     tuned = "  tuned: {recipe: contrastive, batch: 24, learning_rate: 3.0e-4}\n"
     sources = "group_sources: {hue: {source: machine}}\n"
@@ -138,6 +182,9 @@ def test_a_plan_loads_no_model(project, capsys):
         ("batch: 24", "batch: 1", "recipes.tuned.batch"),
         ("0.34", "1.5", "withheld: given 1.5; expected less than 1"),
         ("attributes: [hue, frame]", "attributes: []", "attributes: given []; expected at least 1"),
+        (BASE, "", "expected one of 'model', 'models', not 0 of them"),
+        (BASE, BASE + SEVERAL, "expected one of 'model', 'models', not 2 of them"),
+        (BASE, "models: {a/b: hf:c}", "expected a name that a folder can have, without slashes"),
         ("device: cpu", "group_sources: {age: {source: machine}}", "group_sources.age"),
     ],
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """The configuration of `equipoise mitigate`: one strict schema, the same in YAML and Python."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -21,6 +22,7 @@ from equipoise.audits.config_fields import (
     Name,
     Section,
     Table,
+    only_one,
 )
 from equipoise.audits.config_groups import GroupSourceConfig
 from equipoise.audits.config_images import PicturesConfig
@@ -36,6 +38,9 @@ from equipoise.mitigate.trained import Contrastive
 WITHHELD = "withheld.txt"
 """File of the output with a withheld subject in each line, as `where` of an audit reads it."""
 
+REPORT = "report"
+"""Folder of the output that is the run."""
+
 IMAGES = "images"
 """Folder of the output that keeps generated images."""
 
@@ -43,7 +48,7 @@ IMAGES = "images"
 def _folder(value: str) -> str:
     if value.startswith(".") or any(character in value for character in "/\\:\0"):
         raise ValueError("expected a name that a folder can have, without slashes and colons")
-    if value in ("report", IMAGES, WITHHELD):
+    if value in (REPORT, IMAGES, WITHHELD):
         raise ValueError("something else lies in a folder of this name; choose another")
     return value
 
@@ -134,9 +139,12 @@ class Config(LoadConfig):
     ----------
     study : str, optional
         Published study whose tables the report shows beside the changes.
-    model : str
+    model : str, optional
         A dual encoder, as `load_model` takes it, or with `generation` a model that makes images; a
         folder may be given relative to the file.
+    models : mapping of str to str
+        In place of `model`: models by the folder of `output` that gets what each becomes. All learn
+        from the same subjects.
     generation : GenerationConfig, optional
     floor : str, optional
         A model without the bias: how low numbers can be expected to fall.
@@ -159,7 +167,8 @@ class Config(LoadConfig):
     """
 
     study: StudyName | None = None
-    model: Name
+    model: Name | None = None
+    models: Mapping[FolderName, Name] = {}
     generation: GenerationConfig | None = None
     floor: Name | None = None
     images: SetsConfig
@@ -184,6 +193,7 @@ class Config(LoadConfig):
 
     @model_validator(mode="after")
     def _check_mitigation(self) -> Self:
+        only_one(self, "model", "models")
         if self.generation and (self.zero_shot or self.retrieval):
             raise ValueError("zero_shot, retrieval: expected none beside 'generation'")
         for name in self.group_sources:
@@ -201,3 +211,18 @@ class Config(LoadConfig):
             ):
                 raise ValueError(f"recipes.{name}.{problem}")
         return self
+
+    def by_model(self) -> "Mapping[str, Config]":
+        """Return the configuration of each model by its folder, "" of a single one."""
+        if self.model is not None:
+            return {"": self}
+        return {
+            name: self.model_copy(
+                update={"model": model, "models": {}, "output": self.output / name}
+            )
+            for name, model in self.models.items()
+        }
+
+    def report(self, base: Path) -> Path:
+        """Return the folder of the run; `base` is that of relative paths."""
+        return base / self.output / REPORT

@@ -30,7 +30,6 @@ from equipoise.mitigate.sets import (
 from equipoise.mitigate.trainable import RECORD
 from equipoise.models.wrapped import SETTINGS
 
-REPORT = "report"
 _AT_ONCE = 256
 
 
@@ -69,7 +68,7 @@ def load(config: Config, *, base: Path = Path()) -> Loaded:
         When something lies where a model is to be.
     """
     output = base / config.output
-    refuse_occupied(output / REPORT)
+    refuse_occupied(config.report(base))
     for name in config.recipes:
         # A recipe itself tells whether a model that is there is the one it would write.
         if not any((output / name / file).is_file() for file in (RECORD, SETTINGS)):

@@ -268,7 +268,9 @@ def _by_subject(estimate: Any, metric: str, subjects: Sequence[str]) -> dict[str
         return {subjects[0]: estimate.value}
     values = dict.fromkeys(subjects, math.nan)
     for part in estimate.parts:
-        if part.metric == metric and part.subject in values:
+        # Of three groups or more there are also differences of each from the others.
+        of_all = (part.metric, part.aggregate) == (metric, estimate.aggregate)
+        if of_all and part.subject in values:
             values[part.subject] = part.value
     return values
 

@@ -207,6 +207,7 @@ def run(
     Parameters
     ----------
     config : Config
+        Of one model.
     base : Path
         Folder of relative paths.
     loaded : Loaded

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Contrastive(TrainedRecipe):
-    """Contrastive training on counterfactual sets, whole sets in a batch.
+    """Contrastive training on counterfactual sets.
 
     Attributes
     ----------
@@ -29,7 +29,10 @@ class Contrastive(TrainedRecipe):
     epochs : int
         Most passes over the sets: training stops where the validation loss no longer falls.
     batch : int
-        Most images of sets in a batch; sets are never cut.
+        Most images in a batch.
+    batches : "sets" or "pairs"
+        What a batch is filled with: whole sets, or pairs of an image and its caption, shuffled
+        over all sets.
     learning_rate : float
     towers : "both", "texts" or "images"
         Towers to train.
@@ -44,13 +47,15 @@ class Contrastive(TrainedRecipe):
 
     References
     ----------
-    Howard et al. 2024, SocialCounterfactuals: 1 epoch, batches of 32, learning rate 5e-6 to 9e-6.
+    Howard et al. 2024, SocialCounterfactuals: 1 epoch, batches of 32 pairs, learning rate 5e-6 to
+    9e-6, no early stopping.
     """
 
     recipe: Literal["contrastive"] = "contrastive"
     name: str = "contrastive"
     epochs: PositiveInt = 1
     batch: Annotated[int, Field(ge=2)] = 32
+    batches: Literal["sets", "pairs"] = "sets"
     learning_rate: PositiveFloat = 5e-6
     towers: Towers = "both"
     captions: Literal["given", "neutral"] = "given"
@@ -59,14 +64,8 @@ class Contrastive(TrainedRecipe):
     def _begin(self, base: DualEncoder, training: Training, seed: int) -> tuple[Trainable, Plan]:
         subject = trainable(base, self.dtype)
         images = training.require_images(self.name, watched=False)
-        sets = [*images.by_set().values()]
-        largest = max(map(len, sets))
-        if largest > self.batch:
-            raise InputError(
-                f"a counterfactual set has {largest} images, and a batch {self.batch}; expected "
-                "batches that hold whole sets"
-            )
-        in_epoch = len([*_pack_sets(sets, self.batch)])
+        parts = self._parts(images, seed)
+        in_epoch = len([*_pack(parts, self.batch)])
         look = max(1, in_epoch // self.looks)
         watched = training.validation_images
         if self.captions == "neutral":
@@ -75,8 +74,8 @@ class Contrastive(TrainedRecipe):
 
         @cache
         def epoch(number: int) -> list[Positions]:
-            order = stream(seed, "mitigate", "order", number).permutation(len(sets))
-            return [*_pack_sets([sets[place] for place in order], self.batch)]
+            order = stream(seed, "mitigate", "order", number).permutation(len(parts))
+            return [*_pack([parts[place] for place in order], self.batch)]
 
         def loss(step: int) -> Any:
             number, place = divmod(step, in_epoch)
@@ -85,17 +84,30 @@ class Contrastive(TrainedRecipe):
             return self._loss(subject, images, packed[place % len(packed)])
 
         def validation() -> Any:
-            # The mean over the sets of the validation subjects, in fixed batches.
+            # The mean over the images of the validation subjects, in fixed batches.
             assert watched is not None  # noqa: S101
             return sum(
                 self._loss(subject, watched, rows) * (len(rows) / len(watched))
-                for rows in _pack_sets([*watched.by_set().values()], self.batch)
+                for rows in _pack(self._parts(watched, seed), self.batch)
             )
 
         return subject, Plan(
             subject.weights(self.towers), self.epochs * in_epoch, self.learning_rate, look, loss,
             validation if watched else None,
         )  # fmt: skip
+
+    def _parts(self, images: ImageSets, seed: int) -> list[Positions]:
+        """Return the rows that a batch takes together: those of a set, or one."""
+        if self.batches == "pairs":
+            order = stream(seed, "mitigate", "pairs").permutation(len(images))
+            return [*order[:, np.newaxis]]
+        sets = [*images.by_set().values()]
+        if (largest := max(map(len, sets))) > self.batch:
+            raise InputError(
+                f"a counterfactual set has {largest} images, and a batch {self.batch}; expected "
+                "batches that hold whole sets. To do: a larger batch, or batches: pairs"
+            )
+        return sets
 
     def _inputs(self, training: Training) -> dict[str, Any]:
         inputs = super()._inputs(training)
@@ -128,15 +140,15 @@ def _use_neutral_captions(images: ImageSets, texts: Sequence[SubjectTexts]) -> I
     return replace(images, caption=captions)
 
 
-def _pack_sets(sets: Sequence[Positions], batch: int) -> Iterator[Positions]:
-    """Yield batches of whole sets."""
-    batch_sets: list[Positions] = []
-    for rows in sets:
-        if batch_sets and sum(map(len, batch_sets)) + len(rows) > batch:
-            yield np.concatenate(batch_sets)
-            batch_sets = []
-        batch_sets.append(rows)
-    yield np.concatenate(batch_sets)
+def _pack(parts: Sequence[Positions], batch: int) -> Iterator[Positions]:
+    """Yield batches of whole parts."""
+    together: list[Positions] = []
+    for rows in parts:
+        if together and sum(map(len, together)) + len(rows) > batch:
+            yield np.concatenate(together)
+            together = []
+        together.append(rows)
+    yield np.concatenate(together)
 
 
 def contrastive_loss(

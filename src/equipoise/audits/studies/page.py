@@ -46,6 +46,8 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
     if unmeasured:
         titles = "; ".join(dict.fromkeys(unmeasured))
         parts.append(f"This run measures nothing of: {titles}.")
+    if alone := [*_printed_alone(study, unmeasured)]:
+        parts.append(Fold("Printed, without a number of this run", tuple(alone)))
     parts += _claims(result)
     return blocks.Section.of("study", "Comparison with the source", *parts)
 
@@ -102,6 +104,24 @@ def _fill_table(study: Study, table: StudyTable, run: Repetition) -> Table | Non
         Column(f"{name}{_ARROWS.get(better.get(name, ''), '')}", format=NUMBER) for name in columns
     ]
     return Table.of(_title(study, table), [Column("Row"), *heads], cells)
+
+
+def _printed_alone(study: Study, unmeasured: Sequence[str]) -> Iterator[blocks.Block | str]:
+    """Yield the source's tables that a run measures nothing of, with the reason where one is."""
+    tables = study.work.tables
+    numbers = {table.of: "" for table in study.tables if _title(study, table) in unmeasured}
+    for number, reason in (numbers | dict(study.left_out)).items():
+        if number and (printed := tables[number]).rows:
+            cells = [
+                [
+                    row,
+                    *(_source_text(printed.cell(row, column)) or "–" for column in printed.columns),
+                ]
+                for row in printed.rows
+            ]
+            heads = [Column(name) for name in ("Row", *printed.columns)]
+            yield Table.of(f"{number}: {printed.title}", heads, cells)
+            yield " ".join(filter(None, (enclose("", reason, "."), printed.note)))
 
 
 def _models(table: StudyTable, row: str, run: Repetition) -> Sequence[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,7 +21,11 @@ from equipoise.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from equipoise.core import AuditResult
+
+_Value = TypeVar("_Value")
 
 
 @click.command("mitigate", epilog="Example: equipoise mitigate mitigate.yaml --plan")
@@ -37,42 +40,57 @@ def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
     it. Nothing is written over a model; what was interrupted goes on where it stopped.
     """
     from equipoise.audits.config import load_as
-    from equipoise.cli.runs import result_of, write
-    from equipoise.evidence import new_run
-    from equipoise.mitigate import loading, running
+    from equipoise.cli.mitigation import mitigate, unfinished
+    from equipoise.mitigate import running
     from equipoise.mitigate.config import Config
+    from equipoise.report import read
 
-    checked, base = load_as(config, Config), config.parent
+    base = config.parent
+    parts = load_as(config, Config).by_model()
+    waiting = unfinished(parts, base)
     if plan:
-        (say_json if as_json else say_values)(running.plan(checked, base=base))
+        plans = {name: running.plan(part, base=base) for name, part in waiting.items()}
+        if as_json:
+            say_json(_single(plans))
+            return
+        for name, planned in plans.items():
+            say_values({"model": name, **planned} if name else planned)
         return
-    run, began = base / checked.output / loading.REPORT, perf_counter()
-    with Steps() as progress:
-        loaded = loading.load(checked, base=base)
-        assessment = running.run(checked, base=base, loaded=loaded, progress=progress)
-    result = result_of(
-        assessment,
-        config=checked.model_dump(mode="json", exclude_unset=True),
-        resolved=checked.model_dump(mode="json"),
-        inputs=loaded.inputs,
-        counts=loaded.counts,
-        seconds=perf_counter() - began,
-    )
-    with new_run(run) as folder:
-        write(result, folder, run)
-    show(result, run, as_json=as_json)
+    printed = {}
+    for name, part in parts.items():
+        run = part.report(base)
+        with Steps() as progress:
+            result = mitigate(part, base, progress) if name in waiting else read(run)
+        if as_json:
+            printed[name] = _facts(result, run)
+        else:
+            show(result, run, as_json=False)
+    if as_json:
+        say_json(_single(printed))
 
 
 def show(result: AuditResult, run: Path, *, as_json: bool) -> None:
     """Print the effect and cost of each recipe, and the report's path."""
     from equipoise.cli import runs
 
-    if not as_json:
+    if as_json:
+        say_json(_facts(result, run))
+    else:
         runs.show(result, run)
-        return
+
+
+def _single(by_model: Mapping[str, _Value]) -> _Value | Mapping[str, _Value]:
+    """Return what belongs to the only model, which has no name, or to each of several."""
+    return by_model.get("", by_model)
+
+
+def _facts(result: AuditResult, run: Path) -> dict[str, Any]:
+    """Return a run with the effect and cost of each recipe."""
+    from equipoise.cli.runs import facts
+
     rows = result.tables["mitigation"].to_pylist()
     recipes = result.tables["mitigation_recipes"].to_pylist()
-    say_json(runs.facts(result, run) | {"recipes": recipes, "rows": rows})
+    return facts(result, run) | {"recipes": recipes, "rows": rows}
 
 
 @click.command("train", epilog="Example: equipoise train train.yaml")

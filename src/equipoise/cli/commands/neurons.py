@@ -20,7 +20,7 @@ def neurons_command(config: Path, as_json: bool) -> None:
     from equipoise.audits.config import load_as
     from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import new_run
-    from equipoise.mitigate.loading import REPORT
+    from equipoise.mitigate.config import REPORT
     from equipoise.mitigate.neurons.config import Config
     from equipoise.mitigate.neurons.study import run
 

@@ -29,7 +29,8 @@ from equipoise.core.wording import PERCEIVED
 from equipoise.data import read_table
 from equipoise.evidence import Prompts, check_place, new_run, prompts
 from equipoise.explain.visualisation import visualise
-from equipoise.mitigate.loading import REPORT, read_images, read_pairs
+from equipoise.mitigate.config import REPORT
+from equipoise.mitigate.loading import read_images, read_pairs
 from equipoise.mitigate.neurons.choosing import (
     Components,
     association_parts,
