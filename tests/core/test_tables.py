@@ -22,6 +22,7 @@ from equipoise.core import (
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.parts import SCHEMA as PARTS
 from equipoise.core.parts import parts_from_table
+from equipoise.core.sentences import Sentence, named
 
 GROUPS = (
     GroupValue("x, f", ("x", "f"), 12, 0.5, 0.2, 0.8),
@@ -40,6 +41,7 @@ def example_finding(**changes):
         "interval": IntervalKind.SPREAD, "null": NullHypothesis.ROWS, "parameters": {"k": 5},
     }  # fmt: skip
     values["sides"] = ("men", "women")
+    values["direction"] = Sentence("worse for ", named("men"))
     values["ratio"] = Ratio(math.inf, 2.5, math.inf, decides=True)
     return Finding(**values | {"by_group": GROUPS, "excluded": LEFT_OUT} | changes)
 

@@ -27,7 +27,7 @@ _ENOUGH = 0.9
 
 @dataclass(frozen=True)
 class Assumed:
-    """What a plan takes for what only a run will tell.
+    """Assumptions of a plan on numbers that only a run gives.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Limit:
-    """What a design can't give.
+    """A limit of a design.
 
     Attributes
     ----------

@@ -304,7 +304,7 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     ...     "pred": [1, 1, 0, 0] * 30 + [0, 1, 0, 0] * 20,
     ... })
     >>> equipoise.audit(people, target="label", pred="pred", groups="gender").plot()
-    <Plot: True positive rate of “1” by gender, 2 values>
+    <Plot: True positive rate for “1” by gender, 2 values>
     """
     labels, run_model = _as_list(pred), model if isinstance(model, str) else ()
     if model is not None and not isinstance(model, str):

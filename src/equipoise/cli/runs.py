@@ -175,7 +175,7 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
 
 
 def _sentence_lines(statement: Statement) -> Iterator[str]:
-    """Yield what is said of a model, with the verdict."""
+    """Yield the lines of a sentence, with the verdict."""
     badge = verdict_word(statement.badge)
     first, *lines = wrap(statement.text, WIDTH - 4 - len(badge)) or [""]
     yield f"  {first.ljust(WIDTH - 4 - len(badge))}  {badge}".rstrip()
@@ -258,7 +258,7 @@ def _bars(finding: Finding | None, most: int) -> Iterator[str]:
 
 
 def _next_commands(summary: Summary, run: Path) -> Iterator[str]:
-    """Yield the commands that look further into what was concluded: those of the page."""
+    """Yield the page's commands that look further into its conclusions."""
     commands = [step.command for step in summary.commands if step.command]
     for place, command in enumerate(commands):
         yield f"  {'next' if place == 0 else '':<6} {command}"

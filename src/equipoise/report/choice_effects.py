@@ -167,14 +167,14 @@ _COUNTS = (
 
 
 def table_of_steps(conclusion: Conclusion) -> Table:
-    """Return what each choice does to the conclusions on a metric, counted."""
+    """Return the counted effects of each choice on the conclusions on a metric."""
     columns = [Column("Choice", _choice_cell), *_COUNTS]
     caption = f"What choices do to conclusions on {spec_of(conclusion.metric).label}"
     return Table.of(caption, columns, conclusion.steps, source=EFFECTS)
 
 
 def table_of_every_step(result: AuditResult) -> Table | None:
-    """Return what each choice does to the conclusions on every metric of every model."""
+    """Return the counted effects of each choice for every metric of every model."""
     steps = [(step, conclusion) for conclusion in result.conclusions for step in conclusion.steps]
     counts = (*_COUNTS, Column("Perhaps chance", "unclear"), Column("Found", "found"),
               Column("Compared", "compared"))  # fmt: skip
@@ -298,7 +298,7 @@ def _marks(
 
 
 def _sides(metric: str, first: str, second: str) -> tuple[str, str]:
-    """Return what the left and the right of the chart mean: which group is worse off."""
+    """Return the group that is worse off at the left and at the right of the chart."""
     names = (shortened(name, MOST_LETTERS) for name in (first, second))
     left, right = names if spec_of(metric).harm != "higher" else reversed([*names])
     return f"← worse for {left}", f"worse for {right} →"

@@ -107,7 +107,7 @@ def _place_in_difference(finding: Finding) -> tuple[float, ...]:
 
 
 def _rank(finding: Finding) -> tuple[float, ...]:
-    """Return where a difference stands among those of two models, the leading one first."""
+    """Return the rank of a difference among all of two models, the leading one first."""
     spec = spec_of_shown(finding)
     return (
         finding.verdict is not Verdict.DISPARITY,
@@ -180,7 +180,7 @@ def _conclude_differences(
 
 
 def _untested(findings: Sequence[Finding], places: Iterable[int]) -> tuple[Conclusion, ...]:
-    """Return what is said of models of which nothing was tested: the first number, and why."""
+    """Return the statement on untested models: the first number, and the reason."""
     described = [place for place in places if findings[place].family is not Family.FOLD]
     return tuple(_conclude(findings, (place,), "") for place in described[:1])
 

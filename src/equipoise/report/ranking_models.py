@@ -72,7 +72,7 @@ def _shared_measures(findings: Sequence[Finding], leads: Sequence[Selector]) -> 
 
 
 def _place_of(findings: Sequence[Finding], leads: Sequence[Selector]) -> tuple[float, ...]:
-    """Return where a measure stands among those of all models, the leading one first."""
+    """Return the rank of a measure among the measures of all models, the leading one first."""
     first = findings[0]
     return (
         min(map(_place_of_verdict, findings)),

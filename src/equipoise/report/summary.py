@@ -108,7 +108,7 @@ def _with_title(summary: Summary) -> Summary:
 
 
 def statements_of(result: AuditResult, leads: Sequence[Selector] = ()) -> list[Statement]:
-    """Return what is said of each model, or of each pair of models."""
+    """Return the statements on each model, or on each pair of models."""
     by_model = conclusions_by_model(result, leads)
     return [
         _statement(model, conclusions, result.findings) for model, conclusions in by_model.items()
@@ -192,7 +192,7 @@ def _is_disparity(conclusion: Conclusion) -> bool:
 def _statement(
     model: str, conclusions: Sequence[Conclusion], findings: Sequence[Finding]
 ) -> Statement:
-    """Return what is said of a model: its leading conclusion, and the others in a line each."""
+    """Return the statement on a model: its leading conclusion, and the others in a line each."""
     if not conclusions:
         n_values = sum(finding.model == model for finding in findings)
         name = enclose("", model, ": ")

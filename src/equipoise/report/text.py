@@ -130,7 +130,7 @@ def verdict_key(verdict: Verdict, *, comparison: bool) -> str:
 def verdict_title(
     verdict: Verdict, *, comparison: bool = False, limit: str = "", ratio: str = ""
 ) -> str:
-    """Return the title of a verdict, with what it rests on.
+    """Return the title of a verdict, with its basis.
 
     `limit` is the smallest size that matters, `ratio` a ratio of errors that decides.
     """

@@ -739,7 +739,7 @@ def _comparisons(config: Config, runs: Sequence[Run]) -> dict[str, pa.Table]:
 def _compare_steps(
     steps: Sequence[VersionStep], versions: Mapping[str, ConceptResults], alpha: float
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield what each step does to the differences, where both of its versions have the metric."""
+    """Yield the effects of each step on differences, where both versions have the metric."""
     for step in steps:
         pair = {name: versions[name] for name in step.names if name in versions}
         if len(pair) == len(step.names):

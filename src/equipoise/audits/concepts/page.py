@@ -57,7 +57,7 @@ def _subject(row: Row) -> str:
 
 
 def versions(result: AuditResult) -> Section | None:
-    """Return what each step does, then the difference in every version, changed ones first."""
+    """Return the effects of each step, then the difference in every version, changed ones first."""
     choices = rows(result, "choices")
     if not choices:
         return None

@@ -46,7 +46,7 @@ class VersionStep:
 
     @property
     def change(self) -> str:
-        """What the other version does differently, as a clause."""
+        """The differences of the other version, as a clause."""
         first, last = _values_of(self.baseline), _values_of(self.version)
         clauses = [_clause(name, first.get(name), last.get(name)) for name in self.choices]
         return listed(clauses, _MOST_CLAUSES)
@@ -72,7 +72,7 @@ def steps_of(config: Config) -> list[VersionStep]:
 
 
 def table_of_steps(steps: Iterable[VersionStep]) -> pa.Table:
-    """Return what each step changes."""
+    """Return the changes of each step."""
     step_rows = [
         dict(zip(_STEPS, (*step.names, list(step.choices), step.change), strict=True))
         for step in steps
@@ -89,7 +89,7 @@ def _values_of(version: Version) -> Facts:
 
 
 def _clause(choice: str, before: Any, value: Any) -> str:
-    """Say what a version does in one choice."""
+    """Return a version's setting of a choice as a clause."""
     key, _, name = choice.partition(".")
     if key == _PREVALENCE and before != _OBSERVED:
         return _OTHER_PREVALENCE[value]

@@ -106,22 +106,20 @@ def _fill_table(study: Study, table: StudyTable, run: Repetition) -> Table | Non
     return Table.of(_title(study, table), [Column("Row"), *heads], cells)
 
 
-def _printed_alone(study: Study, unmeasured: Sequence[str]) -> Iterator[blocks.Block | str]:
+def _printed_alone(study: Study, unmeasured: Sequence[str]) -> Iterator[blocks.Block]:
     """Yield the source's tables that a run measures nothing of, with the reason where one is."""
-    tables = study.work.tables
-    numbers = {table.of: "" for table in study.tables if _title(study, table) in unmeasured}
-    for number, reason in (numbers | dict(study.left_out)).items():
-        if number and (printed := tables[number]).rows:
+    reasons = {table.of: "" for table in study.tables if _title(study, table) in unmeasured}
+    for place, reason in (reasons | dict(study.left_out)).items():
+        if place and (printed := study.work.tables[place]).rows:
+            columns = printed.columns
             cells = [
-                [
-                    row,
-                    *(_source_text(printed.cell(row, column)) or "–" for column in printed.columns),
-                ]
+                [row, *(_source_text(printed.cell(row, name)) or "–" for name in columns)]
                 for row in printed.rows
             ]
-            heads = [Column(name) for name in ("Row", *printed.columns)]
-            yield Table.of(f"{number}: {printed.title}", heads, cells)
-            yield " ".join(filter(None, (enclose("", reason, "."), printed.note)))
+            heads = [Column(name) for name in ("Row", *columns)]
+            yield Table.of(f"{place}: {printed.title}", heads, cells)
+            if text := " ".join(filter(None, (enclose("", reason, "."), printed.note))):
+                yield blocks.Words((text,), "note")
 
 
 def _models(table: StudyTable, row: str, run: Repetition) -> Sequence[str]:
@@ -219,7 +217,7 @@ _SHOWN = 3
 
 
 def _why(claim: Row, comparisons: Sequence[Row]) -> str:
-    """Return the numbers that refute a claim, or why it can't be told."""
+    """Return the numbers that refute a claim, or why it is open."""
     decisive = [row for row in comparisons if row["mark"] == claim["mark"]]
     if claim["mark"] == Mark.HOLDS:
         texts = [f"all of {plural(len(decisive), 'number')}"]

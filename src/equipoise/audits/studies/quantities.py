@@ -31,7 +31,7 @@ class Reading:
     Attributes
     ----------
     name : str
-        What it is the number of.
+        The name of the quantity.
     value, low, high : float
         The number and its confidence interval, whose ends are equal where the number is exact; NaN
         where unknown.
@@ -88,7 +88,7 @@ class Quantity(Section):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What it is the number of."""
+        """The name of the quantity."""
 
     @abstractmethod
     def _reading(self, run: Repetition) -> Reading:
@@ -229,7 +229,7 @@ class Where(Quantity):
         return _only(self.name, map(self.number_of, self.findings(run)))
 
     def by(self, over: Over, run: Repetition) -> dict[str, Reading]:
-        """Return the numbers of a run by subject, model or group; those of the whole are left out.
+        """Return the numbers of a run by subject, model or group, without the whole's.
 
         A number that isn't the only one of its subject, or is undefined, is left out too. Within a
         chosen value of an attribute a number has the subject that it is a part of.
