@@ -678,7 +678,9 @@ def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Tabl
     )
     file_block, problem = min(len(utf8) + 1, MAX_BLOCK_BYTES), ""
     # A cell larger than a block needs the file as one; one thread alone knows the rows' numbers.
-    for threads, block in ((True, BLOCK_BYTES), (True, file_block), (False, file_block)):
+    # Threads gain nothing in a file of one block, and may still run when a short process ends.
+    threaded = len(utf8) > BLOCK_BYTES
+    for threads, block in ((threaded, BLOCK_BYTES), (threaded, file_block), (False, file_block)):
         read = arrow_csv.ReadOptions(
             autogenerate_column_names=True, use_threads=threads, block_size=block
         )
