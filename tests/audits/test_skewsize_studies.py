@@ -15,6 +15,8 @@ from equipoise.audits.studies.page import source_tables
 from equipoise.audits.studies.study import read_study, study_files
 from equipoise.data import lexicon
 from equipoise.report.blocks import Number, Table
+from equipoise.report.result import first_screen
+from equipoise.report.titles import plain_title
 
 REPLICATES = {"replicates": 100, "permutations": 99}
 
@@ -417,3 +419,6 @@ def test_the_comparison_of_the_motivating_example_names_labels():
     leading = compared.findings[compared.conclusions[0].finding]
     assert leading.metric == "effect_size_mean"
     assert all(label in leading.beside for label in ("stereotyped", "“nurse”", "“surgeon”"))
+    # The title leaves the labels to the statement under it, and is whole.
+    spans = plain_title(first_screen(compared, compared.shown_page))
+    assert not "".join(span.text for span in spans).endswith("…")

@@ -16,6 +16,7 @@ from equipoise.report.words import (
     conclusion_sentence,
     harm,
     headline,
+    is_comparison,
     limit_of,
     name_of,
     sentence_at_equal_mix,
@@ -74,9 +75,11 @@ def plain_title(summary: Summary) -> tuple[Span, ...]:
         return summary.title
     first = summary.statements[0]
     text, conclusion = Sentence(first.text), first.conclusion
-    # Of two differences the second one follows in the statement.
-    if first.finding and conclusion and conclusion.reverse and not fits(text):
-        text = conclusion_sentence(first.finding, replace(conclusion, reverse=None))
+    # A second difference, and the mistakes behind the first one, follow in the statement.
+    if first.finding and conclusion and is_comparison(first.finding) and not fits(text):
+        text = conclusion_sentence(
+            replace(first.finding, beside=""), replace(conclusion, reverse=None)
+        )
     return spans_of(cut(text), _models_of(conclusion))
 
 

@@ -157,8 +157,10 @@ def _source_text(printed: Printed) -> str:
 
 def _reading_text(reading: Reading, source: str) -> str:
     ends = f" {interval(reading.low, reading.high)}" if reading.low < reading.high else ""
+    is_count = not ends and abs(reading.value) > 1.0 and float(reading.value).is_integer()
+    value = f"{reading.value:.0f}" if is_count else number(reading.value)
     parts = [
-        reading.missing or f"{number(reading.value)}{ends}",
+        reading.missing or f"{value}{ends}",
         f"chance {number(reading.chance)}" if has(reading.chance) else "",
         source,
     ]
