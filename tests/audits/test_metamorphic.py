@@ -188,17 +188,18 @@ def by_place(result):
     """Return findings by place, with names as they were and those of a pair in any order."""
     places = {}
     for finding in result.findings:
+        # The subject of a pair names all metrics but the first of the configuration.
+        subject = re.sub(r" \([^()]*\)$", "", finding.subject)
+        subject = subject if finding.metric == "concept_difference" else finding.subject
         texts = (
             finding.model,
-            finding.metric,
-            finding.subject,
+            f"{finding.metric} {finding.parameters.get('metric')}",
+            subject,
             finding.groups,
             finding.version,
             finding.group,
         )
-        about, *cleaned = (
-            re.sub(r"\d(?=[A-Za-z])", "", text) for text in (finding.subject, *texts)
-        )
+        about, *cleaned = (re.sub(r"\d(?=[A-Za-z])", "", text) for text in (subject, *texts))
         parts = (tuple(sorted(text.split(": ")[-1].split(" − "))) for text in cleaned)
         about = " − ".join(sorted(about.partition(": ")[0].split(" − ")))
         places[*parts, about, finding.null] = finding

@@ -236,6 +236,10 @@ OTHERS = {
     "is of all images: measured of one answer to nearly all, or with expected answers": (
         "dominant_answer", "answer_level",
     ),
+    "of many classes, or of classes that the configuration names": (
+        "mistake_rate",
+        *(f"effect_{name}_correlation" for name in ("accuracy", "gap", "odds", "parity")),
+    ),
     "compares models, or one model before and after": (
         "accuracy_difference", "encoder_difference",
     ),

@@ -68,7 +68,9 @@ def test_concepts_take_the_classes_of_a_classifier_through_its_map(world):
     expected = fakes.Classifier().predict_proba(pixels(world))
     np.testing.assert_array_equal(matrix, expected)
     result = audits.run(audits.parse_config(values), base=world)
-    assert {finding.subject for finding in result.findings} - {""} == {*CHOSEN[:2]}
+    pairs = "concept_difference"
+    subjects = {finding.subject for finding in result.findings if finding.metric != pairs}
+    assert subjects - {""} == {*CHOSEN[:2]}
 
 
 def test_concepts_score_pairs_with_the_prompts_of_their_words(world):

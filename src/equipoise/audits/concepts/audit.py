@@ -52,6 +52,7 @@ from equipoise.core import (
     table_of,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.core.finding import plain_parameters
 from equipoise.core.sentences import Sentence, named
 from equipoise.metrics.scores.cells import Metric
 from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
@@ -625,7 +626,8 @@ def _findings(run: Run) -> Iterator[UncorrectedFinding]:
         tests = _null_fields(run, index)
         compared = results.positives[index][~np.isnan(results.observed[index])]
         sizes = {"fewest_positives": int(compared.min())} if len(compared) else {}
-        concept = concept.changed(parameters={**concept.finding.parameters, **sizes})
+        parameters = plain_parameters({**concept.finding.parameters, **sizes})
+        concept = concept.changed(parameters=parameters)
         repeats = int((~np.isnan(results.observed[index])).sum()) == 2
         yield _complete_finding(run, concept.changed(**tests))
         for draft in pair_drafts:
