@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import cast
 
+import yaml
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -101,11 +102,13 @@ Six classifiers with planted bias: `equipoise demo`. To write one: [the configur
 
 def _entry(folder: Path) -> str:
     config = (folder / "audit.yaml").read_text(encoding="utf-8")
+    kind = yaml.safe_load(config)["audit"]
+    page = "config.md" if kind == "predictions" else f"audits/{kind}.md"
     return (
         f"\n## {folder.name.replace('_', ' ').capitalize()}\n\n"
         f"{FRAME.format(folder.name)}\n"
         f":::{{dropdown}} Configuration\n```yaml\n{config}```\n:::\n\n"
-        f"How to write one: [audits of {folder.name}](audits/{folder.name}.md).\n"
+        f"How to write one: [audits of {kind}]({page}).\n"
     )
 
 
