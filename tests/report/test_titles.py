@@ -18,7 +18,9 @@ from equipoise.report.blocks import Span, Statement, Summary
 from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import first_screen
+from equipoise.report.short_lines import short_certainty
 from equipoise.report.titles import MOST_WORDS, plain_title, verdict_line
+from equipoise.report.words import certainty
 from report.pages import PAGES, result_and_page
 from report.synthetic import comparison, finding, group_values, manifest
 
@@ -139,7 +141,8 @@ def test_a_ratio_names_its_group_where_the_title_names_another():
         aggregate="value", compared_to="", parameters={"desired": "uniform", "k": 12},
         value=math.log(10 / 6), threshold=0.2, verdict=Verdict.DISPARITY,
     )  # fmt: skip
-    assert " for men" in verdict_line(case)
+    texts = verdict_line(case), certainty(case), short_certainty(case, conclusions_of([case])[0])
+    assert all(" for men" in text for text in texts)
     low = replace(case, metric="min_skew", value=math.log(2 / 6))
     assert "men" not in verdict_line(low)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from equipoise.core import Finding, GroupValue
+from equipoise.core.sentences import named
 from equipoise.metrics.spec import spec_of_finding
 
 EXPECTED = "expected"
@@ -52,6 +53,21 @@ def expected_shares(finding: Finding) -> Mapping[str, float]:
     if declared == "uniform":
         return {part.group: 1 / len(finding.by_group) for part in finding.by_group}
     return {}
+
+
+def for_group(finding: Finding) -> str:
+    """Name the group that a ratio to an expected share is of, where a sentence names another."""
+    leading, expected = departure(finding), expected_shares(finding)
+    if leading is None or spec_of_finding(finding).unit != "log ratio":
+        return ""
+    groups = [
+        part.group for part in finding.by_group
+        if part.value > 0 and expected.get(part.group, 0) > 0
+        and math.isclose(math.log(part.value / expected[part.group]), finding.value, abs_tol=1e-6)
+    ]  # fmt: skip
+    if not groups or leading.part.group in groups:
+        return ""
+    return f" for {named(groups[0])}"
 
 
 class Added(NamedTuple):

@@ -7,7 +7,7 @@ from equipoise.core.conclusion import Conclusion
 from equipoise.core.sentences import named
 from equipoise.core.wording import number, shortened
 from equipoise.report.blocks import has
-from equipoise.report.expecting import EXPECTED
+from equipoise.report.expecting import EXPECTED, for_group
 from equipoise.report.text import count, enclose, p_value, percent
 from equipoise.report.words import (
     conclusion_certainty,
@@ -98,7 +98,7 @@ def short_certainty(finding: Finding, conclusion: Conclusion) -> str:
     """
     if conclusion.standings or conclusion.at_equal_mix is not None:
         return conclusion_certainty(finding, conclusion)
-    parts = [f"{name_of(finding)} {sized_interval(finding)}"]
+    parts = [f"{name_of(finding)} {sized_interval(finding)}{for_group(finding)}"]
     scaled, _ = scale_of(finding)
     if has(finding.chance):
         parts.append(f"chance {scaled(finding.chance)}")

@@ -1,16 +1,15 @@
 """The title of a page: the conclusion that leads, its groups marked, and one line of how sure."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from equipoise.core import Finding, Verdict
 from equipoise.core.conclusion import Conclusion
-from equipoise.core.sentences import EMPTY, Sentence, named
+from equipoise.core.sentences import EMPTY, Sentence
 from equipoise.core.wording import shortened
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Role, Span, Summary, has
-from equipoise.report.expecting import departure, expected_shares
+from equipoise.report.expecting import for_group
 from equipoise.report.text import p_value
 from equipoise.report.words import (
     conclusion_sentence,
@@ -154,28 +153,13 @@ def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:
         return f"{text}."
     if finding.verdict is Verdict.NOT_ESTIMABLE or not has(finding.value):
         return f"Can't be estimated: {finding.reason or 'no reason was recorded'}."
-    size = sized_interval(finding) + _for_group(finding)
+    size = sized_interval(finding) + for_group(finding)
     if finding.compared_to:
         size = f"{uncapitalised(name_of(finding))} {size}"
     if has(finding.threshold):
         size += f"; your limit is {limit_of(finding)} {_FROM_CHANCE[harm(finding)]}"
     real, large = _ANSWERS.get(finding.verdict, ("Not tested", "Value"))
     return f"{real}{_chance_text(finding)}. {large}: {size}."
-
-
-def _for_group(finding: Finding) -> str:
-    """Name the group that a ratio to an expected share is of, where the title names another."""
-    leading, expected = departure(finding), expected_shares(finding)
-    if leading is None or spec_of_finding(finding).unit != "log ratio":
-        return ""
-    groups = [
-        part.group for part in finding.by_group
-        if part.value > 0 and expected.get(part.group, 0) > 0
-        and math.isclose(math.log(part.value / expected[part.group]), finding.value, abs_tol=1e-6)
-    ]  # fmt: skip
-    if not groups or leading.part.group in groups:
-        return ""
-    return f" for {named(groups[0])}"
 
 
 _ANSWERS = {

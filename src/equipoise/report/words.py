@@ -25,7 +25,7 @@ from equipoise.core.wording import shortened
 from equipoise.metrics.spec import SENTENCE, MetricSpec, band_of, spec_for, spec_of_finding
 from equipoise.report.blocks import panels, rows
 from equipoise.report.choice_words import choices_sentence, effect_clause
-from equipoise.report.expecting import added_to_labels, departure
+from equipoise.report.expecting import added_to_labels, departure, for_group
 from equipoise.report.ratio_words import compare_errors, deciding_ratio, ratio_text
 from equipoise.report.text import (
     VERDICT_TITLES,
@@ -520,7 +520,8 @@ def certainty(finding: Finding) -> str:
         return _certainty_of_difference(finding, "Change")
     scaled, unit = scale_of(finding)
     ratio = ratio_text(finding)
-    text, n_text = f"{name_of(finding)} {scaled(finding.value)}{unit} (", f"n = {count(finding.n)})"
+    value = f"{scaled(finding.value)}{unit}{for_group(finding)}"
+    text, n_text = f"{name_of(finding)} {value} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
         ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
         text += f"{100 * finding.level:g} % interval {ends}, "
