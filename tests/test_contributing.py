@@ -22,7 +22,7 @@ from equipoise.core import AuditResult, InputError, Manifest
 from equipoise.metrics import table_metric
 from equipoise.metrics.spec import unregister
 from equipoise.models import Classifier, load_model
-from equipoise.models.registry import unregister as unregister_adapter
+from equipoise.models.registry import adapters
 from equipoise.report import render
 from equipoise.report.words import sentence
 
@@ -106,7 +106,7 @@ def test_an_adapter_is_one_file(folder):
     try:
         model = load_model("brightness:v1")
     finally:
-        unregister_adapter("brightness")
+        adapters().remove("brightness")
     assert isinstance(model, Classifier)
     white = np.full((2, 2, 3), 255, dtype=np.uint8)
     np.testing.assert_array_equal(model.predict_proba([white]), [[0, 1]])

@@ -7,7 +7,7 @@ import yaml
 
 import equipoise
 from audits.live_models import worlds
-from equipoise.cli.commands import audit
+from equipoise.cli.commands import quick
 
 ROWS = 600
 
@@ -218,12 +218,12 @@ def test_a_person_at_the_terminal_is_asked_for_the_unit(
         return answer
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(audit.click, "confirm", confirm)
+    monkeypatch.setattr(quick.click, "confirm", confirm)
     table(image=IMAGES).write_csv("t.csv")
     arguments = "quick", "t.csv", "--target", "label", "--groups", "sex", "--overwrite"
     command(*arguments)
     assert questions == []
-    monkeypatch.setattr(audit, "on_terminal", lambda: True)
+    monkeypatch.setattr(quick, "on_terminal", lambda: True)
     command(*arguments)
     assert len(questions) == 1
     config = yaml.safe_load((tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8"))

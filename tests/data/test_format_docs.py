@@ -41,7 +41,8 @@ def test_the_other_code_of_the_page(tmp_path, monkeypatch, capsys):
     scope = {}
     for block in PYTHON[1:]:
         exec(compile(block, "page", "exec"), scope)
-    assert FORMATS.pop("lines").takes("ending")
+    assert FORMATS["lines"].takes("ending")
+    FORMATS.remove("lines")
     assert scope["street"].table["continent"].to_list() == ["Asia", "Europe"]
     assert "gender (large boxes)" in scope["genome"].columns
     assert capsys.readouterr().out.splitlines() == ["{'phones': ('cellphone',)}", "hot dog"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
@@ -37,6 +36,7 @@ from equipoise.audits.config_fields import (
     Seed,
     Share,
     Some,
+    StudyName,
     Table,
     Text,
     among,
@@ -50,8 +50,7 @@ from equipoise.audits.config_fields import (
 from equipoise.audits.config_groups import GroupSourceConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
-from equipoise.audits.kinds import home, names
-from equipoise.audits.studies import StudyName
+from equipoise.audits.kinds import KINDS
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
@@ -81,6 +80,8 @@ def check_metric(name: object, info: ValidationInfo) -> None:
     ------
     ValueError
         With the names that are allowed.
+    PluginError
+        When a plugin adds another metric of this name.
     """
     audit = (info.context or {}).get("audit")
     if (new := new_spelling(str(name))) is not None:
@@ -91,6 +92,7 @@ def check_metric(name: object, info: ValidationInfo) -> None:
         raise ValueError(
             f"{name!r} is no metric{kind}. Allowed: {', '.join(metrics)}{nearest(name, metrics)}"
         )
+    SPECS.find(name)
 
 
 class ResamplingConfig(Section):
@@ -696,19 +698,19 @@ def _validated(
 
 def schema(audit: str) -> type[AuditConfig]:
     """Return the config schema of a kind of audit."""
-    config: type[AuditConfig] = import_module(f"{home(audit)}.config").Config
+    config: type[AuditConfig] = KINDS[audit].load("config:Config")
     return config
 
 
 def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditConfig:
     # The schema of predictions says that `audit` is missing.
     audit = values.get("audit", "predictions") if isinstance(values, Mapping) else "predictions"
-    if audit in names():
+    if audit in KINDS:
         return _validated(values, schema(audit), source, node, audit, base)
     line = line_of(node, ["audit"])
     raise ConfigError(
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "
-        f"{', '.join(names())}{nearest(audit, names())}"
+        f"{', '.join(KINDS)}{nearest(audit, KINDS)}"
     )
 
 

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from equipoise.audits.config_yaml import keys, nearest
+from equipoise.audits.studies import STUDIES
 from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mapping
 from equipoise.data.files import read_text, split_lines
 from equipoise.data.labels import Where
@@ -239,6 +240,15 @@ def among(key: str, values: Iterable[str] | None, allowed: Iterable[str]) -> Non
                 f"{key}: given {value!r}. Allowed: {', '.join(allowed_values)}"
                 f"{nearest(value, allowed_values)}"
             )
+
+
+def _study(name: str) -> str:
+    among("study", name, STUDIES)
+    return name
+
+
+StudyName = Annotated[str, AfterValidator(_study)]
+"""A published study."""
 
 
 class NoOptions(Section):
@@ -472,9 +482,10 @@ def model_check(example: str, *, makes_images: bool) -> Callable[[object], objec
 
         if hasattr(value, "info") and (not makes_images or hasattr(value, "generate")):
             return value
-        prefixes = [*adapters(makes_images=makes_images)]
+        by_prefix = adapters(makes_images=makes_images)
         prefix, _, remainder = value.partition(":") if isinstance(value, str) else ("", "", "")
-        if not remainder or prefix not in prefixes or "\0" in remainder:
+        if not remainder or prefix not in by_prefix or "\0" in remainder:
+            prefixes = sorted(by_prefix)
             raise ValueError(
                 f"expected a name such as {example!r}, with one of "
                 f"{', '.join(f'{name}:' for name in prefixes)}{nearest(prefix, prefixes)}"

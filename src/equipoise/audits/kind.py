@@ -11,24 +11,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import polars as pl
 import pyarrow as pa
 
-from equipoise.audits import group_sizes, kinds
+from equipoise.audits import group_sizes
 from equipoise.audits.cells import Cell, Mix, Outcomes
 from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, Row, ids_by_group
+from equipoise.audits.kinds import KINDS
 from equipoise.audits.limits import Assumed, Limit
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import IMAGES, Models
 from equipoise.core import AuditResult, Finding, Groups, Objects, Progress
 from equipoise.core.types import FileFacts, Json
+from equipoise.discovery import refused
 from equipoise.evidence import Pictures
 from equipoise.stats import Resampling
 
@@ -319,6 +320,11 @@ _REGISTERED: dict[str, AnyAudit] = {}
 def audit_kind(name: str) -> Callable[[type[AuditT]], type[AuditT]]:
     """Register a kind of audit under the name that configs give as `audit:`.
 
+    Raises
+    ------
+    PluginError
+        When another kind has the name.
+
     Examples
     --------
     >>> @audit_kind("colours")  # doctest: +SKIP
@@ -327,9 +333,9 @@ def audit_kind(name: str) -> Callable[[type[AuditT]], type[AuditT]]:
     """
 
     def registered(kind: type[AuditT]) -> type[AuditT]:
+        KINDS.add(name, kind.__module__.rpartition(".")[0])
         kind.name = name
         _REGISTERED[name] = kind()
-        kinds.add_home(name, kind.__module__.rpartition(".")[0])
         return kind
 
     return registered
@@ -338,11 +344,20 @@ def audit_kind(name: str) -> Callable[[type[AuditT]], type[AuditT]]:
 def unregister(name: str) -> None:
     """Remove a kind of audit, to define it again."""
     del _REGISTERED[name]
-    kinds.remove_home(name)
+    KINDS.remove(name)
 
 
 def audit_of(name: str) -> AnyAudit:
-    """Return a kind of audit; importing its module registers it."""
+    """Return a kind of audit; importing its module registers it.
+
+    Raises
+    ------
+    PluginError
+        When the plugin that has it can't be imported, or registers no kind of this name.
+    """
     if name not in _REGISTERED:
-        import_module(f"{kinds.home(name)}.audit")
+        place = KINDS[name]
+        place.load("audit")
+        if name not in _REGISTERED:
+            raise refused(f"{place} registers none of this name", "correct its audit_kind", place)
     return _REGISTERED[name]

@@ -1,28 +1,14 @@
-"""Where kinds of audit are: folders of this package, and packages that registered others."""
+"""Where kinds of audit are: folders of this package, and packages of plugins."""
 
 from pathlib import Path
 
-KINDS = tuple(sorted(path.parent.name for path in Path(__file__).parent.glob("*/audit.py")))
-"""Kinds of the package: folders with an `audit.py`, which is imported on first use."""
+from equipoise.discovery import Places
 
-_HOMES = {kind: f"equipoise.audits.{kind}" for kind in KINDS}
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of all kinds, registered kinds last."""
-    return (*_HOMES,)
-
-
-def home(kind: str) -> str:
-    """Return the package of a kind of audit, with its `config`, `audit` and `page`."""
-    return _HOMES[kind]
-
-
-def add_home(kind: str, package: str) -> None:
-    """Record the package of a kind of audit."""
-    _HOMES[kind] = package
-
-
-def remove_home(kind: str) -> None:
-    """Forget the package of a kind of audit."""
-    del _HOMES[kind]
+KINDS = Places(
+    "kind of audit",
+    "equipoise.kinds",
+    Path(__file__).parent,
+    "*/audit.py",
+    "equipoise.audits.{name}",
+)
+"""Package of each kind by name, with its `config`, `audit` and `page`, imported on first use."""

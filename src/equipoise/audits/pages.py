@@ -1,11 +1,10 @@
 """The page of a kind of audit."""
 
 from dataclasses import replace
-from importlib import import_module
 from importlib.util import find_spec
 from typing import cast
 
-from equipoise.audits.kinds import home
+from equipoise.audits.kinds import KINDS
 from equipoise.report import Page
 
 TRAINABLE = ("hf:", "open_clip:")
@@ -14,10 +13,10 @@ TRAINABLE = ("hf:", "open_clip:")
 
 def kind_page(audit: str, study: object = None) -> Page | None:
     """Return the page of a kind of audit, of a study with its tables; None without a page."""
-    name = f"{home(audit)}.page"
-    if not find_spec(name):
+    place = KINDS.get(audit)
+    if place is None or not find_spec(f"{place.value}.page"):
         return None
-    page = cast("Page", import_module(name).PAGE)
+    page = cast("Page", place.load("page:PAGE"))
     if study is None:
         return page
     from equipoise.audits.studies.page import source_tables

@@ -6,54 +6,58 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from equipoise import __version__
 from equipoise.cli.terminal import printable
+from equipoise.discovery import Places
 
 ERROR, INTERRUPTED, PIPE_CLOSED, TERMINATED = 2, 130, 141, 143
 _DEBUG = "To do: set EQUIPOISE_DEBUG=1 to see the traceback, and report it with the command"
 
-# Command and its module, which is imported when the command is asked for.
-_COMMANDS = {
-    "demo": "demo",
-    "quick": "audit",
-    "new": "new",
-    "plan": "audit",
-    "audit": "audit",
-    "show": "audit",
-    "report": "audit",
-    "export": "audit",
-    "compare": "audit",
-    "check": "audit",
-    "review": "review",
-    "causes": "causes",
-    "label": "label",
-    "faces": "faces",
-    "counterfactuals": "counterfactuals",
-    "train": "mitigate",
-    "augment": "mitigate",
-    "mitigate": "mitigate",
-    "neurons": "neurons",
-    "metrics": "new",
-}
+COMMANDS = Places(
+    "command",
+    "equipoise.commands",
+    Path(__file__).parent / "commands",
+    "*.py",
+    "equipoise.cli.commands.{name}:{name}_command",
+)
+"""The command of each name: of files of the folder, and of plugins."""
+FIRST = (
+    "demo", "quick", "new", "plan", "audit", "show", "report", "export", "compare", "check"
+)  # fmt: skip
+"""Commands in the order in which an audit needs them; all others follow by name."""
 
 
 class _Commands(click.Group):
     """A group that imports a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return [*_COMMANDS]
+        return [*dict.fromkeys([*FIRST, *sorted(COMMANDS)])]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in _COMMANDS:
-            return None
-        module = import_module(f"equipoise.cli.commands.{_COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        try:
+            place = COMMANDS.get(cmd_name)
+            command: click.Command | None = None if place is None else place.load()
+        except ValueError as error:
+            return _unusable(cmd_name, error)
         return command
+
+
+def _unusable(name: str, error: ValueError) -> click.Command:
+    """Return a command in the place of a plugin's: it raises why that can't be used."""
+
+    def fail(**_: object) -> NoReturn:
+        raise error
+
+    return click.Command(
+        name, callback=fail, params=[click.Argument(["arguments"], nargs=-1)],
+        context_settings={"ignore_unknown_options": True}, add_help_option=False,
+        short_help="(can't be used: run it to see why)",
+    )  # fmt: skip
 
 
 @click.group(

@@ -1,11 +1,15 @@
 """Files at paths that a user names: whole or not there, and replaced only by their own kind."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from equipoise.core.types import Json
+if TYPE_CHECKING:
+    from equipoise.core.types import Json
 
 _HEAD = 4096
 JUNIT = b'<testsuite name="equipoise gate"'

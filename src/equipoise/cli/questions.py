@@ -48,7 +48,7 @@ def ask(config: Path, template: Callable[[str], str]) -> str:
         note(f"  {number}  {text}")
     choice = click.prompt("Number", type=click.IntRange(1, len(_SOURCES)), err=True)
     if choice == len(_SOURCES):
-        return template(click.prompt("Kind of audit", type=click.Choice(KINDS), err=True))
+        return template(click.prompt("Kind of audit", type=click.Choice([*KINDS]), err=True))
     values, notes = _ask_config(choice, config.parent)
     return config_text(values, notes)
 

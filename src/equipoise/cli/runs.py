@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from shlex import join
@@ -16,7 +18,7 @@ from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.studies.claims import claims_of, with_claims
 from equipoise.audits.studies.page import count_claims
-from equipoise.cli.terminal import say, say_table, say_values
+from equipoise.cli.terminal import Steps, say, say_table, say_values
 from equipoise.core import AuditResult, Family, Finding, NullHypothesis
 from equipoise.core.conclusion import Conclusion
 from equipoise.core.estimate import name_with
@@ -43,6 +45,7 @@ from equipoise.report.words import (
 )
 
 if TYPE_CHECKING:
+    from equipoise.audits.config import AuditConfig
     from equipoise.mitigate.running import Assessment
 
 
@@ -91,6 +94,31 @@ def result_of(
     return with_claims(
         AuditResult(findings_of(assessment), manifest, tables_of(assessment), conclusions)
     )
+
+
+def run_audit(
+    config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: bool
+) -> AuditResult:
+    """Run the audit of a config, and write the run with the config's text."""
+    from equipoise import audits
+    from equipoise.audits.running import has_examples
+    from equipoise.core import writing
+    from equipoise.evidence import new_run
+
+    # What was imported stays: collecting garbage need not look at it again.
+    gc.freeze()
+    with new_run(run, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as writer:
+        with Steps() as progress:
+            inputs = audits.prepare(config, base=base, progress=progress)
+            # Models are done. Findings are many objects, and hardly any is garbage.
+            gc.set_threshold(1 << 16)
+            result = audits.run(inputs, base=base, progress=progress)
+        # Measuring keeps all processors busy, and writing the page one.
+        saved = writer.submit(audits.save, inputs, folder)
+        write(result, folder, run, examples=has_examples(inputs))
+        saved.result()
+        writing.write(folder / "config.yaml", text)
+    return result
 
 
 def write(result: AuditResult, folder: Path, run: Path, *, examples: bool = False) -> None:

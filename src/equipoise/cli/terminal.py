@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from equipoise.core.plain_json import plain
-from equipoise.core.types import Json
-
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from equipoise.core.types import Json
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"  # scripts such as Persian and emoji need these two
@@ -59,6 +58,8 @@ def say_json(value: Any) -> None:
 
     Everything outside ASCII is escaped, so that no label can act on a terminal.
     """
+    from equipoise.core.plain_json import plain
+
     click.echo(json.dumps(plain(value), indent=1, allow_nan=False))
 
 

@@ -18,11 +18,11 @@ from equipoise.audits.config_fields import (
     Name,
     Names,
     Section,
+    StudyName,
     among,
     distinct,
     where_of,
 )
-from equipoise.audits.studies import StudyName
 from equipoise.core import Booleans, Bytes, ConfigError, Integers, Objects, Progress, record
 from equipoise.core.plain_json import plain
 from equipoise.core.types import FileFacts

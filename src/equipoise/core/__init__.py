@@ -28,6 +28,7 @@ from equipoise.core.errors import (
     InputError,
     MissingExtraError,
     ModelError,
+    PluginError,
     RunError,
 )
 from equipoise.core.estimate import Chance, Ends, Estimate, Harm, Interval, no_ends
@@ -94,6 +95,7 @@ __all__ = [
     "NullHypothesis",
     "Objects",
     "Part",
+    "PluginError",
     "Positions",
     "Progress",
     "Ratio",

@@ -1,6 +1,7 @@
 """The error tree: everything equipoise raises on purpose, said in the user's words."""
 
 import re
+from collections.abc import Sequence
 
 # The end of a sentence that was given one already; "..", "../x" and "1, 2, ..." are none.
 _DOUBLED = re.compile(r"(?<=[^\s./])([.?])\.(?=\s|$)")
@@ -19,6 +20,28 @@ class EquipoiseError(Exception):
 
 class InputError(EquipoiseError, ValueError):
     """Arrays or arguments given to a function are not of the documented form."""
+
+
+class PluginError(InputError):
+    """Something that another package adds, or a file, can't be used.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong.
+    fix : str
+        What the user can do about it.
+    noun, name : str
+        What it is, such as "data format", and its name.
+    packages : sequence of str
+        The packages that add it; "" stands for code that runs without one.
+    """
+
+    def __init__(
+        self, problem: str, fix: str, *, noun: str, name: str, packages: Sequence[str]
+    ) -> None:
+        self.noun, self.name, self.packages = noun, name, tuple(packages)
+        super().__init__(f"{noun} {name!r}: {problem}. To do: {fix}.")
 
 
 class ConfigError(EquipoiseError):

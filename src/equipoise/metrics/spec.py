@@ -1,9 +1,11 @@
 """One record per metric: what its numbers mean, when they count, how they are shown."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
 from typing import Literal, TypedDict, Unpack
@@ -17,7 +19,6 @@ from equipoise.core import (
     Facts,
     Finding,
     Harm,
-    InputError,
     IntervalKind,
     NullHypothesis,
     Part,
@@ -26,6 +27,7 @@ from equipoise.core import (
     Variant,
 )
 from equipoise.core.estimate import Parts
+from equipoise.discovery import Registry
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
 
@@ -289,10 +291,11 @@ class MetricSpec:
         return self.title if proper else self.title[0].lower() + self.title[1:]
 
 
-_REGISTERED: dict[str, MetricSpec] = {}
 _RECORDS: dict[tuple[str, Aggregate, ComparedTo], MetricSpec] = {}
-SPECS: Mapping[str, MetricSpec] = MappingProxyType(_REGISTERED)
-"""Every registered metric by name: of several records of a name, the first."""
+SPECS = Registry[MetricSpec](
+    "metric", "equipoise.metrics", "equipoise.metrics", Path(__file__).parent
+)
+"""Every metric by name, also of plugins: of several records of a name, the first."""
 
 
 def register(*specs: MetricSpec) -> None:
@@ -303,23 +306,29 @@ def register(*specs: MetricSpec) -> None:
 
     Raises
     ------
-    InputError
+    PluginError
         When a name has a record of the same aggregate.
     """
+    module = sys._getframe(1).f_globals["__name__"]
     for spec in specs:
-        key = (spec.name, spec.aggregate, spec.compared_to)
-        if key in _RECORDS:
-            raise InputError(
-                f"metric {spec.name!r} is registered already. To do: choose another name"
-            )
-        _RECORDS[key] = spec
-        _REGISTERED.setdefault(spec.name, spec)
+        register_for(module, spec)
+
+
+def register_for(module: str, spec: MetricSpec) -> None:
+    """Add a metric that a module defines to `SPECS`."""
+    key = (spec.name, spec.aggregate, spec.compared_to)
+    if key in _RECORDS:
+        SPECS.check_free(spec.name, module)
+    _RECORDS[key] = spec
+    if not SPECS.has(spec.name):
+        SPECS.add(spec.name, spec, module)
     _record_of.cache_clear()
 
 
 def unregister(name: str) -> None:
     """Remove a metric from `SPECS`, to define it again; nothing happens for an unknown name."""
-    _REGISTERED.pop(name, None)
+    if SPECS.has(name):
+        SPECS.remove(name)
     for key in [key for key in _RECORDS if key[0] == name]:
         del _RECORDS[key]
     _record_of.cache_clear()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
 from equipoise.core import Estimate, Floats, InputError, floats, record
 from equipoise.metrics.building import (
@@ -14,7 +13,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.counts import Counts, Null
 from equipoise.metrics.measure import Draws, Measure, Statistic
-from equipoise.metrics.spec import MetricSpec, register, unregister
+from equipoise.metrics.spec import SPECS, MetricSpec, register_for, unregister
 
 
 @record
@@ -63,8 +62,12 @@ class TableMetric(Measure):
 
 
 _REGISTERED: dict[str, TableMetric] = {}
-TABLE_METRICS: Mapping[str, TableMetric] = MappingProxyType(_REGISTERED)
-"""Every metric that `metric` registered, by name; audits of predictions report them."""
+
+
+def table_metrics(kind: str) -> list[TableMetric]:
+    """Return every metric that `metric` registered for a kind of audit, also of plugins."""
+    specs = [SPECS[name] for name in SPECS if name in _REGISTERED]
+    return [_REGISTERED[spec.name] for spec in specs if kind in spec.kinds]
 
 
 def remove(name: str) -> None:
@@ -86,12 +89,12 @@ def metric(spec: MetricSpec, *, null: Null | None = "rows") -> Callable[[Statist
 
     Raises
     ------
-    InputError
+    PluginError
         When the name is taken.
     """
 
     def registered(statistic: Statistic) -> TableMetric:
-        register(spec)
+        register_for(statistic.__module__, spec)
         table_metric = TableMetric(spec, statistic, null)
         _REGISTERED[spec.name] = table_metric
         return table_metric

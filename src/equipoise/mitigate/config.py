@@ -21,13 +21,13 @@ from equipoise.audits.config_fields import (
     LoadConfig,
     Name,
     Section,
+    StudyName,
     Table,
     only_one,
 )
 from equipoise.audits.config_groups import GroupSourceConfig
 from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.engines.rankings.config import Prefixes
-from equipoise.audits.studies import StudyName
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.prompting import BalancedPrompts, LearnedPrompt

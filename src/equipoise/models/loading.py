@@ -1,26 +1,9 @@
 """Models by name: the prefix in ``prefix:rest`` names the library."""
 
-from importlib import import_module
 from typing import Any
 
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.registry import Options, find_adapter
-
-# Each registers its prefix; the libraries themselves are imported when a model is loaded.
-for _module in (
-    "hf",
-    "open_clip",
-    "authors",
-    "meter",
-    "timm",
-    "onnx",
-    "python",
-    "edits",
-    "wrapped",
-    "diffusers",
-    "balanced",
-):
-    import_module(f"equipoise.models.{_module}")
 
 
 def load_model(

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from equipoise.core import InputError, ModelError
+from equipoise.core import ModelError
 from equipoise.core.types import Json
+from equipoise.discovery import Registry
 from equipoise.models.protocols import Offer
 
 
@@ -97,7 +98,11 @@ class Adapter:
     runs_code: bool = False
 
 
-_ADAPTERS: dict[tuple[str, bool], Adapter] = {}
+def _registry(noun: str) -> Registry[Adapter]:
+    return Registry(noun, "equipoise.models", "equipoise.models", Path(__file__).parent)
+
+
+_MODELS, _GENERATORS = _registry("model adapter"), _registry("adapter of image generators")
 
 
 def adapter(
@@ -116,7 +121,7 @@ def adapter(
 
     Raises
     ------
-    InputError
+    PluginError
         When the prefix is taken.
 
     Examples
@@ -127,28 +132,16 @@ def adapter(
     """
 
     def register(load: LoadT) -> LoadT:
-        if (prefix, makes_images) in _ADAPTERS:
-            raise InputError(f"the prefix {prefix!r} is taken. To do: choose another one")
         registered = Adapter(prefix, load, preview, identify, backends, runs_code)
-        _ADAPTERS[prefix, makes_images] = registered
+        adapters(makes_images=makes_images).add(prefix, registered, load.__module__)
         return load
 
     return register
 
 
-def unregister(prefix: str) -> None:
-    """Remove an adapter of models to audit, to define it again."""
-    del _ADAPTERS[prefix, False]
-
-
-def adapters(*, makes_images: bool = False) -> Mapping[str, Adapter]:
+def adapters(*, makes_images: bool = False) -> Registry[Adapter]:
     """Return adapters of models to audit, or of models that make images, by prefix."""
-    registered = sorted(_ADAPTERS.items())
-    return {
-        prefix: registration
-        for (prefix, images), registration in registered
-        if images == makes_images
-    }
+    return _GENERATORS if makes_images else _MODELS
 
 
 def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str]:
@@ -158,16 +151,22 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
     ------
     ModelError
         When the name has no known prefix.
+    PluginError
+        When the plugin of this prefix can't be used.
     """
     prefix, _, target = name.partition(":")
     by_prefix = adapters(makes_images=makes_images)
-    if not target or prefix not in by_prefix:
+    try:
+        adapter = by_prefix.find(prefix)
+    except KeyError:
+        adapter = None
+    if not target or adapter is None:
         kind = "model that makes images" if makes_images else "model"
         raise ModelError(
             f"{name!r} names no {kind}. A name is a prefix and what it loads: "
-            f"{', '.join(f'{known_prefix}:…' for known_prefix in by_prefix)}."
+            f"{', '.join(f'{known_prefix}:…' for known_prefix in sorted(by_prefix))}."
         )
-    return by_prefix[prefix], target
+    return adapter, target
 
 
 def load_nested(name: str, options: Options, *, makes_images: bool = False, **changes: Any) -> Any:
@@ -221,5 +220,5 @@ def absolute(name: str, folder: Path) -> str:
 
 def is_code(prefix: str) -> bool:
     """Return whether names with a prefix are Python code."""
-    registration = _ADAPTERS.get((prefix, False))
+    registration = _MODELS.get(prefix)
     return registration is not None and registration.runs_code

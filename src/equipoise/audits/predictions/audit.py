@@ -104,7 +104,7 @@ from equipoise.metrics.counts.effect_sizes import (
     mev_sweep,
 )
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.spec import spec_of
+from equipoise.metrics.spec import SPECS, spec_of
 from equipoise.models.protocols import DESCRIPTIONS
 from equipoise.stats import minimum_effect_size, sample_size_for_difference
 from equipoise.stats.threads import each
@@ -445,6 +445,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         yield from notes_of_targets(designs)
         yield from notes_of_texts(data.models)
         yield from _notes_of_unused_maps(data)
+        yield from (f"Not measured: {error}" for error in SPECS.broken.values())
         for name, model_scores in data.scores.items():
             yield note_of(name, model_scores, str(config.data.positive))
         for design in designs:

@@ -88,7 +88,7 @@ from equipoise.metrics.counts.rates import (
 )
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.spec import spec_for
-from equipoise.metrics.table_metric import TABLE_METRICS, TableMetric
+from equipoise.metrics.table_metric import TableMetric, table_metrics
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
 from equipoise.report.selecting import between_groups, measure_of
@@ -350,7 +350,7 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
         yield effect_sizes(metrics.effect_sizes)
     if metrics.skewsize is not None:
         yield SkewSize(**metrics.skewsize.model_dump())
-    yield from (measure for measure in TABLE_METRICS.values() if config.audit in measure.spec.kinds)
+    yield from table_metrics(config.audit)
 
 
 def effect_sizes(options: EffectSizeOptions) -> EffectSizes:

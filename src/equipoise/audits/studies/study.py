@@ -11,7 +11,7 @@ from string import Template
 from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from equipoise.audits.config_fields import Listed, Name, Section, Text, among, only_one
 from equipoise.audits.studies import STUDIES
@@ -20,6 +20,7 @@ from equipoise.audits.studies.quantities import AnyQuantity, Quantity, merged
 from equipoise.audits.studies.repetition import Settings
 from equipoise.audits.studies.works import Work, read_work
 from equipoise.core import AuditResult, ConfigError
+from equipoise.discovery import refused
 
 
 def _subjects(value: object) -> object:
@@ -240,10 +241,19 @@ def read_study(name: str) -> Study:
     ------
     ValueError
         When there is none of this name.
+    PluginError
+        When its file can't be read.
     """
     among("study", name, STUDIES)
-    text = files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-    return Study.model_validate(yaml.safe_load(text))
+    place = STUDIES[name]
+    file = files(place.load()).joinpath(f"{name}.yaml")
+    fix = f"correct the file, or update {place.package}"
+    try:
+        return Study.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise refused(f"{place} has no file {file.name}", fix, place) from error
+    except (ValidationError, yaml.YAMLError) as error:
+        raise refused(f"{file}: {error}", fix, place) from error
 
 
 def study_of(result: AuditResult) -> Study | None:

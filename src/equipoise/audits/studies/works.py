@@ -1,14 +1,20 @@
 """Published works: their tables as printed, and their claims."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from itertools import chain
 from typing import Literal, Self
 
 import yaml
 from pydantic import model_validator
 
 from equipoise.audits.config_fields import Listed, Name, Section, Text, among
+from equipoise.audits.config_yaml import nearest
+from equipoise.audits.studies import STUDIES
+from equipoise.core import PluginError
 
 Printed = float | int | str | None
 """A cell of a source's table; None where it has nothing."""
@@ -106,13 +112,25 @@ WORKS = tuple(
 
 @cache
 def read_work(name: str) -> Work:
-    """Return a published work by its name.
+    """Return a published work by its name; those of plugins lie in `published` beside a study.
 
     Raises
     ------
     ValueError
         When there is none of this name.
     """
-    among("published", name, WORKS)
-    path = files(__package__).joinpath(_FOLDER, f"{name}.yaml")
-    return Work.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    for folder in _folders():
+        path = folder.joinpath(f"{name}.yaml")
+        if path.is_file():
+            return Work.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    raise ValueError(
+        f"published: given {name!r}. Allowed: {', '.join(WORKS)}{nearest(name, WORKS)}"
+    )
+
+
+def _folders() -> Iterator[Traversable]:
+    """Yield the folders of works: of this package, and beside the studies of plugins."""
+    yield files(__package__).joinpath(_FOLDER)
+    for place in chain.from_iterable(STUDIES.plugins.values()):
+        with suppress(PluginError):
+            yield files(place.load()).joinpath(_FOLDER)

@@ -10,10 +10,11 @@ import click
 
 from equipoise.cli.outputs import check_output, write_output
 from equipoise.cli.terminal import PATH, json_option, say_json, say_values
-from equipoise.core.types import Json
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from equipoise.core.types import Json
 
 
 @click.command("faces", epilog="Example: equipoise faces images --level query --level region")

@@ -1,4 +1,4 @@
-"""The commands `new` and `metrics`."""
+"""`equipoise new`: write a configuration to start from."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -9,15 +9,15 @@ from equipoise.audits.kinds import KINDS
 from equipoise.audits.studies import STUDIES
 from equipoise.cli.outputs import check_output, write_outputs
 from equipoise.cli.questions import ask, on_terminal
-from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_table, say_values
-from equipoise.core import ConfigError
+from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_values
+from equipoise.discovery import refused
 
 
 @click.command("new", epilog="Example: equipoise new audit.yaml --audit retrieval")
 @click.argument("config", type=PATH, required=False)
 @click.option(
     "--audit",
-    type=click.Choice(KINDS),
+    type=click.Choice([*KINDS]),
     help="What to audit [default: predictions].",
 )
 @click.option(
@@ -37,6 +37,8 @@ def new_command(
     command asks what you have and writes a configuration that runs; else a commented one.
     A file that is there is never overwritten.
     """
+    from equipoise.core import ConfigError
+
     if study is not None and audit is not None:
         raise ConfigError("--audit and --study are both given. To do: give one of them")
     if data is not None and study in (None, "list"):
@@ -72,11 +74,16 @@ def new_command(
 def _list_studies(as_json: bool) -> None:
     """Print the question, source, data and duration of each study."""
     from equipoise.audits.studies.study import read_study
+    from equipoise.core import PluginError
 
-    studies = {name: read_study(name) for name in STUDIES}
     fields = ("question", "source", "reproduces", "data", "licence", "size", "time")
     summaries = {}
-    for name, study in studies.items():
+    for name in STUDIES:
+        try:
+            study = read_study(name)
+        except PluginError as error:
+            note(f"left out: {error}")
+            continue
         summaries[name] = {key: getattr(study, key) for key in fields}
     if as_json:
         say_json({"studies": summaries})
@@ -87,57 +94,17 @@ def _list_studies(as_json: bool) -> None:
         say()
 
 
-def template(audit: str, name: str = "template") -> str:
-    """Return the text of the commented template of a kind of audit."""
-    return files("equipoise.audits").joinpath(audit, f"{name}.yaml").read_text(encoding="utf-8")
+def template(audit: str) -> str:
+    """Return the text of the commented template of a kind of audit.
 
-
-_FIELDS = [
-    "title",
-    "symbol",
-    "kinds",
-    "definition",
-    "range",
-    "unit",
-    "harm",
-    "direction",
-    "chance",
-    "interval",
-    "null",
-    "threshold",
-    "threshold_reason",
-    "reference",
-    "errata",
-]
-
-
-@click.command("metrics", epilog="Example: equipoise metrics equalized_odds")
-@click.argument("name", required=False)
-@json_option
-def metrics_command(name: str | None, as_json: bool) -> None:
-    """List the metrics, or show the card of NAME.
-
-    A card gives the definition, range, direction of harm, chance level, practical threshold and
-    reference.
+    Raises
+    ------
+    PluginError
+        When a plugin's kind has none.
     """
-    from equipoise.audits.config_yaml import nearest
-    from equipoise.core import InputError
-    from equipoise.metrics import SPECS
-
-    if name is not None and name not in SPECS:
-        raise InputError(
-            f"no metric is called {name!r}. There are: {', '.join(SPECS)}{nearest(name, SPECS)}"
-        )
-    cards = {}
-    for key in SPECS if name is None else (name,):
-        card = {"name": key} | {field: getattr(SPECS[key], field) for field in _FIELDS}
-        cards[key] = card | {"range": SPECS[key].range_text}
-    if as_json:
-        say_json(cards)
-    elif name is None:
-        rows = sorted(SPECS.values(), key=lambda spec: spec.kinds[0])
-        cells = [(spec.name, spec.kinds[0], spec.range_text, spec.title) for spec in rows]
-        say_table(("metric", "audit", "range", "title"), cells)
-        say("\n'equipoise metrics NAME' shows a whole card.")
-    else:
-        say_values({field: value for field, value in cards[name].items() if value})
+    place = KINDS[audit]
+    file = files(place.load()).joinpath("template.yaml")
+    if not file.is_file():
+        fix = f"write a configuration as the documentation of {place.package} says"
+        raise refused(f"{place} has no {file.name}", fix, place)
+    return file.read_text(encoding="utf-8")

@@ -34,6 +34,7 @@ from equipoise.data.image_set import ClassMapping, ImageRecords, ImageSet, conca
 from equipoise.data.problems import check_ids, nearest, show
 from equipoise.data.sentinels import Sentinels
 from equipoise.data.tables import TableSource, read_table
+from equipoise.discovery import Registry
 
 _RESERVED = ("id", "collapse")
 R = TypeVar("R", bound=Callable[..., ImageSet])
@@ -162,8 +163,10 @@ def _paths_by_part(files: Mapping[str, Path | Sequence[Path]]) -> list[dict[str,
     return [dict(zip(files, paths, strict=True)) for paths in zip(*lists, strict=True)]
 
 
-FORMATS: dict[str, DataFormat] = {}
-"""Every registered format by name."""
+FORMATS = Registry[DataFormat](
+    "data format", "equipoise.formats", "equipoise.data.formats", Path(__file__).parent
+)
+"""Every format by name: of the files of this folder, of plugins, and of running code."""
 
 
 def data_format(
@@ -178,14 +181,13 @@ def data_format(
 
     Raises
     ------
-    InputError
+    PluginError
         When the name is taken.
     """
 
     def register(read: R) -> R:
-        if name in FORMATS:
-            raise InputError(f"there is a format {name!r} already; choose another name")
-        FORMATS[name] = DataFormat(name, read, file_column, file_names, boxes, rows)
+        data_format = DataFormat(name, read, file_column, file_names, boxes, rows)
+        FORMATS.add(name, data_format, read.__module__)
         return read
 
     return register
@@ -198,12 +200,17 @@ def find_format(name: str) -> DataFormat:
     ------
     InputError
         When there is none of that name; it lists what exists.
+    PluginError
+        When a plugin of this name can't be used.
     """
-    if name not in FORMATS:
+    try:
+        return FORMATS.find(name)
+    except KeyError:
         near = nearest(name, FORMATS)
         hint = f"; did you mean {near!r}?" if near else ""
-        raise InputError(f"there is no format {name!r}; there are {', '.join(FORMATS)}{hint}")
-    return FORMATS[name]
+        raise InputError(
+            f"there is no format {name!r}; there are {', '.join(FORMATS)}{hint}"
+        ) from None
 
 
 Cells = list[str | None]

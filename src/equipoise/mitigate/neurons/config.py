@@ -12,11 +12,11 @@ from equipoise.audits.config_fields import (
     OneOrMore,
     Section,
     Some,
+    StudyName,
     Table,
     TextsConfig,
     among,
 )
-from equipoise.audits.studies import StudyName
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.config import ImagesConfig, PairsConfig
 from equipoise.mitigate.neurons.choosing import Rank

@@ -1,0 +1,56 @@
+"""`equipoise compare`: compare models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from equipoise.cli.terminal import (
+    PATH,
+    Steps,
+    json_option,
+    out_option,
+    overwrite_run,
+    say_json,
+)
+
+if TYPE_CHECKING:
+    from equipoise.core import AuditResult
+
+
+@click.command("compare", epilog="Example: equipoise compare runs/first runs/second")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=PATH)
+@out_option("runs/compare")
+@overwrite_run
+@json_option
+def compare_command(
+    runs: tuple[Path, ...], out: Path | None, overwrite: bool, as_json: bool
+) -> None:
+    """Compare models, paired by image or by subject.
+
+    The models are those of one RUN, or of several runs about the same images.
+
+    Paired differences with intervals and tests, a ranking with its uncertainty, and the metrics
+    that disagree about who is better. Runs of kinds other than predictions are compared subject by
+    subject, with the disparities that went and came; runs of several kinds make one report.
+    """
+    from equipoise.audits.runs import compare
+    from equipoise.cli.runs import facts, show, write
+    from equipoise.evidence import new_run
+
+    target = out or Path("runs", "compare")
+    with new_run(target, overwrite=overwrite) as folder:
+        with Steps() as progress:
+            result = compare(*runs, progress=progress)
+        write(result, folder, target)
+    if as_json:
+        say_json(facts(result, target) | _tables(result))
+    else:
+        show(result, target)
+
+
+def _tables(result: AuditResult) -> dict[str, list[dict[str, Any]]]:
+    names = ("ranking", "disagreements", "changes")
+    return {name: result.tables[name].to_pylist() for name in names if name in result.tables}

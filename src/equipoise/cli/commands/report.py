@@ -1,0 +1,42 @@
+"""`equipoise report`: write the report of a run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from equipoise.cli.outputs import check_output
+from equipoise.cli.terminal import (
+    PATH,
+    json_option,
+    say,
+    say_json,
+)
+
+if TYPE_CHECKING:
+    pass
+
+_REPORT = b'<meta name="generator" content="equipoise">'
+
+
+@click.command("report", epilog="Example: equipoise report runs/first")
+@click.argument("run", type=PATH)
+@json_option
+def report_command(run: Path, as_json: bool) -> None:
+    """Write the report of a run again, in its place.
+
+    It is made from the findings of RUN; nothing is measured.
+    """
+    from equipoise.cli.runs import page_of, place_of
+    from equipoise.evidence import rewrite
+    from equipoise.report import read, render
+
+    page, result = run / "report.html", read(run)
+    check_output(page, _REPORT)
+    rewrite(run, page.name, render(result, page_of(result), place_of(run)).encode())
+    if as_json:
+        say_json({"run": run, "report": page})
+    else:
+        say(f"report: {page}")

@@ -1,0 +1,51 @@
+"""`equipoise train`: train image classifiers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from equipoise.cli.terminal import (
+    Steps,
+    config_argument,
+    json_option,
+    note,
+    overwrite_run,
+    say,
+    say_json,
+)
+
+if TYPE_CHECKING:
+    pass
+
+_Value = TypeVar("_Value")
+
+
+@click.command("train", epilog="Example: equipoise train train.yaml")
+@config_argument
+@overwrite_run
+@json_option
+def train_command(config: Path, overwrite: bool, as_json: bool) -> None:
+    """Train image classifiers, and save their predictions.
+
+    Trains every network of the configuration on every set of images, and writes each as a model
+    that audits load, with one table of the predictions for the test images. A killed training
+    goes on where it was.
+    """
+    from equipoise.audits.config import load_as
+    from equipoise.cli.training import TrainConfig, run_training
+
+    checked = load_as(config, TrainConfig)
+    with Steps() as progress:
+        facts = run_training(checked, config.parent, progress, overwrite=overwrite)
+    out = config.parent / checked.output
+    if as_json:
+        say_json({"folder": out, "predictions": out / "predictions.parquet", **facts})
+        return
+    for name in checked.networks:
+        for arm in checked.trainings:
+            say(f"wrote {out / f'{name}, {arm}'}")
+    say(f"wrote {out / 'predictions.parquet'}")
+    note("next: audit this table. Each network and training has a column of predictions.")

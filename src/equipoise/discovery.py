@@ -1,0 +1,331 @@
+"""Where kinds, adapters, formats, metrics, studies and commands are: in files and in plugins.
+
+A file in the folder of its sort is found by a scan of the folder; a plugin, which is another
+installed package, by its entry points. Names cost no import: what a name stands for is imported
+when it is used, so that a plugin that can't be imported spoils nothing else.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from equipoise.core.errors import PluginError
+
+T = TypeVar("T")
+PACKAGE = "equipoise"
+_NAMES: defaultdict[str, set[str]] = defaultdict(set)
+"""Names that are registered, by group of entry points: some groups have two registries."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is defined.
+
+    Attributes
+    ----------
+    noun : str
+        What it is: "data format".
+    name : str
+    value : str
+        Its module, or "module:object".
+    package : str
+        The installed package that has it; "" for code that runs without one.
+    """
+
+    noun: str
+    name: str
+    value: str
+    package: str = PACKAGE
+
+    def __str__(self) -> str:
+        """Return the module, and the package unless it is this one."""
+        named = self.package not in ("", PACKAGE)
+        return f"{self.value} (package {self.package})" if named else self.value
+
+    def load(self, part: str = "") -> Any:
+        """Import the module, or a part of it such as "config:Config", and return it.
+
+        Raises
+        ------
+        PluginError
+            When a plugin can't be imported, or lacks the part.
+        """
+        module, _, attribute = f"{self.value}{'.' if part else ''}{part}".partition(":")
+        try:
+            loaded: Any = import_module(module)
+            return attrgetter(attribute)(loaded) if attribute else loaded
+        except Exception as error:
+            if self.package in ("", PACKAGE) or _is_refused(error):
+                raise
+            first = (str(error).strip().splitlines() or ["no message"])[0]
+            problem = f"{self} can't be used ({type(error).__name__}: {first})"
+            raise refused(problem, f"update or uninstall {self.package}", self) from error
+
+
+def refused(problem: str, fix: str, *places: Place) -> "PluginError":
+    """Return the error that says why something can't be used."""
+    from equipoise.core.errors import PluginError
+
+    packages = [place.package for place in places]
+    return PluginError(problem, fix, noun=places[0].noun, name=places[0].name, packages=packages)
+
+
+def _is_refused(error: Exception) -> bool:
+    from equipoise.core.errors import PluginError
+
+    return isinstance(error, PluginError)
+
+
+def _taken(*places: Place) -> "PluginError":
+    """Return the error about several places of one name."""
+    packages = [place.package for place in places if place.package not in ("", PACKAGE)]
+    fix = f"rename one{f', or uninstall {packages[0]}' if packages else ''}"
+    return refused(f"defined in {' and in '.join(map(str, places))}", fix, *places)
+
+
+class Places(Mapping[str, Place]):
+    """Places of one sort by name: files of a folder, then plugins, then running code.
+
+    Parameters
+    ----------
+    noun : str
+        What one is called: "data format".
+    group : str
+        Entry points that name others.
+    folder : Path
+        The folder of the package that is scanned.
+    pattern : str
+        Files in it. The first part of the path is the name.
+    value : str
+        The value of the place of a file, with "{name}".
+    """
+
+    def __init__(self, noun: str, group: str, folder: Path, pattern: str, value: str) -> None:
+        self.noun, self.group, self.folder = noun, group, folder
+        paths = (path.relative_to(folder).parts[0] for path in folder.glob(pattern))
+        names = sorted(name.partition(".")[0] for name in paths if not name.startswith("_"))
+        self._files = {name: Place(noun, name, value.format(name=name)) for name in names}
+        self._added: dict[str, Place] = {}
+
+    @property
+    def plugins(self) -> Mapping[str, list[Place]]:
+        """Places in plugins, by name."""
+        return _plugins(self.noun, self.group, tuple(sys.path))
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all names, those of the package first."""
+        return iter(dict.fromkeys([*self._files, *self.plugins, *self._added]))
+
+    def __len__(self) -> int:
+        """Return the number of names."""
+        return sum(1 for _ in self)
+
+    def __getitem__(self, name: str) -> Place:
+        """Return a place.
+
+        Raises
+        ------
+        PluginError
+            When two have the name.
+        """
+        places: list[Place] = [
+            *filter(None, [self._files.get(name)]),
+            *self.plugins.get(name, ()),
+            *filter(None, [self._added.get(name)]),
+        ]
+        if not places:
+            raise KeyError(name)
+        if len({place.value for place in places}) > 1:
+            raise _taken(*places)
+        return places[0]
+
+    def add(self, name: str, module: str) -> None:
+        """Add a place in code that runs.
+
+        Raises
+        ------
+        PluginError
+            When another has the name.
+        """
+        self._added[name] = Place(self.noun, name, module, "")
+        try:
+            self[name]
+        except ValueError:
+            self.remove(name)
+            raise
+
+    def remove(self, name: str) -> None:
+        """Forget a place that was added."""
+        del self._added[name]
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """What modules register by name when they are imported.
+
+    A lookup that misses imports the package's modules, then the plugin of this name. Iteration
+    imports all of them; what fails is in `broken`.
+
+    Parameters
+    ----------
+    noun : str
+        What one is called: "data format".
+    group : str
+        Entry points of the plugins, each called as what it registers.
+    package : str
+        Package whose files register.
+    folder : Path
+        Its folder.
+    """
+
+    def __init__(self, noun: str, group: str, package: str, folder: Path) -> None:
+        self.noun, self.group, self.package, self.folder = noun, group, package, folder
+        self._registered: dict[str, T] = {}
+        self._places: dict[str, Place] = {}
+        self._loaded: dict[Place, ValueError | None] = {}
+        self._complete = False
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """Modules that registered something."""
+        return frozenset(place.value for place in self._places.values())
+
+    @property
+    def broken(self) -> Mapping[str, ValueError]:
+        """Why plugins can't be used, by name; every plugin is imported."""
+        self._load_all()
+        return {place.name: error for place, error in self._loaded.items() if error is not None}
+
+    def add(self, name: str, item: T, module: str) -> None:
+        """Register something that a module defines.
+
+        Raises
+        ------
+        PluginError
+            When the name is taken.
+        """
+        self.check_free(name, module)
+        self._registered[name] = item
+        self._places[name] = self._place(name, module)
+        _NAMES[self.group].add(name)
+
+    def has(self, name: str) -> bool:
+        """Whether something is registered already; nothing is imported."""
+        return name in self._registered
+
+    def check_free(self, name: str, module: str) -> None:
+        """Refuse a name that is registered.
+
+        Raises
+        ------
+        PluginError
+            With the modules of both.
+        """
+        if name in self._registered:
+            raise _taken(self._places[name], self._place(name, module))
+
+    def remove(self, name: str) -> None:
+        """Forget what was registered, to define it again."""
+        del self._registered[name]
+        del self._places[name]
+        _NAMES[self.group].discard(name)
+
+    def find(self, name: str) -> T:
+        """Return what a user names.
+
+        Raises
+        ------
+        KeyError
+            When there is none.
+        PluginError
+            When a plugin of this name can't be imported, or its name is taken.
+        """
+        self._load_files()
+        self._load_plugin(name)
+        return self._registered[name]
+
+    def __getitem__(self, name: str) -> T:
+        """Return what is registered, or what a plugin of this name registers."""
+        if name not in self._registered:
+            return self.find(name)
+        return self._registered[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all names, in the order in which they were registered."""
+        self._load_all()
+        return iter([*self._registered])
+
+    def __len__(self) -> int:
+        """Return the number of names."""
+        return sum(1 for _ in self)
+
+    def _place(self, name: str, module: str) -> Place:
+        plugins = (place for places in self._plugins.values() for place in places)
+        package = next((place.package for place in plugins if place.value == module), "")
+        return Place(self.noun, name, module, package)
+
+    @property
+    def _plugins(self) -> Mapping[str, list[Place]]:
+        return _plugins(self.noun, self.group, tuple(sys.path))
+
+    def _load_files(self) -> None:
+        """Import the modules of the package, once."""
+        if self._complete:
+            return
+        self._complete = True
+        for path in sorted(self.folder.rglob("*.py")):
+            if path.name != "__init__.py":
+                parts = path.relative_to(self.folder).with_suffix("").parts
+                import_module(".".join((self.package, *parts)))
+
+    def _load_all(self) -> None:
+        self._load_files()
+        for name in self._plugins:
+            try:
+                self._load_plugin(name)
+            except ValueError:
+                continue
+
+    def _load_plugin(self, name: str) -> None:
+        """Import the plugin of a name, once; raise again what it raised."""
+        from equipoise.core.errors import PluginError
+
+        places = self._plugins.get(name, [])
+        for place in places:
+            if place not in self._loaded:
+                self._loaded[place] = None
+                try:
+                    if len(places) > 1:
+                        raise _taken(*places)
+                    place.load()
+                    if name not in _NAMES[self.group]:
+                        problem = f"{place} registers none of this name"
+                        raise refused(problem, f"update or uninstall {place.package}", place)
+                except PluginError as error:
+                    self._loaded[place] = error
+            failure = self._loaded[place]
+            if failure is not None:
+                raise failure
+
+
+@lru_cache(maxsize=32)
+def _plugins(noun: str, group: str, path: tuple[str, ...]) -> Mapping[str, list[Place]]:
+    """Return the places that entry points name, by name; `path` is the path of imports."""
+    places = dict[str, list[Place]]()
+    for point in sorted(_entry_points(path).select(group=group)):
+        package = point.dist.name if point.dist is not None else ""
+        places.setdefault(point.name, []).append(Place(noun, point.name, point.value, package))
+    return places
+
+
+@lru_cache(maxsize=1)
+def _entry_points(path: tuple[str, ...]) -> Any:  # noqa: ARG001 - a key of the cache
+    from importlib.metadata import entry_points
+
+    return entry_points()
