@@ -1,4 +1,4 @@
-"""The examples of docs/contributing.md run as they stand, in files of their names."""
+"""The examples of docs/contributing.md run as they stand, from the package that has them."""
 
 import re
 import sys
@@ -29,20 +29,27 @@ from equipoise.report.words import sentence
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"```\w+\n# (\S+)\n(.*?)```", PAGE, re.DOTALL))
+PLUGIN = ROOT / "tests" / "plugin"
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    for name, text in FILES.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    loaded = {*sys.modules}
+    monkeypatch.syspath_prepend(PLUGIN)
     yield tmp_path
-    for name in {*sys.modules} - loaded:
-        if name.partition(".")[0] in ("ratings", "brightness", "wrong_gap"):
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "my_bias":
             del sys.modules[name]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_page_shows_the_files_of_the_package(name):
+    assert (PLUGIN / name).read_text(encoding="utf-8") == FILES[name]
+
+
+def test_the_page_shows_every_file_of_the_package():
+    files = {path.relative_to(PLUGIN).as_posix() for path in PLUGIN.rglob("*.*")}
+    shown = {name for name in files if "__" not in name and Path(name).suffix}
+    assert {*FILES} == shown
 
 
 def test_a_metric_is_one_file(folder):
@@ -54,7 +61,7 @@ def test_a_metric_is_one_file(folder):
     )
     lines = "".join(f"{i},{','.join(row)}\n" for i, row in enumerate(rows))
     (folder / "rows.csv").write_text(f"id,label,said,group\n{lines}")
-    wrong_gap = import_module("wrong_gap").wrong_gap
+    wrong_gap = import_module("my_bias.wrong_gap").wrong_gap
     try:
         (estimate,) = metrics.measure(counts, [wrong_gap])
         config = {
@@ -81,8 +88,9 @@ def test_a_kind_is_one_folder(folder):
     rows = [(i, "yes" if i % 10 < (7 if i % 2 else 3) else "no", "ab"[i % 2]) for i in range(400)]
     lines = "".join(f"{i},{rating},{group}\n" for i, rating, group in rows)
     (folder / "ratings.csv").write_text(f"row,rating,group\n{lines}")
-    import_module("ratings.audit")
+    import_module("my_bias.ratings.audit")
     try:
+        (folder / "ratings.yaml").write_text(FILES["my_bias/ratings/template.yaml"])
         config = audits.load_config(folder / "ratings.yaml")
         plan = audits.plan(config, base=folder)
         result = audits.run(config, base=folder)
@@ -102,7 +110,7 @@ def test_a_kind_is_one_folder(folder):
 
 
 def test_an_adapter_is_one_file(folder):
-    import_module("brightness")
+    import_module("my_bias.brightness")
     try:
         model = load_model("brightness:v1")
     finally:
@@ -112,8 +120,8 @@ def test_an_adapter_is_one_file(folder):
     np.testing.assert_array_equal(model.predict_proba([white]), [[0, 1]])
 
 
-def test_a_study_is_one_file(folder):
-    study = Study.model_validate(yaml.safe_load((folder / "study-of-shapes.yaml").read_text()))
+def test_a_study_is_one_file():
+    study = Study.model_validate(yaml.safe_load(FILES["my_bias/study-of-shapes.yaml"]))
     shown, numbers = study.tables
     cells = [shown.quantity(row, column) for row in shown.rows for column in shown.columns]
     cells += [numbers.quantity(row, "all colours") for row in numbers.rows]

@@ -10,6 +10,8 @@ import pytest
 from equipoise import metrics
 from equipoise.audits.kind import audit_of
 from equipoise.audits.kinds import KINDS
+from equipoise.data import FORMATS
+from equipoise.models.registry import adapters
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 LIBRARIES = {"diffusers", "onnx", "onnxruntime", "open_clip", "openvino", "timm", "torch",
@@ -53,6 +55,7 @@ def imports(module):
             yield from ((name, "") for name in names if name.startswith("equipoise"))
 
 
+@cache
 def files(module):
     """Return the modules that a module imports."""
     return {
@@ -99,6 +102,35 @@ def test_every_folder_with_an_audit_is_a_kind():
     assert {*KINDS} == folders - {"engines", "studies"}
     for kind in KINDS:
         assert audit_of(kind).name == kind
+
+
+@cache
+def imported():
+    """Return the modules that another module imports, and packages."""
+    packages = {module.rpartition(".")[0] for module in modules()}
+    return packages.union(*map(files, modules()))
+
+
+def lost(package, registering):
+    """Return files of a scanned folder that register nothing and that no other file imports."""
+    scanned = {module for module in modules() if module.startswith(f"{package}.")}
+    return sorted(scanned - registering - imported())
+
+
+@pytest.mark.parametrize(
+    "registries",
+    [(FORMATS,), (metrics.SPECS,), (adapters(), adapters(makes_images=True))],
+    ids=["formats", "metrics", "models"],
+)
+def test_no_file_of_a_scanned_folder_is_lost(registries):
+    assert all(len(registry) for registry in registries)
+    registering = set().union(*(registry.modules for registry in registries))
+    package = registries[0].package
+    assert lost(package, registering) == []
+    # What only the scan imports would be lost without its registration.
+    only_scanned = sorted(registering - imported())
+    assert lost(package, registering - {*only_scanned}) == only_scanned
+    assert only_scanned or package != "equipoise.models"
 
 
 def _public(body):

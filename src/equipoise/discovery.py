@@ -13,6 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -49,24 +50,35 @@ class Place:
         named = self.package not in ("", PACKAGE)
         return f"{self.value} (package {self.package})" if named else self.value
 
-    def load(self, part: str = "") -> Any:
-        """Import the module, or a part of it such as "config:Config", and return it.
+    def load(self, expected: type[T], part: str = "") -> T:
+        """Import the module, or a part of it, and return it.
+
+        Parameters
+        ----------
+        expected : type
+            What it must be.
+        part : str
+            Such as "config:Config" of a package.
 
         Raises
         ------
         PluginError
-            When a plugin can't be imported, or lacks the part.
+            When a plugin can't be imported, lacks the part, or has another thing there.
         """
         module, _, attribute = f"{self.value}{'.' if part else ''}{part}".partition(":")
         try:
-            loaded: Any = import_module(module)
-            return attrgetter(attribute)(loaded) if attribute else loaded
+            loaded: object = import_module(module)
+            loaded = attrgetter(attribute)(loaded) if attribute else loaded
         except Exception as error:
             if self.package in ("", PACKAGE) or _is_refused(error):
                 raise
             first = (str(error).strip().splitlines() or ["no message"])[0]
             problem = f"{self} can't be used ({type(error).__name__}: {first})"
             raise refused(problem, f"update or uninstall {self.package}", self) from error
+        if not isinstance(loaded, expected):
+            problem = f"{self} has a {type(loaded).__name__} in place of a {expected.__name__}"
+            raise refused(problem, "correct what the entry point names", self)
+        return loaded
 
 
 def refused(problem: str, fix: str, *places: Place) -> "PluginError":
@@ -135,14 +147,14 @@ class Places(Mapping[str, Place]):
         PluginError
             When two have the name.
         """
-        places: list[Place] = [
-            *filter(None, [self._files.get(name)]),
-            *self.plugins.get(name, ()),
-            *filter(None, [self._added.get(name)]),
-        ]
+        places = [self._files[name]] if name in self._files else []
+        places += self.plugins.get(name, ())
+        added = self._added.get(name)
+        if added is not None and added.value not in {place.value for place in places}:
+            places.append(added)
         if not places:
             raise KeyError(name)
-        if len({place.value for place in places}) > 1:
+        if len(places) > 1:
             raise _taken(*places)
         return places[0]
 
@@ -200,7 +212,12 @@ class Registry(Mapping[str, T], Generic[T]):
     def broken(self) -> Mapping[str, ValueError]:
         """Why plugins can't be used, by name; every plugin is imported."""
         self._load_all()
-        return {place.name: error for place, error in self._loaded.items() if error is not None}
+        return {
+            place.name: error
+            for places in self._plugins.values()
+            for place in places
+            if (error := self._loaded.get(place)) is not None
+        }
 
     def add(self, name: str, item: T, module: str) -> None:
         """Register something that a module defines.
@@ -268,6 +285,8 @@ class Registry(Mapping[str, T], Generic[T]):
     def _place(self, name: str, module: str) -> Place:
         plugins = (place for places in self._plugins.values() for place in places)
         package = next((place.package for place in plugins if place.value == module), "")
+        if module.partition(".")[0] == PACKAGE:
+            package = PACKAGE
         return Place(self.noun, name, module, package)
 
     @property
@@ -303,7 +322,10 @@ class Registry(Mapping[str, T], Generic[T]):
                 try:
                     if len(places) > 1:
                         raise _taken(*places)
-                    place.load()
+                    place.load(ModuleType)
+                    registered = self._places.get(name)
+                    if registered is not None and registered.package == PACKAGE:
+                        raise _taken(registered, place)
                     if name not in _NAMES[self.group]:
                         problem = f"{place} registers none of this name"
                         raise refused(problem, f"update or uninstall {place.package}", place)
@@ -312,6 +334,11 @@ class Registry(Mapping[str, T], Generic[T]):
             failure = self._loaded[place]
             if failure is not None:
                 raise failure
+
+
+def calling_module() -> str:
+    """Return the module that calls the function that calls this."""
+    return str(sys._getframe(2).f_globals["__name__"])
 
 
 @lru_cache(maxsize=32)

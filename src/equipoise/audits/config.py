@@ -698,7 +698,7 @@ def _validated(
 
 def schema(audit: str) -> type[AuditConfig]:
     """Return the config schema of a kind of audit."""
-    config: type[AuditConfig] = KINDS[audit].load("config:Config")
+    config: type[AuditConfig] = KINDS[audit].load(type, "config:Config")
     return config
 
 

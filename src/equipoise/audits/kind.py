@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import polars as pl
@@ -357,7 +358,7 @@ def audit_of(name: str) -> AnyAudit:
     """
     if name not in _REGISTERED:
         place = KINDS[name]
-        place.load("audit")
+        place.load(ModuleType, "audit")
         if name not in _REGISTERED:
             raise refused(f"{place} registers none of this name", "correct its audit_kind", place)
     return _REGISTERED[name]

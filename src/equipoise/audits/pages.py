@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import cast
 
 from equipoise.audits.kinds import KINDS
 from equipoise.report import Page
@@ -16,7 +15,7 @@ def kind_page(audit: str, study: object = None) -> Page | None:
     place = KINDS.get(audit)
     if place is None or not find_spec(f"{place.value}.page"):
         return None
-    page = cast("Page", place.load("page:PAGE"))
+    page = place.load(Page, "page:PAGE")
     if study is None:
         return page
     from equipoise.audits.studies.page import source_tables

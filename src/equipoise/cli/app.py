@@ -41,10 +41,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         try:
             place = COMMANDS.get(cmd_name)
-            command: click.Command | None = None if place is None else place.load()
+            return None if place is None else place.load(click.Command)
         except ValueError as error:
             return _unusable(cmd_name, error)
-        return command
 
 
 def _unusable(name: str, error: ValueError) -> click.Command:

@@ -1,7 +1,6 @@
 """One record per metric: what its numbers mean, when they count, how they are shown."""
 
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -27,7 +26,7 @@ from equipoise.core import (
     Variant,
 )
 from equipoise.core.estimate import Parts
-from equipoise.discovery import Registry
+from equipoise.discovery import Registry, calling_module
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
 
@@ -309,7 +308,7 @@ def register(*specs: MetricSpec) -> None:
     PluginError
         When a name has a record of the same aggregate.
     """
-    module = sys._getframe(1).f_globals["__name__"]
+    module = calling_module()
     for spec in specs:
         register_for(module, spec)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from equipoise.core import Estimate, Floats, InputError, floats, record
+from equipoise.discovery import calling_module
 from equipoise.metrics.building import (
     count_estimate,
     ends_of,
@@ -94,7 +95,7 @@ def metric(spec: MetricSpec, *, null: Null | None = "rows") -> Callable[[Statist
     """
 
     def registered(statistic: Statistic) -> TableMetric:
-        register_for(statistic.__module__, spec)
+        register_for(calling_module(), spec)
         table_metric = TableMetric(spec, statistic, null)
         _REGISTERED[spec.name] = table_metric
         return table_metric

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from equipoise.core import ModelError
 from equipoise.core.types import Json
-from equipoise.discovery import Registry
+from equipoise.discovery import Registry, calling_module
 from equipoise.models.protocols import Offer
 
 
@@ -133,7 +133,7 @@ def adapter(
 
     def register(load: LoadT) -> LoadT:
         registered = Adapter(prefix, load, preview, identify, backends, runs_code)
-        adapters(makes_images=makes_images).add(prefix, registered, load.__module__)
+        adapters(makes_images=makes_images).add(prefix, registered, calling_module())
         return load
 
     return register

@@ -8,6 +8,7 @@ from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from string import Template
+from types import ModuleType
 from typing import Annotated, Any, Self
 
 import yaml
@@ -246,7 +247,7 @@ def read_study(name: str) -> Study:
     """
     among("study", name, STUDIES)
     place = STUDIES[name]
-    file = files(place.load()).joinpath(f"{name}.yaml")
+    file = files(place.load(ModuleType)).joinpath(f"{name}.yaml")
     fix = f"correct the file, or update {place.package}"
     try:
         return Study.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))

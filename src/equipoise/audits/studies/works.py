@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import chain
+from types import ModuleType
 from typing import Literal, Self
 
 import yaml
@@ -133,4 +134,4 @@ def _folders() -> Iterator[Traversable]:
     yield files(__package__).joinpath(_FOLDER)
     for place in chain.from_iterable(STUDIES.plugins.values()):
         with suppress(PluginError):
-            yield files(place.load()).joinpath(_FOLDER)
+            yield files(place.load(ModuleType)).joinpath(_FOLDER)

@@ -2,6 +2,7 @@
 
 from importlib.resources import files
 from pathlib import Path
+from types import ModuleType
 
 import click
 
@@ -103,7 +104,7 @@ def template(audit: str) -> str:
         When a plugin's kind has none.
     """
     place = KINDS[audit]
-    file = files(place.load()).joinpath("template.yaml")
+    file = files(place.load(ModuleType)).joinpath("template.yaml")
     if not file.is_file():
         fix = f"write a configuration as the documentation of {place.package} says"
         raise refused(f"{place} has no {file.name}", fix, place)

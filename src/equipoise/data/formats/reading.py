@@ -34,7 +34,7 @@ from equipoise.data.image_set import ClassMapping, ImageRecords, ImageSet, conca
 from equipoise.data.problems import check_ids, nearest, show
 from equipoise.data.sentinels import Sentinels
 from equipoise.data.tables import TableSource, read_table
-from equipoise.discovery import Registry
+from equipoise.discovery import Registry, calling_module
 
 _RESERVED = ("id", "collapse")
 R = TypeVar("R", bound=Callable[..., ImageSet])
@@ -187,7 +187,7 @@ def data_format(
 
     def register(read: R) -> R:
         data_format = DataFormat(name, read, file_column, file_names, boxes, rows)
-        FORMATS.add(name, data_format, read.__module__)
+        FORMATS.add(name, data_format, calling_module())
         return read
 
     return register

@@ -1,0 +1,1 @@
+"""What the documentation adds to equipoise, as a package of its own."""

@@ -1,0 +1,3 @@
+from equipoise.report import Page
+
+PAGE = Page(leads=("rating_gap",), subjects="ratings")
