@@ -478,8 +478,10 @@ def model_check(example: str, *, makes_images: bool) -> Callable[[object], objec
     """
 
     def check(value: object) -> object:
+        from equipoise.models.modules import as_model
         from equipoise.models.registry import adapters
 
+        value = as_model(value)
         if hasattr(value, "info") and (not makes_images or hasattr(value, "generate")):
             return value
         by_prefix = adapters(makes_images=makes_images)

@@ -17,17 +17,19 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from equipoise.audits.config import parse_config
-from equipoise.audits.config_fields import ExtractionConfig, RunConfig
+from equipoise.audits.config_fields import ExtractionConfig, RunConfig, called
 from equipoise.audits.model_cache import open_model
 from equipoise.audits.quick_rows import FORMS, ID, RowRoles, guess_rows
 from equipoise.audits.running import run
+from equipoise.audits.sections import ConfigSource, Setting, config_of, is_config, read_config
 from equipoise.core import ConfigError, DataError, InputError, Strings
 from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
 from equipoise.data.quantities import check_predicted
 from equipoise.data.sentinels import sentinels_of
 from equipoise.data.tables import TableSource, open_table
-from equipoise.models.protocols import DESCRIPTIONS, offer_of
+from equipoise.models.modules import as_model
+from equipoise.models.protocols import DESCRIPTIONS, Model, offer_of
 from equipoise.report.result import Result
 
 _OUTPUT = re.compile(
@@ -41,6 +43,10 @@ _NO = {"0", "false", "f", "no", "n", "negative", "neg", "absent"}
 _MOST_VALUES = 12
 _AGES = (18, 30, 45, 60)
 _STORE = ExtractionConfig().store
+_NAMED = {
+    "target", "groups", "pred", "score", "threshold", "model", "images", "features", "positive",
+    "id", "unit",
+}  # fmt: skip
 
 
 class Predictor(Protocol):
@@ -64,7 +70,7 @@ class ColumnChoices(TypedDict, total=False):
     threshold : float or str
         Scores from it on count as positive; or the rule that chooses it, `balanced_accuracy`
         unless given: see docs/config.md.
-    model : str or sequence of str
+    model : str, sequence of str, or model
         Models to run on the images.
     images : path
         Folder of the images, which a column of the table names.
@@ -79,7 +85,7 @@ class ColumnChoices(TypedDict, total=False):
     pred: str | Sequence[str]
     score: str | Sequence[str]
     threshold: float | str | None
-    model: str | Sequence[str]
+    model: str | Sequence[str] | Model
     images: str | os.PathLike[str] | None
     positive: str | None
     id: str | None
@@ -139,6 +145,8 @@ class Guess:
         def section_of(section: Mapping[str, Any]) -> dict[str, Any]:
             if "model" not in section:
                 return {**source_columns, **section}
+            if not isinstance(section["model"], str):
+                return {**section}
             library, _, name = section["model"].partition(":")
             resolved_name = relative_path(name) if Path(name).exists() else name
             return {**section, "model": f"{library}:{resolved_name}"}
@@ -238,30 +246,41 @@ def _of_each_model(
 
 
 def audit(  # noqa: PLR0913 - one keyword for each choice
-    table: TableSource,
+    data: TableSource | ConfigSource | None = None,
     *,
-    target: str,
-    groups: str | Sequence[str],
+    kind: str | None = None,
+    target: str | None = None,
+    groups: Sequence[str | Sequence[str]] | None = None,
     pred: str | Sequence[str] | None = None,
     score: str | Sequence[str] | None = None,
     threshold: float | str | None = None,
-    model: str | Predictor | Mapping[str, Predictor] | None = None,
+    model: str | Predictor | Model | Mapping[str, Predictor] | None = None,
     images: str | os.PathLike[str] | None = None,
     features: Sequence[str] | None = None,
     positive: str | None = None,
     id: str | None = None,  # noqa: A002 - the name of the key
     unit: str | None = None,
+    **settings: Setting,
 ) -> Result:
-    """Audit the predictions in a table, or of a fitted model, as `equipoise quick` does.
+    """Audit a config, data of any kind of audit, or the predictions in a table.
+
+    A config is the path of a YAML file, or a mapping that says `audit`. With `kind`, all keywords
+    are keys of its config, wherever they stand in it: in the section `data`, in `data.images`, or
+    beside them. Without either, the predictions in a table, or of a fitted model, are audited as
+    `equipoise quick` does, and what isn't named is guessed.
 
     Parameters
     ----------
-    table : path or data frame
-        One row per image: its label, predictions and groups.
-    target : str
+    data : path, data frame or mapping
+        A config. With `kind`, a folder of images, a table, or the section `data`. Else a table
+        with one row per image: its label, predictions and groups.
+    kind : str, optional
+        Kind of audit, such as "dataset" or "retrieval".
+    target : str, optional
         Column of labels.
-    groups : str or sequence of str
-        Columns of group attributes. Each is compared, and the intersections of each two.
+    groups : str or sequence of str, optional
+        Columns of group attributes. In a table of predictions each is compared, and the
+        intersections of each two.
     pred : str or sequence of str, optional
         Columns of predicted labels, a model each; numbers are taken for scores. Guessed from names
         such as `pred` and `score` where neither these nor a model is given.
@@ -270,9 +289,10 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     threshold : float or str, optional
         Scores from it on count as positive; or the rule that chooses it: `balanced_accuracy`
         unless given, `prevalence` or `cost`.
-    model : str, estimator, or mapping of name to estimator, optional
-        Name of a model to run on `images`. Or fitted estimators of scikit-learn, or others with
-        `predict`, which predict the rows of a data frame.
+    model : str, model, estimator, or mapping of name to estimator, optional
+        A model to run on `images`: its name, one of `equipoise.models.protocols`, or a module of
+        torch that has `classes`. Or fitted estimators of scikit-learn, or others with `predict`,
+        which predict the rows of a data frame.
     images : path, optional
         Folder of the images, whose files a column of the table names.
     features : sequence of str, optional
@@ -283,6 +303,8 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     id, unit : str, optional
         Columns that name the image, and what repeats; guessed from names and values. A unit of ""
         is none: rows are independent.
+    **settings
+        With `kind`, further keys of its config.
 
     Returns
     -------
@@ -306,18 +328,58 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     >>> equipoise.audit(people, target="label", pred="pred", groups="gender").plot()
     <Plot: True positive rate for “1” by gender, 2 values>
     """
-    labels, run_model = _as_list(pred), model if isinstance(model, str) else ()
-    if model is not None and not isinstance(model, str):
-        if pred is not None:
+    arguments: dict[str, Setting] = {
+        "target": target, "groups": groups, "pred": pred, "score": score, "threshold": threshold,
+        "model": as_model(model), "images": images, "features": features, "positive": positive,
+        "id": id, "unit": unit,
+    }  # fmt: skip
+    arguments = {name: value for name, value in arguments.items() if value is not None} | settings
+    if kind is not None:
+        return run(parse_config(config_of(kind, data, arguments)))
+    if is_config(data):
+        if arguments:
+            named = ", ".join(arguments)
+            raise InputError(f"{named}: expected nothing beside a config. To do: write it there")
+        config, base = read_config(data)
+        return run(config, base=base)
+    if data is None or isinstance(data, Mapping):
+        raise InputError("data: expected a table, a config, or the kind of audit with its sections")
+    return run(parse_config(_guessed(data, arguments)))
+
+
+def _guessed(table: TableSource, arguments: dict[str, Setting]) -> dict[str, Setting]:
+    """Return the config of the predictions in a table, or of models of it."""
+    if unknown := sorted({*arguments} - _NAMED):
+        raise InputError(f"{', '.join(unknown)}: keys of a config; name the kind of audit, too")
+    if missing := [name for name in ("target", "groups") if name not in arguments]:
+        raise InputError(
+            f"{' and '.join(missing)}: expected with a table. To do: name the columns, or a "
+            "config, or the kind of audit"
+        )
+    model, features = arguments.pop("model", None), arguments.pop("features", None)
+    arguments["groups"] = _as_list(arguments["groups"])
+    if isinstance(model, Mapping) or (model is not None and not _is_run(model)):
+        if "pred" in arguments:
             raise InputError("expected pred, the columns of predictions, or model, not both")
         models = model if isinstance(model, Mapping) else {type(model).__name__: model}
-        table, labels = _with_predictions(table, models, features), [*models]
-    guess = guess_config(
-        table, target=target, groups=_as_list(groups), pred=labels, score=_as_list(score),
-        threshold=threshold, model=run_model, images=images, positive=positive, id=id,
-        unit=unit,
-    )  # fmt: skip
-    return run(parse_config(guess.config(table)))
+        table = _with_predictions(table, models, features)
+        arguments["pred"] = [*models]
+    elif model is not None:
+        arguments["model"] = model
+    guess = guess_config(table, **arguments)
+    return guess.config(table)
+
+
+def _is_run(model: Any) -> bool:
+    """Whether a model is run on images, by its name or as a loaded one."""
+    return isinstance(model, str) or offer_of(model) is not None
+
+
+def _live_models(models: str | Sequence[str] | Model | None) -> Sequence[str | Model]:
+    """Return models to run, by name or loaded."""
+    if models is None or isinstance(models, str | Sequence):
+        return _as_list(models)
+    return [models]
 
 
 def _with_predictions(
@@ -357,7 +419,8 @@ def _guess_models(
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return the section of each model, and notes on the guesses."""
     labels, scores = _as_list(named.get("pred")), _as_list(named.get("score"))
-    run, notes, models = _as_list(named.get("model")), list[str](), dict[str, dict[str, Any]]()
+    notes, models = list[str](), dict[str, dict[str, Any]]()
+    run = _live_models(named.get("model"))
     if not (labels or scores or run):
         labels = likely_outputs(other_names)
         if not labels:
@@ -392,20 +455,23 @@ def _guess_models(
         threshold = "balanced_accuracy" if requested is None else requested
         models[name] = {"score": name, "threshold": threshold}
         notes.append(f"{name}: a score; threshold: {threshold}")
-    for name in run:
-        models[name] = _section_of_live_model(name, truth, file)
+    for model in run:
+        name = called(model)
+        models[name] = _section_of_live_model(model, truth, file)
         words = models[name].get("vocabulary", ())
         notes += [f"{name}: chooses between {listed(words)}"] if words else []
     return models, notes
 
 
-def _section_of_live_model(name: str, truth: pl.Series, file: str) -> dict[str, Any]:
+def _section_of_live_model(named: str | Model, truth: pl.Series, file: str) -> dict[str, Any]:
     """Return the section of a live model, with the classes as vocabulary if needed."""
-    section = RunConfig(model=name)
-    model = open_model(section.located(Path()), section.options(ExtractionConfig()), _STORE)
+    name, section = called(named), RunConfig(model=named)
+    model = named
+    if isinstance(model, str):
+        model = open_model(section.located(Path()), section.options(ExtractionConfig()), _STORE)
     offer, classes = offer_of(model), _classes(truth)
     if offer == "classifier":
-        return {"model": name}
+        return {"model": named}
     if offer == "answerer":
         raise ConfigError(
             f"{name} is {DESCRIPTIONS[offer]}, and what to ask isn't known. To do: write a config "
@@ -423,7 +489,7 @@ def _section_of_live_model(name: str, truth: pl.Series, file: str) -> dict[str, 
             expected="classes in words, which a model compares with images",
             fix="write them so, or give the model a vocabulary in a config (equipoise new)",
         )
-    return {"model": name, "vocabulary": classes}
+    return {"model": named, "vocabulary": classes}
 
 
 def _find_images(
