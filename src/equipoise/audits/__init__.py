@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from equipoise.audits.opening import prepare
     from equipoise.audits.planning import plan
     from equipoise.audits.predictions.comparison import compare
-    from equipoise.audits.running import run, save
+    from equipoise.audits.running import run
     from equipoise.audits.runs import compare_runs
+    from equipoise.audits.saving import save
 
 _HOMES = {
     "AuditConfig": "config",
@@ -24,7 +25,7 @@ _HOMES = {
     "plan": "planning",
     "prepare": "opening",
     "run": "running",
-    "save": "running",
+    "save": "saving",
     "together": "comparison",
 }
 

@@ -466,6 +466,10 @@ Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
+LOADED = "(loaded) "
+"""What precedes the name of a loaded model in the config of a run, which is read and not run."""
+
+
 def model_check(example: str, *, makes_images: bool) -> Callable[[object], object]:
     """Return the check of a key that takes a model's name, or a model.
 
@@ -484,6 +488,8 @@ def model_check(example: str, *, makes_images: bool) -> Callable[[object], objec
         value = as_model(value)
         if hasattr(value, "info") and (not makes_images or hasattr(value, "generate")):
             return value
+        if isinstance(value, str) and value.startswith(LOADED):
+            return value
         by_prefix = adapters(makes_images=makes_images)
         prefix, _, remainder = value.partition(":") if isinstance(value, str) else ("", "", "")
         if not remainder or prefix not in by_prefix or "\0" in remainder:
@@ -499,7 +505,7 @@ def model_check(example: str, *, makes_images: bool) -> Callable[[object], objec
 
 def model_as_text(value: Any) -> Any:
     """Return how a resolved config names a model."""
-    return value if value is None or isinstance(value, str) else f"(loaded) {called(value)}"
+    return value if value is None or isinstance(value, str) else f"{LOADED}{called(value)}"
 
 
 def called(model: str | AnyModel) -> str:

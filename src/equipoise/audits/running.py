@@ -25,10 +25,10 @@ from equipoise.audits.opening import AnyInputs, Inputs, prepare
 from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
 from equipoise.audits.predicted_groups import correct
+from equipoise.audits.runs import AuditOrigin
 from equipoise.audits.studies.claims import with_claims
-from equipoise.core import DataError, Finding, Groups, Objects, Progress
+from equipoise.core import DataError, Finding, Progress
 from equipoise.core.conclusion import Conclusion
-from equipoise.evidence import Pictures, write_examples
 from equipoise.report.choice_effects import conclusions_of_choices, with_effects
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.ranking_models import rank_models
@@ -129,7 +129,7 @@ def run(
         *with_effects(about_groups, tables, findings),
     )
     result = Result(findings, manifest, tables, conclusions, page)
-    return _with_gallery(with_claims(result), inputs)
+    return replace(_with_gallery(with_claims(result), inputs), origin=AuditOrigin(inputs))
 
 
 def _ranking(
@@ -183,22 +183,6 @@ def _with_gallery(result: Result, inputs: AnyInputs) -> Result:
     return replace(result, tables={**result.tables, "gallery": gallery})
 
 
-def has_examples(inputs: AnyInputs) -> bool:
-    """Whether `save` writes the images behind findings."""
-    return bool(_pictured(inputs)[-1])
-
-
-def _pictured(inputs: AnyInputs) -> tuple[Objects, Sequence[Groups], Sequence[Pictures]]:
-    """Return the images behind findings; without pictures where these are gone.
-
-    A model that needed them has refused to run by then.
-    """
-    try:
-        return inputs.audit.pictured(inputs.config, inputs.data, inputs.models)
-    except DataError:
-        return inputs.data.ids, (), ()
-
-
 def _lost_pictures(inputs: AnyInputs) -> Iterator[str]:
     """Say that pictures aren't where the config says."""
     image_set = inputs.models.sets.get(IMAGES)
@@ -206,18 +190,3 @@ def _lost_pictures(inputs: AnyInputs) -> Iterator[str]:
         _ = None if image_set is None else image_set.pictures
     except DataError as error:
         yield f"The report has no pictures, and `equipoise review` can show none: {error}"
-
-
-def save(inputs: AnyInputs, folder: Path) -> None:
-    """Write the files of `compare_runs` and the examples of `equipoise review`.
-
-    Examples are written where the config says where the pictures are.
-    """
-    config, data = inputs.config, inputs.data
-    inputs.audit.save(folder, data)
-    image_set = inputs.models.sets.get(IMAGES)
-    boxes = None if image_set is None else image_set.boxes
-    ids, groups, pictures = _pictured(inputs)
-    if pictures:
-        seed = config.resampling.seed
-        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes)

@@ -1,20 +1,72 @@
 """Finished runs: read with the page of their kind, and compared."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
 
 from equipoise.audits.comparison import together
 from equipoise.audits.kind import audit_of
+from equipoise.audits.opening import AnyInputs
 from equipoise.audits.pages import kind_page
-from equipoise.core import AuditResult, Progress, RunError
-from equipoise.report import Page, Result, read
+from equipoise.audits.saving import has_examples, save
+from equipoise.core import AuditResult, Finding, Progress, RunError
+from equipoise.evidence import new_run
+from equipoise.evidence.examples import FOLDER, IMAGES, file_of, image_groups, images_behind
+from equipoise.report import Page, Result, read, write
 from equipoise.report.concluding import conclusions_of
+from equipoise.report.next_steps import Place
 from equipoise.report.result import shared_page
 from equipoise.report.words import compares, pair_of
 
 Paths = str | PathLike[str]
+_ORDINALS = ("first", "second", "third")
+
+
+@dataclass(frozen=True)
+class AuditOrigin:
+    """Where a result comes from: an audit of this process, a run, or neither: a comparison.
+
+    Attributes
+    ----------
+    inputs : Inputs or None
+        What was audited.
+    run : Path or None
+        The run on the disk.
+    """
+
+    inputs: AnyInputs | None = None
+    run: Path | None = None
+
+    def save(self, result: Result, run: Path, *, overwrite: bool) -> Result:
+        """Write a result with all that `compare` and `equipoise review` read; see `Result.save`."""
+        if self.run is not None:
+            raise RunError(f"{self.run}: the result is this run. To do: copy its folder")
+        with new_run(run, overwrite=overwrite) as folder:
+            examples = self.inputs is not None and has_examples(self.inputs)
+            if self.inputs is not None:
+                save(self.inputs, folder)
+            write(result, folder, page_of(result), Place(str(run), examples))
+        return replace(result, origin=AuditOrigin(run=run))
+
+    def images(self, finding: Finding) -> pl.DataFrame:
+        """Return the images behind a finding; see `Result.images`."""
+        if self.inputs is not None:
+            groups = self.inputs.audit.groups(self.inputs.config, self.inputs.data)
+            rows = self.inputs.examples.get(finding.model)
+            return images_behind(finding, image_groups(self.inputs.data.ids, groups), rows)
+        if self.run is None or not (self.run / FOLDER / IMAGES).is_file():
+            raise RunError(f"{self.run or 'this result'}: expected a run that lists its images")
+        path = file_of(self.run, finding.model)
+        rows = pl.read_parquet(path) if path.is_file() else None
+        return images_behind(finding, pl.read_parquet(self.run / FOLDER / IMAGES), rows)
+
+    def compare(self, result: Result, other: Result | Paths) -> Result:
+        """Compare the models of a result with those of another; see `compare`."""
+        return compare(result, other)
 
 
 def page_of(result: AuditResult) -> Page:
@@ -24,7 +76,7 @@ def page_of(result: AuditResult) -> Page:
     own_page = None if compares(result) else kind_page(audit, study)
     page = own_page or shared_page(result)
     if "planted_scenes" in result.tables:
-        from equipoise.audits.demonstrating import planted_scenes
+        from equipoise.audits.planted_page import planted_scenes
 
         return replace(page, sections=(planted_scenes, *page.sections))
     return page
@@ -53,18 +105,18 @@ def load(run: Paths) -> Result:
     >>> import equipoise
     >>> equipoise.load("runs/first").table()  # doctest: +SKIP
     """
-    return _shown(read(Path(run)))
+    return _shown(read(Path(run)), Path(run))
 
 
-def compare(*runs: Paths, progress: Progress | None = None) -> Result:
-    """Compare the models of finished runs.
+def compare(*runs: Paths | Result, progress: Progress | None = None) -> Result:
+    """Compare the models of finished runs, or of results.
 
     Runs of predictions are compared image by image, those of other kinds subject by subject.
 
     Parameters
     ----------
-    *runs : path
-        One run with several models, or several runs about the same images.
+    *runs : path or Result
+        One with several models, or several about the same images.
     progress : callable, optional
         Called with the step, the number done and the total.
 
@@ -85,7 +137,24 @@ def compare(*runs: Paths, progress: Progress | None = None) -> Result:
     >>> import equipoise
     >>> equipoise.compare("runs/before", "runs/after")  # doctest: +SKIP
     """
-    folders = _named([Path(run) for run in runs])
+    with TemporaryDirectory(prefix="equipoise-") as scratch:
+        return _compare([_folder_of(run, Path(scratch)) for run in runs], progress)
+
+
+def _folder_of(run: Paths | Result, scratch: Path) -> Path:
+    """Return the folder of a run; that of a result which wasn't saved is in the scratch folder."""
+    if not isinstance(run, Result):
+        return Path(run)
+    if run.origin is not None and run.origin.run is not None:
+        return run.origin.run
+    number = len([*scratch.iterdir()])
+    folder = scratch / (_ORDINALS[number] if number < len(_ORDINALS) else f"result {number + 1}")
+    run.save(folder)
+    return folder
+
+
+def _compare(runs: list[Path], progress: Progress | None) -> Result:
+    folders = _named(runs)
     results = {name: read(folder) for name, folder in folders.items()}
     for name, result in results.items():
         if any(finding.audit == "comparison" for finding in result.findings):
@@ -187,6 +256,6 @@ def _named(paths: list[Path]) -> Mapping[str, Path]:
     return dict(zip(names, paths, strict=True))
 
 
-def _shown(result: AuditResult) -> Result:
-    """Return a result with the page of its kind."""
-    return Result(**vars(result) | {"page": page_of(result)})
+def _shown(result: AuditResult, run: Path | None = None) -> Result:
+    """Return a result with the page of its kind, and its run."""
+    return Result(**vars(result) | {"page": page_of(result), "origin": AuditOrigin(run=run)})

@@ -101,7 +101,7 @@ def run_audit(
 ) -> AuditResult:
     """Run the audit of a config, and write the run with the config's text."""
     from equipoise import audits
-    from equipoise.audits.running import has_examples
+    from equipoise.audits.saving import has_examples
     from equipoise.core import writing
     from equipoise.evidence import new_run
 

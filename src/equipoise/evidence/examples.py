@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from equipoise.core import Groups, Objects
+from equipoise.core import Finding, Groups, Objects
 from equipoise.core.files import read_regular, write_table
 from equipoise.evidence.pictures import Files, Pictures, Rows, rows_of
 from equipoise.evidence.predictions import file_name
@@ -89,13 +89,7 @@ def write_examples(
     table = table.with_columns(pl.Series("order", order)).join(
         located, on="image_id", how="left", maintain_order="left"
     )
-    for groups_of_choice in groups:
-        names = np.array([*groups_of_choice.names, None], dtype=object)[groups_of_choice.codes]
-        table = table.with_columns(
-            pl.Series(f"{GROUPS}{groups_of_choice.name}", names.tolist(), pl.String).cast(
-                pl.Categorical
-            )
-        )
+    table = table.hstack(image_groups(ids, groups).drop("image_id"))
     facts = {
         LEAST: str(min((groups_of_choice.min_size for groups_of_choice in groups), default=1)),
     }
@@ -111,6 +105,47 @@ def write_examples(
         )
         corners = corners.join(places, on="image_id").select("place", "label", *CORNERS)
         write_table(corners.sort("place", maintain_order=True).to_arrow(), folder / BOXES)
+
+
+def image_groups(ids: Objects, groups: Sequence[Groups]) -> pl.DataFrame:
+    """Return the ids of images, and a column with their group for each choice of attributes."""
+    columns = {"image_id": pl.Series(ids.tolist(), dtype=pl.String)}
+    for choice in groups:
+        names = np.array([*choice.names, None], dtype=object)[choice.codes]
+        column = pl.Series(names.tolist(), dtype=pl.String).cast(pl.Categorical)
+        columns[f"{GROUPS}{choice.name}"] = column
+    return pl.DataFrame(columns)
+
+
+def images_behind(
+    finding: Finding, images: pl.DataFrame, rows: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Return the images behind a finding, one a row.
+
+    Parameters
+    ----------
+    finding : Finding
+    images : polars.DataFrame
+        With `image_id` and columns of groups, see `image_groups`.
+    rows : polars.DataFrame or None
+        Examples of the finding's model, see `write_examples`; None: all images are behind it.
+
+    Returns
+    -------
+    polars.DataFrame
+        `image_id`, `group` (null in none, or if nothing is compared), and with examples `subject`,
+        `outcome`, `label` and `score`.
+    """
+    name = f"{GROUPS}{finding.groups}"
+    group = pl.col(name).cast(pl.String) if name in images.columns else pl.lit(None, pl.String)
+    grouped = images.select("image_id", group.alias("group"))
+    if rows is None:
+        return grouped
+    texts = pl.col("subject", "outcome", "label").cast(pl.String)
+    rows = rows.with_columns(texts)
+    of_subject = rows.filter(pl.col("subject") == finding.subject)
+    chosen = of_subject if of_subject.height else rows
+    return grouped[chosen["place"].to_numpy()].hstack(chosen.drop("place"))
 
 
 def guidance_name(guidance: float | None) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import webbrowser
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING
+from os import PathLike
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Protocol
 
-from equipoise.core import AuditResult
+from equipoise.core import AuditResult, Finding, RunError
 from equipoise.core.finding import REAL, findings_to_table
 from equipoise.core.views import Mark, Plot, TextTable
 from equipoise.report.blocks import Page, Row, Statement, Step, Summary, Table, Words
@@ -71,6 +75,23 @@ def shared_page(result: AuditResult) -> Page:
     return COMPARISON if compares(result) else Page()
 
 
+class Origin(Protocol):
+    """Where a result comes from: an audit of this process, or a run on the disk."""
+
+    @property
+    def run(self) -> Path | None:
+        """The run that holds the result; None before it is saved."""
+
+    def save(self, result: Result, run: Path, *, overwrite: bool) -> Result:
+        """Write a result with all that belongs to it."""
+
+    def images(self, finding: Finding) -> pl.DataFrame:
+        """Return the images behind a finding."""
+
+    def compare(self, result: Result, other: Result | str | PathLike[str]) -> Result:
+        """Compare the models of a result with those of another."""
+
+
 @dataclass(frozen=True, repr=False)
 class Result(AuditResult):
     """Findings with the tables behind them, which show themselves.
@@ -81,6 +102,8 @@ class Result(AuditResult):
         As of `AuditResult`.
     page : Page or None
         How the kind of audit presents its findings; what all kinds share unless given.
+    origin : Origin or None
+        Where it comes from; None where all that is known of it is here.
 
     Examples
     --------
@@ -99,6 +122,7 @@ class Result(AuditResult):
     """
 
     page: Page | None = field(default=None, compare=False)
+    origin: Origin | None = field(default=None, compare=False)
 
     @property
     def shown_page(self) -> Page:
@@ -124,6 +148,82 @@ class Result(AuditResult):
             return Plot("", (), _are_shares(summary))
         marks = tuple(_mark(row) for row in summary.chart.rows if "label" in row)
         return Plot(summary.chart.title, marks, _are_shares(summary))
+
+    @property
+    def groups(self) -> dict[str, dict[str, int]]:
+        """Number of items in each group, by the attributes that make the groups."""
+        sizes = self.tables.get("group_sizes")
+        groups: dict[str, dict[str, int]] = {}
+        for row in [] if sizes is None else sizes.to_pylist():
+            groups.setdefault(row["groups"], {})[row["group"]] = row["n"]
+        return groups
+
+    def images(self, finding: Finding) -> pl.DataFrame:
+        """Return the images behind a finding, one a row.
+
+        Returns
+        -------
+        polars.DataFrame
+            `image_id`; `group`; and of a model with labels `subject`, `outcome`, `label` and
+            `score`.
+
+        Raises
+        ------
+        RunError
+            When the result has no images.
+        """
+        return self._known_origin.images(finding)
+
+    def save(self, run: str | PathLike[str], *, overwrite: bool = False) -> Result:
+        """Write the result as a run, with its report and all that `compare` and `review` read.
+
+        Parameters
+        ----------
+        run : path
+            Folder that appears when it is whole.
+        overwrite : bool
+            Replace the run that lies there.
+
+        Returns
+        -------
+        Result
+            As `equipoise.load` reads it.
+
+        Raises
+        ------
+        RunError
+            When the folder is taken or can't be written, or the result is a run already.
+        """
+        return self._known_origin.save(self, Path(run), overwrite=overwrite)
+
+    def open(self) -> Path:
+        """Show the report in a browser, and return its file."""
+        run = self._known_origin.run
+        if run is None:
+            run = Path(mkdtemp(prefix="equipoise-"), "run")
+            self.save(run)
+        report = run / "report.html"
+        webbrowser.open(report.resolve().as_uri())
+        return report
+
+    def compare(self, other: Result | str | PathLike[str]) -> Result:
+        """Compare the models of this result with those of another, as `equipoise.compare` does.
+
+        Parameters
+        ----------
+        other : Result or path
+            About the same images, or subjects.
+        """
+        return self._known_origin.compare(self, other)
+
+    @property
+    def _known_origin(self) -> Origin:
+        if self.origin is None:
+            raise RunError(
+                "nothing says where this result comes from. Expected: one that equipoise.audit, "
+                "load or compare returned"
+            )
+        return self.origin
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the findings, one a row, as a pandas data frame."""
