@@ -144,7 +144,8 @@ def images_behind(
     texts = pl.col("subject", "outcome", "label").cast(pl.String)
     rows = rows.with_columns(texts)
     of_subject = rows.filter(pl.col("subject") == finding.subject)
-    chosen = of_subject if of_subject.height else rows
+    # Of all classes together, a false alarm is there as a miss already.
+    chosen = of_subject if of_subject.height else rows.filter(pl.col("outcome") != WRONG[0])
     return grouped[chosen["place"].to_numpy()].hstack(chosen.drop("place"))
 
 

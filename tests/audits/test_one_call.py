@@ -1,0 +1,190 @@
+"""One call from Python audits any kind, and its result is saved, opened, searched and compared."""
+
+import webbrowser
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+import yaml
+from PIL import Image
+
+import equipoise
+from equipoise import audits, report
+from equipoise.audits.kinds import KINDS
+from equipoise.audits.sections import config_of
+from equipoise.core import ConfigError, InputError, ModelError, RunError
+from equipoise.models import Classifier
+from equipoise.models.modules import as_model
+
+PEOPLE = pl.DataFrame(
+    {
+        "id": range(120),
+        "gender": ["women", "men"] * 60,
+        "label": ["yes", "yes", "no", "no"] * 30,
+        "pred": ["no", "yes", "no", "no"] * 30,
+    }
+)
+QUICK = {"replicates": 40, "permutations": 100}
+
+
+class Brightness(torch.nn.Module):
+    """Calls an image dark or bright, from a threshold on."""
+
+    classes = ("dark", "bright")
+
+    def __init__(self, threshold):
+        super().__init__()
+        self.head = torch.nn.Linear(1, 2)
+        with torch.no_grad():
+            self.head.weight[:] = torch.tensor([[-40.0], [40.0]])
+            self.head.bias[:] = torch.tensor([40.0, -40.0]) * threshold
+
+    def forward(self, images):
+        return self.head(images.mean((1, 2, 3))[:, None])
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    """Write pictures in folders of their label and group; women's dark ones are lighter."""
+    monkeypatch.chdir(tmp_path)
+    for label, grey in (("dark", 60), ("bright", 220)):
+        for group in ("women", "men"):
+            folder = tmp_path / "photos" / label / group
+            folder.mkdir(parents=True)
+            for number in range(32):
+                lighter = 90 * (label == "dark" and group == "women" and number % 2)
+                pixels = np.full((4, 4, 3), grey + lighter + number // 16, np.uint8)
+                Image.fromarray(pixels).save(folder / f"{number}.png")
+    return tmp_path / "photos"
+
+
+def seen(photos, threshold):
+    return equipoise.audit(
+        photos, kind="predictions", levels=["label", "group"], target="label", groups=["group"],
+        model=Brightness(threshold), resampling=QUICK,
+    )  # fmt: skip
+
+
+def test_a_module_of_torch_and_a_folder_of_images_are_audited_in_one_call(photos):
+    result = seen(photos, 0.5)
+    assert result.groups == {"group": {"men": 64, "women": 64}}
+    rates = {
+        value.group: value.value
+        for finding in result.findings
+        if finding.metric == "accuracy" and finding.groups == "group"
+        for value in finding.by_group
+    }
+    assert rates == {"men": 1.0, "women": 0.75}
+    table = pl.DataFrame(
+        [(f"{label}/{group}/{number}.png", label, group)
+         for label in ("dark", "bright") for group in ("women", "men") for number in range(32)],
+        ["image_id", "label", "group"], orient="row",
+    )  # fmt: skip
+    quick = equipoise.audit(
+        table, target="label", groups="group", model=Brightness(0.5), images=photos
+    )
+    assert quick.groups == result.groups
+
+
+def test_a_result_is_saved_opened_searched_and_compared(photos, monkeypatch):
+    result, better = seen(photos, 0.5), seen(photos, 0.7)
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    finding = next(f for f in result.findings if f.metric == "accuracy" and f.groups == "group")
+    images = result.images(finding)
+    assert images.height == 128
+    assert {*images["group"]} == {"men", "women"}
+    saved = result.save("runs/seen")
+    with pytest.raises(RunError, match="seen"):
+        saved.save("runs/again")
+    loaded = equipoise.load("runs/seen")
+    assert loaded.groups == result.groups
+    assert loaded.images(finding).equals(images)
+    reports = [loaded.open(), better.open()]
+    assert opened == [path.resolve().as_uri() for path in reports]
+    assert all(path.is_file() for path in reports)
+    names = {"files.json", "findings.parquet", "images.parquet", "predictions", "report.html"}
+    assert names <= {path.name for path in (photos.parent / "runs" / "seen").iterdir()}
+    compared = [result.compare(better), loaded.compare(better),
+                equipoise.compare("runs/seen", better.save("runs/better"))]  # fmt: skip
+    values = [[finding.value for finding in comparison.findings] for comparison in compared]
+    np.testing.assert_array_equal(values[0], values[1])
+    np.testing.assert_array_equal(values[0], values[2])
+    assert compared[0].save("runs/compared").origin.run.name == "compared"
+    with pytest.raises(RunError):
+        compared[0].images(finding)
+    with pytest.raises(RunError):
+        report.Result(result.findings, result.manifest).save("runs/nothing")
+
+
+def test_modules_without_classes_or_sizes_are_refused(photos):
+    with pytest.raises(ModelError, match="classes"):
+        as_model(torch.nn.Linear(1, 2))
+    model = as_model(Brightness(0.5))
+    assert isinstance(model, Classifier)
+    small, large = np.zeros((2, 2, 3), np.uint8), np.full((4, 4, 3), 255, np.uint8)
+    with pytest.raises(ModelError, match="transform"):
+        model.predict_proba([small, large])
+    module = Brightness(0.5)
+    module.transform = lambda picture: torch.full((3, 2, 2), np.asarray(picture).mean() / 255)
+    module.train()
+    probabilities = as_model(module).predict_proba([small, large])
+    np.testing.assert_array_equal(probabilities.argmax(1), [0, 1])
+    assert module.training
+    assert as_model(module).features([small, large]).tolist() == [[0.0], [1.0]]
+    assert (
+        as_model(Brightness(0.5)).info.key == model.info.key != as_model(Brightness(0.6)).info.key
+    )
+    module.classes = ("dark", "bright", "other")
+    with pytest.raises(ModelError, match="3 classes"):
+        as_model(module).predict_proba([small])
+
+
+def test_a_config_is_audited_as_a_path_as_a_mapping_and_by_its_kind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    PEOPLE.write_csv("people.csv")
+    settings = {"groups": ["gender"], "labels": ["label"]}
+    config = {"audit": "dataset", "data": {"images": {"table": "people.csv"}, **settings}}
+    (tmp_path / "audit.yaml").write_text(yaml.safe_dump(config))
+    results = [
+        equipoise.audit("audit.yaml"),
+        equipoise.audit(config),
+        equipoise.audit("people.csv", kind="dataset", **settings),
+        equipoise.audit(PEOPLE, kind="dataset", **settings),
+        equipoise.audit(config["data"], kind="dataset"),
+        audits.run(audits.parse_config(config)),
+    ]
+    numbers = [[(f.metric, f.value, f.p_value) for f in result.findings] for result in results]
+    assert len(numbers[0]) > 0
+    for other in numbers[1:]:
+        np.testing.assert_equal(other, numbers[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_its_sections_as_keywords(kind):
+    template = (KINDS.folder / kind / "template.yaml").read_text(encoding="utf-8")
+    config = yaml.safe_load(template)
+    rest = {key: value for key, value in config.items() if key not in ("audit", "data")}
+    assert config_of(kind, config.get("data"), rest) == config
+    if isinstance(config.get("data"), dict) and kind != "associations":
+        flat = {**config["data"], **rest}
+        assert config_of(kind, None, flat) == config
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "named"),
+    [
+        ({"data": PEOPLE, "kind": "datset"}, InputError, "dataset"),
+        ({"data": PEOPLE, "kind": "dataset", "gruops": ["gender"]}, ConfigError, "gruops"),
+        ({"data": PEOPLE, "groups": "gender"}, InputError, "target"),
+        ({"data": PEOPLE, "target": "label", "groups": "gender", "labels": []}, InputError,
+         "labels"),
+        ({"data": {"audit": "dataset"}, "target": "label"}, InputError, "target"),
+        ({"data": "no.yaml"}, ConfigError, "no.yaml"),
+        ({}, InputError, "data"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_named(arguments, error, named):
+    with pytest.raises(error, match=named):
+        equipoise.audit(**arguments)
