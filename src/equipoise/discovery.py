@@ -132,7 +132,7 @@ class Places(Mapping[str, Place]):
         return _plugins(self.noun, self.group, tuple(sys.path))
 
     def __iter__(self) -> Iterator[str]:
-        """Yield all names, those of the package first."""
+        """Yield all names: files, plugins, running code."""
         return iter(dict.fromkeys([*self._files, *self.plugins, *self._added]))
 
     def __len__(self) -> int:
@@ -174,12 +174,12 @@ class Places(Mapping[str, Place]):
             raise
 
     def remove(self, name: str) -> None:
-        """Forget a place that was added."""
+        """Forget an added place."""
         del self._added[name]
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """What modules register by name when they are imported.
+    """Items that modules register by name when they are imported.
 
     A lookup that misses imports the package's modules, then the plugin of this name. Iteration
     imports all of them; what fails is in `broken`.
@@ -248,13 +248,13 @@ class Registry(Mapping[str, T], Generic[T]):
             raise _taken(self._places[name], self._place(name, module))
 
     def remove(self, name: str) -> None:
-        """Forget what was registered, to define it again."""
+        """Forget a name, to define it again."""
         del self._registered[name]
         del self._places[name]
         _NAMES[self.group].discard(name)
 
     def find(self, name: str) -> T:
-        """Return what a user names.
+        """Return the item that a user names, with its plugin checked.
 
         Raises
         ------
@@ -268,7 +268,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._registered[name]
 
     def __getitem__(self, name: str) -> T:
-        """Return what is registered, or what a plugin of this name registers."""
+        """Return the registered item, or that of the plugin of this name."""
         if name not in self._registered:
             return self.find(name)
         return self._registered[name]
@@ -312,7 +312,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 continue
 
     def _load_plugin(self, name: str) -> None:
-        """Import the plugin of a name, once; raise again what it raised."""
+        """Import the plugin of a name once, and raise its error each time."""
         from equipoise.core.errors import PluginError
 
         places = self._plugins.get(name, [])

@@ -65,7 +65,7 @@ class AuditOrigin:
         return images_behind(finding, pl.read_parquet(self.run / FOLDER / IMAGES), rows)
 
     def compare(self, result: Result, other: Result | Paths) -> Result:
-        """Compare the models of a result with those of another; see `compare`."""
+        """Compare the models of two results; see `compare`."""
         return compare(result, other)
 
 

@@ -21,7 +21,7 @@ ConfigSource: TypeAlias = str | os.PathLike[str] | Mapping[str, Setting]
 _ENDINGS = (".yaml", ".yml")
 
 
-def is_config(data: object) -> TypeGuard[ConfigSource]:
+def is_config(data: TableSource | ConfigSource | None) -> TypeGuard[ConfigSource]:
     """Return whether this is a config: the path of a YAML file, or a mapping that says `audit`."""
     if isinstance(data, str | os.PathLike):
         return Path(data).suffix.lower() in _ENDINGS
@@ -84,7 +84,7 @@ def config_of(
 
 
 def _section(fields: type[BaseModel] | None, name: str) -> type[BaseModel] | None:
-    """Return the schema of a section; None where it has none."""
+    """Return the schema of a section, or None."""
     if fields is None or name not in fields.model_fields:
         return None
     return next(_schemas(fields.model_fields[name].annotation), None)

@@ -17,6 +17,7 @@ from equipoise.models.runtimes import imported
 from equipoise.models.towers import call_with_input, last_linear
 
 if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
     from torch import Tensor
     from torch.nn import Module
 
@@ -25,7 +26,7 @@ _AT_ONCE = 64
 
 
 def as_model(model: T) -> T | ModuleClassifier:
-    """Return a module of torch that has `classes` as a classifier; anything else as it is.
+    """Return a module of torch with `classes` as a classifier, and others unchanged.
 
     Raises
     ------
@@ -61,7 +62,7 @@ class ModuleClassifier:
         self,
         module: Module,
         labels: tuple[str, ...],
-        transform: Callable[[object], Tensor] | None = None,
+        transform: Callable[[PillowImage], Tensor] | None = None,
     ) -> None:
         self._torch = imported("torch", "hf")
         self._module, self.labels, self._transform = module, labels, transform

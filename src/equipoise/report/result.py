@@ -89,7 +89,7 @@ class Origin(Protocol):
         """Return the images behind a finding."""
 
     def compare(self, result: Result, other: Result | str | PathLike[str]) -> Result:
-        """Compare the models of a result with those of another."""
+        """Compare the models of two results."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,7 +207,7 @@ class Result(AuditResult):
         return report
 
     def compare(self, other: Result | str | PathLike[str]) -> Result:
-        """Compare the models of this result with those of another, as `equipoise.compare` does.
+        """Compare the models of two results, as `equipoise.compare` does.
 
         Parameters
         ----------

@@ -113,7 +113,7 @@ WORKS = tuple(
 
 @cache
 def read_work(name: str) -> Work:
-    """Return a published work by its name; those of plugins lie in `published` beside a study.
+    """Return a published work by its name, of the package or of a plugin.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def read_work(name: str) -> Work:
 
 
 def _folders() -> Iterator[Traversable]:
-    """Yield the folders of works: of this package, and beside the studies of plugins."""
+    """Yield the folders of works of the package and of plugins."""
     yield files(__package__).joinpath(_FOLDER)
     for place in chain.from_iterable(STUDIES.plugins.values()):
         with suppress(PluginError):
