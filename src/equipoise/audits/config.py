@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, TypeVar
 from urllib.parse import quote
 
 from pydantic import (
@@ -496,7 +496,15 @@ class AssociationOptions(Section):
     min_expected: NonNegativeFloat = 5.0
 
 
-def check_row_numbers(data: LabelledImagesConfig, models: Mapping[str, LabelModelConfig]) -> None:
+class TableSection(Protocol):
+    """The section of a model whose outputs a table may have."""
+
+    @property
+    def table(self) -> Any:
+        """The table; None where the model is run."""
+
+
+def check_row_numbers(data: LabelledImagesConfig, models: Mapping[str, TableSection]) -> None:
     """Refuse to match rows of different tables by their numbers.
 
     Raises
@@ -508,7 +516,7 @@ def check_row_numbers(data: LabelledImagesConfig, models: Mapping[str, LabelMode
     for name, model in models.items() if images.id is None and images.table is not None else ():
         table = images.table
         same = model.table is table or (isinstance(table, Path) and model.table == table)
-        if model.model is None and not same:
+        if model.table is not None and not same:
             raise ValueError(
                 f"data.id: required, and missing: models.{name}.table is another table, whose "
                 "rows are matched by id"

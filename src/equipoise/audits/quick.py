@@ -24,7 +24,7 @@ from equipoise.audits.running import run
 from equipoise.core import ConfigError, DataError, InputError, Strings
 from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
-from equipoise.data.quantities import check_predicted
+from equipoise.data.quantities import check_predicted, is_quantity
 from equipoise.data.sentinels import sentinels_of
 from equipoise.data.tables import TableSource, open_table
 from equipoise.models.protocols import DESCRIPTIONS, offer_of
@@ -106,6 +106,8 @@ class Guess:
         Each guess in words.
     guessed_unit : str
         The unit, where it was guessed; "" elsewhere.
+    audit : str
+        Kind of audit: "predictions", or "regression" where the target is a number.
     """
 
     cells: Mapping[str, Any]
@@ -115,6 +117,7 @@ class Guess:
     root: Path | None
     notes: tuple[str, ...]
     guessed_unit: str = ""
+    audit: str = "predictions"
 
     def config(self, table: TableSource, folder: Path | None = None) -> dict[str, Any]:
         """Return the config that reads `table`.
@@ -144,7 +147,7 @@ class Guess:
             return {**section, "model": f"{library}:{resolved_name}"}
 
         return {
-            "audit": "predictions",
+            "audit": self.audit,
             "data": {**({"images": images} if nested else images), **self.data},
             "models": {name: section_of(section) for name, section in self.models.items()},
             **run,
@@ -185,7 +188,16 @@ def guess_config(
     ids = [columns[name] for name in other_names if ID.fullmatch(name)]
     positive = named.get("positive") or _guess_positive(columns[target])
     root, images = _find_images(ids, file, named)
-    models, model_notes = _guess_models(columns, target, positive, file, other_names, named)
+    quantities = _predicted_quantities(columns, target, outputs or likely_outputs(other_names))
+    if quantities:
+        positive = None
+        models = {name: {"prediction": name} for name in quantities}
+        model_notes = [
+            f"{target}: a number, whose errors are compared",
+            *(() if outputs else [f"predictions: {listed(quantities)}"]),
+        ]
+    else:
+        models, model_notes = _guess_models(columns, target, positive, file, other_names, named)
     models, where = _of_each_model(models, roles)
     rules = [
         {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
@@ -203,7 +215,7 @@ def guess_config(
         f"encoding: {encoding}" if encoding != "utf-8" else "",
         f"missing: {listed(missing)}" if missing else "",
         *(f"{name}, missing: {listed(texts)}" for name, texts in sentinels.items() if texts),
-        f"positive: {positive or 'none; every class is reported'}",
+        "" if quantities else f"positive: {positive or 'none; every class is reported'}",
         *roles.notes,
         *(f"{name}: bands {', '.join(_band_names(bounds))}" for name, bounds in bands.items()),
         *model_notes,
@@ -218,7 +230,17 @@ def guess_config(
         root,
         tuple(filter(None, notes)),
         (roles.unit or "") if roles.guessed else "",
+        "regression" if quantities else "predictions",
     )
+
+
+def _predicted_quantities(
+    columns: Mapping[str, pl.Series], target: str, outputs: Sequence[str]
+) -> list[str]:
+    """Return the columns of predicted numbers, where the target is a number and no class."""
+    truth = Coded.of(columns[target])
+    numeric = [name for name in outputs if is_quantity(truth, Coded.of(columns[name]))]
+    return numeric if len(numeric) == len(outputs) else []
 
 
 def _of_each_model(
