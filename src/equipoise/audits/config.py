@@ -500,7 +500,7 @@ class TableSection(Protocol):
     """The section of a model whose outputs a table may have."""
 
     @property
-    def table(self) -> Any:
+    def table(self) -> object:
         """The table; None where the model is run."""
 
 

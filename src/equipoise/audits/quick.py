@@ -186,24 +186,14 @@ def guess_config(
         one_model=bool(named.get("model")),
     )  # fmt: skip
     ids = [columns[name] for name in other_names if ID.fullmatch(name)]
-    positive = named.get("positive") or _guess_positive(columns[target])
     root, images = _find_images(ids, file, named)
+    positive = named.get("positive") or _guess_positive(columns[target])
     quantities = _predicted_quantities(columns, target, outputs or likely_outputs(other_names))
-    if quantities:
-        positive = None
-        models = {name: {"prediction": name} for name in quantities}
-        model_notes = [
-            f"{target}: a number, whose errors are compared",
-            *(() if outputs else [f"predictions: {listed(quantities)}"]),
-        ]
-    else:
+    models, model_notes = _sections_of_numbers(target, quantities)
+    if not quantities:
         models, model_notes = _guess_models(columns, target, positive, file, other_names, named)
     models, where = _of_each_model(models, roles)
-    rules = [
-        {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
-        | {"names": _band_names(bounds)}
-        for name, bounds in bands.items()
-    ]
+    rules = _rules_of_bands(bands)
     cells: dict[str, Any] = {"missing": ["", *missing]} if missing else {}
     listed_texts = dict.fromkeys(["", *missing, *chain.from_iterable(sentinels.values())])
     of_images = {"missing": [*listed_texts]} if missing else {}
@@ -234,6 +224,14 @@ def guess_config(
     )
 
 
+def _rules_of_bands(bands: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+    return [
+        {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
+        | {"names": _band_names(bounds)}
+        for name, bounds in bands.items()
+    ]
+
+
 def _predicted_quantities(
     columns: Mapping[str, pl.Series], target: str, outputs: Sequence[str]
 ) -> list[str]:
@@ -241,6 +239,14 @@ def _predicted_quantities(
     truth = Coded.of(columns[target])
     numeric = [name for name in outputs if is_quantity(truth, Coded.of(columns[name]))]
     return numeric if len(numeric) == len(outputs) else []
+
+
+def _sections_of_numbers(
+    target: str, predicted: Sequence[str]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the section of each model of predicted numbers, and notes on the guesses."""
+    notes = [f"{target}: a number, whose errors are compared", f"predictions: {listed(predicted)}"]
+    return {name: {"prediction": name} for name in predicted}, notes if predicted else []
 
 
 def _of_each_model(

@@ -59,7 +59,7 @@ def load(run: Paths) -> Result:
 def compare(*runs: Paths, progress: Progress | None = None) -> Result:
     """Compare the models of finished runs.
 
-    Runs of predictions are compared image by image, those of other kinds subject by subject.
+    Runs of predictions and of regression are compared image by image, others subject by subject.
 
     Parameters
     ----------

@@ -11,10 +11,12 @@ from equipoise.audits.config_fields import located, where_of
 from equipoise.audits.group_sizes import groups_by
 from equipoise.audits.regression.config import Config, ModelConfig
 from equipoise.core import DataError, Floats, Groups, record
+from equipoise.core.files import read_table, write_table
 from equipoise.core.types import FileFacts, Json
-from equipoise.data import Coded, Items, read_table
+from equipoise.data import Coded, Items
 from equipoise.data.labels import part_of
 from equipoise.data.problems import check_matches, match
+from equipoise.data.tables import read_table as read_columns
 
 
 @record
@@ -84,7 +86,7 @@ def _read_model(
     """Return file, digest and numbers of a model by image, and its rows without an image."""
     id_column = section.id or images.id
     filters = where_of(section.where)
-    table = read_table(
+    table = read_columns(
         located(section.table, base), texts=(id_column, *filters), numbers=(section.prediction,),
         role=f"predictions of {name}", encoding=section.encoding, delimiter=section.delimiter,
     )  # fmt: skip
@@ -120,12 +122,18 @@ def write_numbers(folder: Path, data: RegressionData) -> None:
     columns = {"image_id": data.ids.astype(str), "target": data.target}
     columns |= {f"column {name}": column for name, column in data.images.columns.items()}
     columns |= {f"model {name}": values for name, values in data.models.items()}
-    pl.DataFrame(columns).write_parquet(folder / _NUMBERS)
+    write_table(pl.DataFrame(columns).to_arrow(), folder / _NUMBERS)
 
 
 def read_numbers(folder: Path) -> RegressionData:
-    """Read back what `write_numbers` wrote."""
-    table = pl.read_parquet(folder / _NUMBERS)
+    """Read back what `write_numbers` wrote.
+
+    Raises
+    ------
+    RunError
+        When the file is missing or can't be read.
+    """
+    table = pl.DataFrame(read_table(folder / _NUMBERS))
 
     def named(prefix: str) -> dict[str, pl.Series]:
         names = [name for name in table.columns if name.startswith(prefix)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from inspect import Parameter, signature
 from types import MappingProxyType
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -146,7 +146,7 @@ NUMBER_METRICS: Mapping[str, NumberMetric] = MappingProxyType(_REGISTERED)
 
 
 def number_metric(
-    *, defaults: Defaults = no_options, **fields: Any
+    spec: MetricSpec, *, defaults: Defaults = no_options
 ) -> Callable[[RowNumbers], NumberMetric]:
     """Register a function of true and predicted numbers as a metric.
 
@@ -155,11 +155,10 @@ def number_metric(
 
     Parameters
     ----------
+    spec : MetricSpec
+        With `kinds=("regression",)`.
     defaults : callable
         From the true numbers to the options that a user doesn't set.
-    **fields
-        Those of `MetricSpec`. The name is that of the function unless given, and `kinds` are
-        audits of regression.
 
     Raises
     ------
@@ -168,12 +167,9 @@ def number_metric(
     """
 
     def registered(row_numbers: RowNumbers) -> NumberMetric:
-        name = fields.get("name", row_numbers.__name__)
-        spec = MetricSpec(
-            **{"name": name, "kinds": ("regression",), "rate": True, "rest_metric": name} | fields
-        )
-        register(spec)
-        metric = NumberMetric(spec, row_numbers, defaults)
+        full_spec = replace(spec, rate=True, rest_metric=spec.name)
+        register(full_spec)
+        metric = NumberMetric(full_spec, row_numbers, defaults)
         _REGISTERED[spec.name] = metric
         return metric
 

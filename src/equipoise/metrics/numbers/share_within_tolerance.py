@@ -7,7 +7,7 @@ import numpy as np
 
 from equipoise.core import Floats, InputError
 from equipoise.metrics.numbers.metric import number_metric
-from equipoise.metrics.spec import POINTS
+from equipoise.metrics.spec import POINTS, MetricSpec
 
 
 def round_quarter(y_true: Floats) -> Mapping[str, float]:
@@ -22,22 +22,26 @@ def round_quarter(y_true: Floats) -> Mapping[str, float]:
 
 
 @number_metric(
-    defaults=round_quarter,
-    unit="share",
-    harm="lower",
-    group_label="share within the tolerance",
-    clause="{model} is within the tolerance for {groups}",
-    definition=(
-        "Share of rows whose predicted number is at most the tolerance from the true one: the "
-        "cumulative score of age estimation."
+    MetricSpec(
+        name="share_within_tolerance",
+        kinds=("regression",),
+        unit="share",
+        harm="lower",
+        group_label="share within the tolerance",
+        clause="{model} is within the tolerance for {groups}",
+        definition=(
+            "Share of rows whose predicted number is at most the tolerance from the true one: the "
+            "cumulative score of age estimation."
+        ),
+        direction="Lower: fewer predictions are near enough.",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        chance="above 0 for a difference, more so for small groups",
+        interval="Wilson, units by their design effect",
+        null="groups are exchangeable over all rows, or between units that have one group",
+        reference="Geng, Zhou & Smith-Miles 2007, IEEE TPAMI 29, 2234-2240",
     ),
-    direction="Lower: fewer predictions are near enough.",
-    threshold=0.05,
-    threshold_reason=POINTS,
-    chance="above 0 for a difference, more so for small groups",
-    interval="Wilson, units by their design effect",
-    null="groups are exchangeable over all rows, or between units that have one group",
-    reference="Geng, Zhou & Smith-Miles 2007, IEEE TPAMI 29, 2234-2240",
+    defaults=round_quarter,
 )
 def share_within_tolerance(y_true: Floats, y_pred: Floats, *, tolerance: float) -> Floats:
     """Share of rows whose predicted number is at most `tolerance` from the true one."""

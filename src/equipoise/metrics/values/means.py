@@ -17,6 +17,7 @@ from equipoise.core import (
     GroupValue,
     InputError,
     Labels,
+    NullHypothesis,
     Part,
     encode,
     floats,
@@ -36,6 +37,8 @@ from equipoise.stats.resampling import level_of
 from equipoise.stats.streams import Seed
 
 NO_NUMBER = "rows without a number"
+_ROWS = "rows exchange their groups"
+_UNITS = "units of one group exchange theirs as one, rows do within units of several"
 
 
 @record
@@ -116,7 +119,9 @@ class RowValues:
 
         def of_share(level: float) -> tuple[float, float]:
             spread = mean * (1.0 - mean)
-            independent = min(spread / variance, len(values)) if variance > 0.0 else freedom + 1
+            n_units = freedom + 1
+            ratio = spread / variance * n_units / freedom if variance > 0.0 else n_units
+            independent = min(ratio, len(values))
             low, high = wilson(mean * independent, independent, level)
             return float(low), float(high)
 
@@ -266,6 +271,9 @@ def mean_difference(
     return replace(
         gap, metric=metric, aggregate=Aggregate.DIFFERENCE, reference=spec.reference, by=parts,
         params=params or {}, harm="higher", unit=rows.unit, limits=spec.range,
+        null=NullHypothesis.ROWS if rows.units is None else NullHypothesis.UNITS,
+        null_drawn=f"{_ROWS if rows.units is None else _UNITS}; "
+        f"{gap.null_drawn.partition('; ')[2]}".rstrip("; "),
         excluded={reason: n for reason, n in {**rows.excluded, **gap.excluded}.items() if n},
     )  # fmt: skip
 
