@@ -12,10 +12,10 @@ from page_text import check_snapshot, page_text
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
-WHOLE = ("activations", "concepts", "dataset")
+WHOLE = ("activations", "concepts", "dataset", "regression")
 QUICK = ("associations", "counterfactuals", "retrieval", "similarity", "text_to_image")
 WRITTEN = ("activations", "answers", "associations", "concepts", "dataset", "diversity",
-           "generation",
+           "generation", "regression",
            "retrieval", "similarity", "text_to_image")  # fmt: skip
 
 

@@ -34,6 +34,7 @@ NAMES = {
     "text_to_image": ("men", "women", "non_binary", "man", "woman"),
     "generation": ("Black", "Latino", "Middle Eastern", "White", "female", "male"),
     "activations": ("man", "woman"),
+    "regression": ("man", "woman"),
     "dataset": ("female", "male", "dark", "light"),
 }
 # An attribute, others, and how many images are of a group that is too small.
@@ -43,6 +44,7 @@ SMALL = {
     "diversity": ("region", (), 8),
     "answers": ("gender", ("age",), 12),
     "activations": ("gender", (), 12),
+    "regression": ("gender", ("band",), 12),
     "retrieval": ("gender", ("race",), 12),
     "similarity": ("gender", ("race",), 12),
     "counterfactuals": ("hue", ("frame",), 12),

@@ -25,6 +25,8 @@ FIRST, SECOND = np.where(RNG.random((2, N)) < 0.6, TRUTH, RNG.choice(CLASSES, (2
 VECTORS = RNG.normal(size=(N, 6)).astype(np.float32)
 TEXTS = RNG.normal(size=(12, 6)).astype(np.float32)
 SCORES, MAPS = RNG.normal(size=(N, 3)), RNG.random((N, 4, 4)).astype(np.float32)
+YEARS = RNG.integers(18, 80, N).astype(float)
+GUESSED = YEARS + RNG.normal(size=N) * np.where(GROUP == "men", 4.0, 8.0)
 SHOWN = np.stack([class_name == TRUTH for class_name in CLASSES], 1)
 BOXES = {"left": 0, "top": 0, "right": 2, "bottom": 3}
 ROWS = pl.DataFrame({"id": IDS, "g": GROUP, "truth": TRUTH, "one": FIRST, "two": SECOND}
@@ -77,6 +79,11 @@ CONFIGS = {
     "dataset": {
         "data": IMAGES | {"labels": ["one"]},
         "reference": {"shares": {"g": SHARES}},
+    },
+    "regression": {
+        "data": {"table": ROWS.with_columns(number=YEARS), "id": "id", "target": "number",
+                 "groups": ["g"]},
+        "models": {"m": {"table": ROWS.with_columns(guess=GUESSED), "prediction": "guess"}},
     },
     "activations": {
         "data": IMAGES | {"regions": {"tool": {name: name for name in BOXES}}},
@@ -149,6 +156,12 @@ CALLS = {
         partial(m.representation, {"g": GROUP}, SHARES),
         partial(m.effect_sizes, FIRST, FIRST, GROUP, formulation="independence"),
         partial(m.demographic_parity, None, FIRST, GROUP),
+    ],
+    "regression": [
+        *(partial(metric, YEARS, GUESSED, GROUP)
+          for metric in (m.mean_absolute_error, m.mean_error, m.share_within_tolerance)),
+        *(partial(metric.difference, YEARS, GUESSED, GROUP)
+          for metric in (m.mean_absolute_error, m.mean_error, m.share_within_tolerance)),
     ],
     "activations": [partial(metric, *TOOL)
                     for metric in (m.activation_share, m.activation_share_gap)],

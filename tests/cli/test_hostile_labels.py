@@ -24,6 +24,7 @@ MODEL = "../m</script><img src=x onerror=alert(2)>\x1b[31m\u202e\n\0"
 LABELS = {
     "predictions": ("a", "x"),
     "activations": ("woman",),
+    "regression": ("woman",),
     "answers": ("Female", "Office"),
     "associations": ("Male", "doctor", "men"),
     "concepts": ("nurse",),

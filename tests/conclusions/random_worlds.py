@@ -91,9 +91,14 @@ def activations(rng, seed):
     return worlds.activations(seed, rng.uniform(0.3, 5.0))
 
 
+def regression(rng, seed):
+    return worlds.regression(seed, rng.uniform(1.0, 8.0))
+
+
 SEEDS = {
     predictions: 12, answers: 6, dataset: 4, similarity: 3, retrieval: 2, counterfactuals: 2,
     text_to_image: 4, associations: 3, diversity: 3, generation: 2, concepts: 2, activations: 2,
+    regression: 2,
 }  # fmt: skip
 """How many configs of each kind are tried."""
 

@@ -236,6 +236,10 @@ CASES = {
         worlds.activations,
         (Lead(DISPARITY, "gender", "woman", "man", "face", "activation_share", 0.21),),
     ),
+    "predicted ages of a group": Case(
+        worlds.regression,
+        (Lead(DISPARITY, "gender", "woman", "man", "any", "mean_absolute_error", 3.2, 0.8),),
+    ),
     "too many of one group": Case(
         partial(worlds.shares_of_three, asian=600, black=200, white=200),
         (Lead(DISPARITY, "race", "asian", "expected", "asian", size=math.log(1.8), within=1e-6,

@@ -525,6 +525,20 @@ def activations(seed=26, women=0.5):
     }  # fmt: skip
 
 
+def regression(seed=27, women=8.0):
+    """Predicted ages miss those of women by more years than those of men."""
+    rng, n = np.random.default_rng(seed), 800
+    gender, age = np.array(["man", "woman"] * (n // 2)), rng.integers(18, 80, n)
+    predicted = age + rng.normal(size=n) * np.where(gender == "woman", women, 4.0)
+    table = pl.DataFrame({"id": [f"i{k}" for k in range(n)], "gender": gender, "age": age,
+                          "predicted": predicted})  # fmt: skip
+    return {
+        "audit": "regression",
+        "data": {"table": table, "id": "id", "target": "age", "groups": ["gender"]},
+        "models": {"m": {"table": table, "prediction": "predicted"}}, **DRAWS,
+    }  # fmt: skip
+
+
 def dataset(women=100):
     """A tenth of the images show women where the population has half; ages are as there."""
     gender = balanced(man=1000 - women, woman=women)

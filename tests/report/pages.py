@@ -12,7 +12,8 @@ from report import synthetic
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 KINDS = ("activations", "answers", "associations", "concepts", "counterfactuals", "dataset",
-         "diversity", "generation", "retrieval", "similarity", "text_to_image")  # fmt: skip
+         "diversity", "generation", "regression", "retrieval", "similarity",
+         "text_to_image")  # fmt: skip
 MADE = {
     "predictions": (synthetic.faces, PREDICTIONS),
     "six models": (synthetic.six_models, PREDICTIONS),

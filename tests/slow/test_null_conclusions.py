@@ -55,6 +55,10 @@ def activations(rng):
     return worlds.activations(int(rng.integers(2**31)), women=4.0)
 
 
+def regression(rng):
+    return worlds.regression(int(rng.integers(2**31)), women=4.0)
+
+
 def prompts(rng):
     return {f"job {place}": 0.0 for place in range(rng.integers(2, 17))}
 
@@ -85,7 +89,7 @@ def counterfactuals(rng):
 
 KINDS = (
     predictions, answers, dataset, text_to_image, associations, diversity, generation, concepts,
-    activations, retrieval, similarity, counterfactuals,
+    activations, regression, retrieval, similarity, counterfactuals,
 )  # fmt: skip
 
 

@@ -160,6 +160,7 @@ WORLDS: dict[str, World] = {
     ),
     "diversity": example("diversity", {_IMAGES: exchanged("region", within=("query",))}),
     "activations": example("activations", {_IMAGES: exchanged("gender", unit="person")}),
+    "regression": example("regression", {_IMAGES: exchanged("gender", "band", unit="person")}),
     "generation": example(
         "generation",
         {"images.table": exchanged("race", "gender", "age", within=("set", "candidate"))},

@@ -498,8 +498,14 @@ class AssociationOptions(Section):
     min_expected: NonNegativeFloat = 5.0
 
 
-def check_row_numbers(data: LabelledImagesConfig, models: Mapping[str, LabelModelConfig]) -> None:
+def check_row_numbers(data: LabelledImagesConfig, tables: Mapping[str, Path | None]) -> None:
     """Refuse to match rows of different tables by their numbers.
+
+    Parameters
+    ----------
+    data : LabelledImagesConfig
+    tables : mapping of str to path or data frame, or None
+        Of each model's outputs; None where it is run.
 
     Raises
     ------
@@ -507,10 +513,10 @@ def check_row_numbers(data: LabelledImagesConfig, models: Mapping[str, LabelMode
         When images have no ids, and labels of a model are in another table.
     """
     images = data.pictures
-    for name, model in models.items() if images.id is None and images.table is not None else ():
+    for name, outputs in tables.items() if images.id is None and images.table is not None else ():
         table = images.table
-        same = model.table is table or (isinstance(table, Path) and model.table == table)
-        if model.model is None and not same:
+        same = outputs is table or (isinstance(table, Path) and outputs == table)
+        if outputs is not None and not same:
             raise ValueError(
                 f"data.id: required, and missing: models.{name}.table is another table, whose "
                 "rows are matched by id"

@@ -96,6 +96,9 @@ class UncorrectedFinding:
         a single test.
     too_few : str
         Why there is no test: what groups have too few of; "" where they have enough.
+    threshold : float, optional
+        Practical threshold in the unit of the data, where neither the metric's record nor the
+        config has one.
     """
 
     finding: Finding
@@ -105,6 +108,7 @@ class UncorrectedFinding:
     doubt: tuple[float, float] = (0.0, 0.0)
     together: Hashable = None
     too_few: str = ""
+    threshold: float | None = None
 
     def changed(self, **fields: Any) -> UncorrectedFinding:
         """Return it with other values of some fields of the finding."""
@@ -468,7 +472,8 @@ def _judge_finding(
     finding = draft.finding
     spec = spec_of_finding(finding)
     configured = testing.threshold(draft.parent or spec)
-    threshold = math.nan if configured is None else configured
+    threshold = draft.threshold if configured is None else configured
+    threshold = math.nan if threshold is None else threshold
     excess, reach = harmful_excess(finding.value, finding.chance, draft.harm), math.nan
     holds_null = False
     # Ends that are no confidence interval show no disparity to be small.

@@ -25,7 +25,7 @@ from equipoise.audits.sections import ConfigSource, Setting, config_of, is_confi
 from equipoise.core import ConfigError, DataError, InputError, Strings
 from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
-from equipoise.data.quantities import check_predicted
+from equipoise.data.quantities import check_predicted, is_quantity
 from equipoise.data.sentinels import sentinels_of
 from equipoise.data.tables import TableSource, open_table
 from equipoise.models.modules import as_model
@@ -112,6 +112,8 @@ class Guess:
         Each guess in words.
     guessed_unit : str
         The unit, where it was guessed; "" elsewhere.
+    audit : str
+        Kind of audit: "predictions", or "regression" where the target is a number.
     """
 
     cells: Mapping[str, Any]
@@ -121,6 +123,7 @@ class Guess:
     root: Path | None
     notes: tuple[str, ...]
     guessed_unit: str = ""
+    audit: str = "predictions"
 
     def config(self, table: TableSource, folder: Path | None = None) -> dict[str, Any]:
         """Return the config that reads `table`.
@@ -152,7 +155,7 @@ class Guess:
             return {**section, "model": f"{library}:{resolved_name}"}
 
         return {
-            "audit": "predictions",
+            "audit": self.audit,
             "data": {**({"images": images} if nested else images), **self.data},
             "models": {name: section_of(section) for name, section in self.models.items()},
             **run,
@@ -191,15 +194,14 @@ def guess_config(
         one_model=bool(named.get("model")),
     )  # fmt: skip
     ids = [columns[name] for name in other_names if ID.fullmatch(name)]
-    positive = named.get("positive") or _guess_positive(columns[target])
     root, images = _find_images(ids, file, named)
-    models, model_notes = _guess_models(columns, target, positive, file, other_names, named)
+    positive = named.get("positive") or _guess_positive(columns[target])
+    quantities = _predicted_quantities(columns, target, outputs or likely_outputs(other_names))
+    models, model_notes = _sections_of_numbers(target, quantities)
+    if not quantities:
+        models, model_notes = _guess_models(columns, target, positive, file, other_names, named)
     models, where = _of_each_model(models, roles)
-    rules = [
-        {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
-        | {"names": _band_names(bounds)}
-        for name, bounds in bands.items()
-    ]
+    rules = _rules_of_bands(bands)
     cells: dict[str, Any] = {"missing": ["", *missing]} if missing else {}
     listed_texts = dict.fromkeys(["", *missing, *chain.from_iterable(sentinels.values())])
     of_images = {"missing": [*listed_texts]} if missing else {}
@@ -211,7 +213,7 @@ def guess_config(
         f"encoding: {encoding}" if encoding != "utf-8" else "",
         f"missing: {listed(missing)}" if missing else "",
         *(f"{name}, missing: {listed(texts)}" for name, texts in sentinels.items() if texts),
-        f"positive: {positive or 'none; every class is reported'}",
+        "" if quantities else f"positive: {positive or 'none; every class is reported'}",
         *roles.notes,
         *(f"{name}: bands {', '.join(_band_names(bounds))}" for name, bounds in bands.items()),
         *model_notes,
@@ -226,7 +228,33 @@ def guess_config(
         root,
         tuple(filter(None, notes)),
         (roles.unit or "") if roles.guessed else "",
+        "regression" if quantities else "predictions",
     )
+
+
+def _rules_of_bands(bands: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
+    return [
+        {"rule": "band_groups", "attribute": f"{name} band", "column": name, "bounds": bounds}
+        | {"names": _band_names(bounds)}
+        for name, bounds in bands.items()
+    ]
+
+
+def _predicted_quantities(
+    columns: Mapping[str, pl.Series], target: str, outputs: Sequence[str]
+) -> list[str]:
+    """Return the columns of predicted numbers, where the target is a number and no class."""
+    truth = Coded.of(columns[target])
+    numeric = [name for name in outputs if is_quantity(truth, Coded.of(columns[name]))]
+    return numeric if len(numeric) == len(outputs) else []
+
+
+def _sections_of_numbers(
+    target: str, predicted: Sequence[str]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the section of each model of predicted numbers, and notes on the guesses."""
+    notes = [f"{target}: a number, whose errors are compared", f"predictions: {listed(predicted)}"]
+    return {name: {"prediction": name} for name in predicted}, notes if predicted else []
 
 
 def _of_each_model(

@@ -65,6 +65,16 @@ def check_target(target: Encoded, name: str, file: str) -> None:
         raise _not_classes(numbers, name, file)
 
 
+def is_quantity(target: Encoded, predicted: Encoded) -> bool:
+    """Whether numbers are a quantity that predictions estimate, or have decimals: no classes."""
+    try:
+        check_target(target, "", "")
+        check_predicted(target, predicted, "", "")
+    except DataError:
+        return True
+    return False
+
+
 def check_predicted(target: Encoded, predicted: Encoded | Floats, name: str, file: str) -> None:
     """Refuse a target whose numbers are a quantity that the predictions estimate.
 
@@ -150,8 +160,7 @@ def _not_classes(numbers: Floats, name: str, file: str, misses: str = "") -> Dat
         f"{_span(numbers)}{misses}: numbers aren't classes",
         file=file,
         column=name,
-        expected="classes, as mean errors of numbers aren't measured",
-        fix="cut labels and predictions into the same bands, such as under 18, 18–29, and 30 and "
-        "over, in columns of their own (pandas.cut does this), and name these as target and "
-        "prediction",
+        expected="classes",
+        fix="measure errors of numbers: write `audit: regression`, and the column of predicted "
+        "numbers as `prediction:` of the model. Or cut labels and predictions into the same bands",
     )

@@ -48,6 +48,13 @@ from equipoise.metrics.counts.representation import representation
 from equipoise.metrics.counts.sampled import labelled_share, labelled_share_gap
 from equipoise.metrics.counts.shares import Confusion, corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.measure import measure
+from equipoise.metrics.numbers import (
+    NumberMetric,
+    mean_absolute_error,
+    mean_error,
+    number_metric,
+    share_within_tolerance,
+)
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 from equipoise.metrics.rankings.measures import (
     bias_at_k,
@@ -124,6 +131,7 @@ __all__ = [
     "Counts",
     "ImageSimilarities",
     "MetricSpec",
+    "NumberMetric",
     "PairScores",
     "accuracy",
     "accuracy_difference",
@@ -173,7 +181,9 @@ __all__ = [
     "loess",
     "max_skew",
     "mcas",
+    "mean_absolute_error",
     "mean_distances",
+    "mean_error",
     "mean_share_mad",
     "measure",
     "metric",
@@ -182,6 +192,7 @@ __all__ = [
     "model_order",
     "ndkl",
     "normalized_similarity_mad",
+    "number_metric",
     "paired_share_difference",
     "phi",
     "predicted_label_weat",
@@ -201,6 +212,7 @@ __all__ = [
     "sc_weat",
     "score_summary",
     "share_gap",
+    "share_within_tolerance",
     "similarity_gap",
     "skew_at_k",
     "skewsize",

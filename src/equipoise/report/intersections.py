@@ -68,16 +68,19 @@ def explains_attribute(finding: Finding, main: Finding, grids: Grids) -> bool:
     place = finding.groups.split(" × ").index(main.groups)
     parts = [part for part in grid.by_group if math.isfinite(part.value)]
     counted = _by_level(parts, place)
-    main_values = {part.group: part.value for part in main.by_group if math.isfinite(part.value)}
-    if any(
-        abs(counted.get(name, math.nan) - value) > _CLOSE for name, value in main_values.items()
+    main_values = {
+        part.levels[0]: part.value for part in main.by_group if math.isfinite(part.value)
+    }
+    if not all(
+        abs(counted.get(level, math.nan) - value) <= _CLOSE for level, value in main_values.items()
     ):
         return False
-    level = _mean([part for part in parts if part.group != groups[0].group])
+    others_mean = _mean([part for part in parts if part.group != groups[0].group])
     levelled = [
-        replace(part, value=level) if part.group == groups[0].group else part for part in parts
+        replace(part, value=others_mean) if part.group == groups[0].group else part
+        for part in parts
     ]
-    values = [value for name, value in _by_level(levelled, place).items() if name in main_values]
+    values = [value for level, value in _by_level(levelled, place).items() if level in main_values]
     before, after = max(main_values.values()) - min(main_values.values()), max(values) - min(values)
     small = after < main.threshold or after < main.chance_high
     return after < _SHARE_LEFT * before and small

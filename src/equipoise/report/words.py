@@ -114,7 +114,8 @@ def _groups_sentence(finding: Finding, clause: str = "") -> Sentence | None:
     spec = spec_of_finding(finding)
     if spec.expectation:
         return _departure_sentence(finding, spec)
-    if is_summary(finding) or not spec.clause or spec.bands or not has_shares(finding):
+    numbers = spec.unit == "number" and not spec.group_label
+    if is_summary(finding) or not spec.clause or spec.bands or not (numbers or has_shares(finding)):
         return None
     if (groups := compared_groups(finding)) is None:
         return None
@@ -122,13 +123,15 @@ def _groups_sentence(finding: Finding, clause: str = "") -> Sentence | None:
     if finding.by_ratio:
         errors = compare_errors(finding, worst, other)
         return _filled(spec.error_clause, finding) + " " + errors + clause + "."
-    first = _part(spec, worst) + f" ({counted(worst.value, worst.n)})"
+    n = f"n = {count(worst.n)}" if numbers else counted(worst.value, worst.n)
+    first = _part(spec, worst) + f" ({n})"
     text = _filled(spec.clause, finding, groups=first + " and " + _part(spec, other)) + clause
     if best.group == other.group:
         return text + "."
     end = "lowest" if worst.value > other.value else "highest"
-    gap = f"{number(100 * abs(best.value - worst.value), 1)} points apart"
-    last = Sentence(share_part(best.value), ", for ", named(best.group), f", {gap}.")
+    size = abs(best.value - worst.value)
+    gap = f"{number(size) if numbers else f'{number(100 * size, 1)} points'} apart"
+    last = Sentence(_group_number(spec, best.value), ", for ", named(best.group), f", {gap}.")
     return text + f". The {end} is " + last
 
 
@@ -187,7 +190,12 @@ def _version_note(finding: Finding) -> str:
 
 
 def _part(spec: MetricSpec, part: GroupValue) -> Sentence:
-    return fill(spec.part, share=share_part(part.value), group=named(part.group))
+    return fill(spec.part, share=_group_number(spec, part.value), group=named(part.group))
+
+
+def _group_number(spec: MetricSpec, value: float) -> Phrase | str:
+    """Return a group's own value: a share in per cent, or a number as it is."""
+    return share_part(value) if spec.unit != "number" or spec.group_label else number(value)
 
 
 def _about(finding: Finding, word: str = "for") -> str:

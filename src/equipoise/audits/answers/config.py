@@ -127,7 +127,7 @@ class Config(AuditConfig):
 
     @model_validator(mode="after")
     def _check_answers(self) -> Self:
-        check_row_numbers(self.data, self.models)
+        check_row_numbers(self.data, {name: model.table for name, model in self.models.items()})
         questioned = [
             name for name, model in self.models.items() if model.by_question or model.questions
         ]

@@ -277,5 +277,5 @@ class Config(AuditConfig):
 
     @model_validator(mode="after")
     def _check_predictions(self) -> Self:
-        check_row_numbers(self.data, self.models)
+        check_row_numbers(self.data, {name: model.table for name, model in self.models.items()})
         return self

@@ -1,0 +1,145 @@
+"""The data of an audit of regression: true numbers of images, and those of every model."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from equipoise.audits.columns import ImageData, numbers_of
+from equipoise.audits.config_fields import located, where_of
+from equipoise.audits.group_sizes import groups_by
+from equipoise.audits.regression.config import Config, ModelConfig
+from equipoise.core import DataError, Floats, Groups, record
+from equipoise.core.files import read_table, write_table
+from equipoise.core.types import FileFacts, Json
+from equipoise.data import Coded, Items
+from equipoise.data.labels import part_of
+from equipoise.data.problems import check_matches, match
+from equipoise.data.tables import read_table as read_columns
+
+
+@record
+class RegressionData(ImageData):
+    """Images with their true numbers, and every model's predicted ones.
+
+    Attributes
+    ----------
+    target : ndarray of float64, shape (n,)
+        NaN where the number isn't known.
+    models : mapping of str to ndarray, shape (n,)
+        Predicted numbers; NaN where there is none.
+    """
+
+    target: Floats
+    models: Mapping[str, Floats]
+
+
+# Of the standard deviation of the target: half of what Cohen calls small.
+_SMALL = 0.1
+
+
+def least_difference(data: RegressionData) -> float:
+    """Return from when on a difference of mean errors matters, in the unit of the target."""
+    return float(f"{_SMALL * float(np.nanstd(data.target)):.2g}")
+
+
+def groups_of(config: Config, data: RegressionData) -> list[Groups]:
+    """Return the groups of all images, for each choice of attributes."""
+    section, coded = config.data, data.images.coded
+    units = None if section.unit is None else coded[section.unit]
+    return groups_by(section.groups, coded, min_size=section.min_group_size, units=units)
+
+
+def read_regression(config: Config, images: Items, base: Path) -> RegressionData:
+    """Read true and predicted numbers, and join them by id.
+
+    Raises
+    ------
+    DataError
+        When a cell is no finite number, the target has one number only, or too large a share of
+        ids has no partner.
+    """
+    column = config.data.target
+    target = numbers_of(images, column)
+    if len(np.unique(target[~np.isnan(target)])) < 2:
+        raise DataError(
+            "all true numbers are the same, which leaves nothing to predict",
+            file=images.name, column=column, expected="two or more numbers",
+            fix="name another column as `target:`",
+        )  # fmt: skip
+    inputs, counts = dict[str, FileFacts](images.inputs), dict[str, Json]()
+    predicted = dict[str, Floats]()
+    for name, section in config.models.items():
+        table_name, digest, values, unmatched = _read_model(name, section, config, images, base)
+        inputs[table_name], predicted[name] = digest, values
+        n_missing = int(np.isnan(values).sum())
+        counts[name] = {"without_label": unmatched, "missing": n_missing}
+    return RegressionData(
+        images, inputs, {"images": images.counts, "models": counts}, target, predicted
+    )
+
+
+def _read_model(
+    name: str, section: ModelConfig, config: Config, images: Items, base: Path
+) -> tuple[str, FileFacts, Floats, int]:
+    """Return file, digest and numbers of a model by image, and its rows without an image."""
+    id_column = section.id or images.id
+    filters = where_of(section.where)
+    table = read_columns(
+        located(section.table, base), texts=(id_column, *filters), numbers=(section.prediction,),
+        role=f"predictions of {name}", encoding=section.encoding, delimiter=section.delimiter,
+    )  # fmt: skip
+    part, _ = part_of(table, id_column, filters)
+    ids, known_ids = part.texts[id_column], pl.Series(images.id, images.ids, dtype=pl.String)
+    others = ~ids.is_in([*images.left_out])
+    ids, numbers = ids.filter(others), part.numbers[section.prediction].filter(others)
+    cells = numbers.fill_null(np.nan).to_numpy()
+    if np.isinf(cells).any():
+        raise DataError(
+            f"{cells[np.isinf(cells)][0]} is no finite number", file=table.name,
+            column=section.prediction, row=int(np.isinf(cells).argmax()) + 1,
+            expected="a number, or an empty cell",
+        )  # fmt: skip
+    positions = match(ids, known_ids)
+    sides = (known_ids, images.name), (ids, table.name)
+    check_matches(*sides, positions, config.data.max_unmatched, ())
+    values = np.full(len(images), np.nan)
+    values[positions[positions >= 0]] = cells[positions >= 0]
+    if np.isnan(values).all():
+        raise DataError(
+            "no image has a predicted number", file=table.name, column=section.prediction,
+            expected="numbers", fix="name the column of predictions",
+        )  # fmt: skip
+    return table.name, table.digest, values, int((positions < 0).sum())
+
+
+_NUMBERS = "numbers.parquet"
+
+
+def write_numbers(folder: Path, data: RegressionData) -> None:
+    """Write every image with its groups, its true number and those of every model."""
+    columns = {"image_id": data.ids.astype(str), "target": data.target}
+    columns |= {f"column {name}": column for name, column in data.images.columns.items()}
+    columns |= {f"model {name}": values for name, values in data.models.items()}
+    write_table(pl.DataFrame(columns).to_arrow(), folder / _NUMBERS)
+
+
+def read_numbers(folder: Path) -> RegressionData:
+    """Read back what `write_numbers` wrote.
+
+    Raises
+    ------
+    RunError
+        When the file is missing or can't be read.
+    """
+    table = pl.DataFrame(read_table(folder / _NUMBERS))
+
+    def named(prefix: str) -> dict[str, pl.Series]:
+        names = [name for name in table.columns if name.startswith(prefix)]
+        return {name.removeprefix(prefix): table[name] for name in names}
+
+    coded = {name: Coded.of(column) for name, column in named("column ").items()}
+    images = Items(_NUMBERS, "image_id", table["image_id"].to_numpy(), coded, {}, {})
+    models = {name: column.to_numpy() for name, column in named("model ").items()}
+    return RegressionData(images, {}, {}, table["target"].to_numpy(), models)

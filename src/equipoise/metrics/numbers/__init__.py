@@ -1,0 +1,15 @@
+"""Metrics of predicted numbers such as ages, one a file."""
+
+from equipoise.metrics.numbers.mean_absolute_error import mean_absolute_error
+from equipoise.metrics.numbers.mean_error import mean_error
+from equipoise.metrics.numbers.metric import NUMBER_METRICS, NumberMetric, number_metric
+from equipoise.metrics.numbers.share_within_tolerance import share_within_tolerance
+
+__all__ = [
+    "NUMBER_METRICS",
+    "NumberMetric",
+    "mean_absolute_error",
+    "mean_error",
+    "number_metric",
+    "share_within_tolerance",
+]

@@ -1,0 +1,176 @@
+"""Metrics of predicted numbers: a number for each row, of which groups have a mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from inspect import Parameter, signature
+from types import MappingProxyType
+
+from numpy.typing import ArrayLike
+
+from equipoise.core import (
+    Estimate,
+    Floats,
+    GroupLabels,
+    InputError,
+    Labels,
+    floats,
+    record,
+)
+from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.values.means import mean_difference, mean_value
+from equipoise.stats import Resampling
+from equipoise.stats.streams import Seed
+
+RowNumbers = Callable[..., Floats]
+"""From true and predicted numbers, and options by name, to a number of each row; NaN: none."""
+Defaults = Callable[[Floats], Mapping[str, float]]
+"""From true numbers to the options that a user doesn't set."""
+
+
+def no_options(y_true: Floats) -> Mapping[str, float]:  # noqa: ARG001 - the form of `Defaults`
+    """Return the options of a metric that has none."""
+    return {}
+
+
+@record
+class NumberMetric:
+    """A registered function of true and predicted numbers.
+
+    Call it for the mean over all rows, or its `difference` for the largest between groups.
+
+    Attributes
+    ----------
+    spec : MetricSpec
+    row_numbers : callable
+        From true and predicted numbers, each of shape (n,), and options to numbers (n,).
+    defaults : callable
+        From the true numbers to the options that aren't set.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> age, estimated = [20, 30, 40, 50] * 30, [21, 30, 44, 50] * 30
+    >>> m.mean_absolute_error(age, estimated, ["women", "men"] * 60)
+    <mean_absolute_error 1.25 [0.948, 1.55]; n = 120 in 2 groups>
+    >>> round(m.mean_absolute_error.difference(age, estimated, ["women", "men"] * 60).value, 2)
+    2.5
+    """
+
+    spec: MetricSpec
+    row_numbers: RowNumbers
+    defaults: Defaults
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The docstring of the function."""
+        return self.row_numbers.__doc__ or ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of its options."""
+        parameters = signature(self.row_numbers).parameters.values()
+        return tuple(
+            parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY
+        )
+
+    def numbers(
+        self, y_true: ArrayLike, y_pred: ArrayLike, options: Mapping[str, float]
+    ) -> tuple[Floats, dict[str, float]]:
+        """Return the number of each row, and all options.
+
+        Raises
+        ------
+        InputError
+            When an option is unknown, lengths differ, or the function gives other numbers.
+        """
+        truth, prediction = floats(y_true), floats(y_pred)
+        if unknown := {*options} - {*self.options}:
+            allowed = ", ".join(self.options) or "none"
+            raise InputError(
+                f"{self.spec.name}: unknown option {min(unknown)!r}; options: {allowed}"
+            )
+        if truth.shape != prediction.shape or truth.ndim != 1:
+            raise InputError(
+                f"y_true and y_pred: shapes {truth.shape} and {prediction.shape}; expected (n,)"
+            )
+        all_options = {**self.defaults(truth), **options}
+        values = floats(self.row_numbers(truth, prediction, **all_options))
+        if values.shape != truth.shape:
+            raise InputError(
+                f"metric {self.spec.name!r}: gave numbers of shape {values.shape} for "
+                f"{len(truth)} rows. To do: return one number for each row"
+            )
+        return values, all_options
+
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        groups: GroupLabels | None = None,
+        *,
+        units: Labels | None = None,
+        resampling: Resampling | None = DEFAULT,
+        **options: float,
+    ) -> Estimate:
+        """Return the mean over all rows, with that of each group; see `equipoise.metrics`."""
+        values, params = self.numbers(y_true, y_pred, options)
+        return mean_value(
+            self.spec.name, values, groups, units=units, params=params, resampling=resampling
+        )
+
+    def difference(
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        groups: GroupLabels,
+        *,
+        units: Labels | None = None,
+        resampling: Resampling | None = DEFAULT,
+        rng: Seed = 0,
+        **options: float,
+    ) -> Estimate:
+        """Return the largest difference between groups in the mean; see `equipoise.metrics`."""
+        values, params = self.numbers(y_true, y_pred, options)
+        return mean_difference(
+            self.spec.name, values, groups, units=units, params=params, resampling=resampling,
+            rng=rng,
+        )  # fmt: skip
+
+
+_REGISTERED: dict[str, NumberMetric] = {}
+NUMBER_METRICS: Mapping[str, NumberMetric] = MappingProxyType(_REGISTERED)
+"""Every metric of predicted numbers by name; audits of regression measure them."""
+
+
+def number_metric(
+    spec: MetricSpec, *, defaults: Defaults = no_options
+) -> Callable[[RowNumbers], NumberMetric]:
+    """Register a function of true and predicted numbers as a metric.
+
+    Audits of regression measure its mean by group and the difference between groups, with
+    interval, chance level and verdict; cards, gates and comparisons take its name.
+
+    Parameters
+    ----------
+    spec : MetricSpec
+        With `kinds=("regression",)`.
+    defaults : callable
+        From the true numbers to the options that a user doesn't set.
+
+    Raises
+    ------
+    InputError
+        When the name is taken.
+    """
+
+    def registered(row_numbers: RowNumbers) -> NumberMetric:
+        full_spec = replace(spec, rate=True, rest_metric=spec.name)
+        register(full_spec)
+        metric = NumberMetric(full_spec, row_numbers, defaults)
+        _REGISTERED[spec.name] = metric
+        return metric
+
+    return registered
