@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,12 @@ from equipoise.audits.engines.associations.spaces import (
 )
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.notes import Note
-from equipoise.audits.text_to_image.config import Config, SharesConfig
+from equipoise.audits.text_to_image.config import (
+    AssociationsConfig,
+    Config,
+    PromptsConfig,
+    SharesConfig,
+)
 from equipoise.audits.text_to_image.loading import (
     IMAGE,
     Encoder,
@@ -100,6 +106,11 @@ class Design:
         return self.data.generated[self.model]
 
     @property
+    def prompts(self) -> PromptsConfig:
+        """The prompts of the generator's images."""
+        return self.config.prompts_of(self.model)
+
+    @property
     def groups(self) -> Groups:
         """Groups of no items: sets of images are compared."""
         return Groups((self.compared,), (), np.empty(0, dtype=np.int32))
@@ -116,7 +127,7 @@ class SpaceDesign(Design):
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
-        return _SECONDS_PER_SCORE * draws * len(self.pairs) * len(self.config.prompts.texts)
+        return _SECONDS_PER_SCORE * draws * len(self.pairs) * len(self.prompts.texts)
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
@@ -124,7 +135,7 @@ class SpaceDesign(Design):
         sets = self.association.sets
         return {
             category: [name for name in texts if len(sets[name]["images"])]
-            for category, texts in self.config.prompts.target_texts.items()
+            for category, texts in self.prompts.target_texts.items()
         }
 
     @property
@@ -156,10 +167,10 @@ class SpaceDesign(Design):
             encoder = self.data.encoders[self.by]
             return encoder.images[self.model], encoder
         encoders = [self.data.encoders[name] for name in self.config.encoders]
-        # Prompts come first in each.
-        prompts = len(self.config.prompts.texts)
+        # Texts of associations come first in each.
+        n_texts = len(self.config.texts)
         texts = _join_vectors(
-            "texts in all encoders", [encoder.texts for encoder in encoders], prompts
+            "texts in all encoders", [encoder.texts for encoder in encoders], n_texts
         )
         images = [encoder.images[self.model] for encoder in encoders]
         return _join_vectors("images in all encoders", images), Encoder(texts, {}, {}, None)
@@ -168,12 +179,16 @@ class SpaceDesign(Design):
     def association(self) -> AssociationData:
         """The images and texts as the associations of embeddings take them."""
         images, encoder = self.vectors
-        ids, prompts = encoder.texts.ids, self.config.prompts
-        columns = {"prompt": Coded.of(pl.Series(ids.tolist(), dtype=pl.String))}
+        ids, texts = encoder.texts.ids, self.config.texts
+        named_texts = [texts.get(text, text) for text in ids.tolist()]
+        columns = {"prompt": Coded.of(pl.Series(named_texts, dtype=pl.String))}
         by_prompt = {"images": "prompt", "texts": "prompt"}
-        named = dict(prompts.attribute_texts)
-        for texts in prompts.target_texts.values():
-            named |= texts
+        sets = {
+            name: self.members(texts, self.config.words.get(name))
+            for name, texts in self.prompts.attribute_texts.items()
+        }
+        for texts_by_target in self.prompts.target_texts.values():
+            sets |= {name: self.members(texts) for name, texts in texts_by_target.items()}
         return AssociationData(
             items={
                 "images": self.generated.items,
@@ -181,19 +196,21 @@ class SpaceDesign(Design):
             },
             kinds={"images": "image", "texts": "text"},
             units=by_prompt if self.config.over_prompts else {"images": "seed"},
-            sets={name: self.members(texts) for name, texts in named.items()},
+            sets=sets,
             vectors={self.model: {"images": images, "texts": encoder.texts}},
             pairs={},
         )
 
-    def members(self, texts: tuple[str, ...]) -> dict[str, Integers]:
-        """Return the images that were made of some prompts, and the prompts."""
+    def members(
+        self, prompts: Sequence[str], words: Sequence[str] | None = None
+    ) -> dict[str, Integers]:
+        """Return the images that were made of some prompts, and the prompts, or words for them."""
         images, encoder = self.vectors
-        rows = self.generated.rows(texts, self.guidance)
+        rows = self.generated.rows(tuple(prompts), self.guidance)
         usable_rows = rows[(self.generated.state[rows] == IMAGE) & images.usable[rows]]
         return {
             "images": usable_rows,
-            "texts": encoder.rows(texts),
+            "texts": encoder.rows(self.config.embedded(words or prompts)),
         }
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
@@ -220,38 +237,68 @@ class SpaceDesign(Design):
         sets: Sets,
     ) -> Iterator[Result]:
         """Measure MCAS, and the angle with all other sets of attributes as further groups."""
-        options = self.config.resampling
-        further = [
-            name
-            for name in self.config.prompts.attribute_texts
-            if name not in pair and len(sets[name]["images"])
-        ]
-        space = Space(self.model, replace(self.association, sets=sets))
+        options, section = self.config.resampling, self._section
+        target_names = {*chain.from_iterable(targets.values())}
+        declared = {
+            side: tuple(name for name in names if name in target_names)
+            for side, names in self.config.declared_sides.items()
+        }
         shared: dict[str, Any] = {
             "targets": targets, "attributes": pair, "version": self.version,
-            "resample_texts": self.config.over_prompts,
+            "declared_sides": {side: names for side, names in declared.items() if names},
+            "ddof": section.ddof, "resample_texts": self.config.over_prompts,
         }  # fmt: skip
         measures = [(measure_mcas, MeasureConfig(metric="mcas", generated=True, **shared))]
+        further = [
+            name
+            for name in self.prompts.attribute_texts
+            if name not in pair and len(sets[name]["images"])
+        ]
         if further:
-            associations = self.config.associations
-            neutral = associations.neutral if associations is not None and self.tested else ()
-            angle = MeasureConfig(metric="xmcas", further=tuple(further), neutral=neutral, **shared)
+            neutral = section.neutral if self.tested else ()
+            prompt_sets = self._prompt_sets(neutral)
+            angle = MeasureConfig(
+                metric="xmcas", further=tuple(further), centre=section.centre,
+                neutral=(*prompt_sets,) or neutral, size_of_mean=bool(prompt_sets), **shared,
+            )  # fmt: skip
             measures.append((measure_xmcas, angle))
+            sets = {**sets, **prompt_sets}
+        space = Space(self.model, replace(self.association, sets=sets))
         for measure, measure_config in measures:
             question = Question(
-                AUDIT, measure_config, space, options.seed, options.level, resampling
-            )
+                AUDIT, measure_config, space, options.seed, options.level, resampling,
+                spaces=self._single_spaces(sets),
+            )  # fmt: skip
             for result in measure(question):
                 # `clusters` says whether texts are resampled: one finding of MCAS, not two.
                 version = result.finding.version if isinstance(result, UncorrectedFinding) else ""
                 if RESAMPLED not in version:
                     yield result
 
+    @property
+    def _section(self) -> AssociationsConfig:
+        return self.config.associations or AssociationsConfig()
+
+    def _prompt_sets(self, names: Sequence[str]) -> Sets:
+        """Return each prompt of some sets of attributes as a set of its own; none of targets."""
+        texts = (self.prompts.attribute_texts.get(name, ()) for name in names)
+        return {text: self.members((text,)) for text in chain.from_iterable(texts)}
+
+    def _single_spaces(self, sets: Sets) -> tuple[Space, ...]:
+        """Return the spaces of single encoders where their values are averaged."""
+        if self.by != ALL or self._section.average == "cosines":
+            return ()
+        designs = (replace(self, by=name) for name in self.config.encoders)
+        return tuple(
+            Space(self.model, replace(design.association, sets=sets)) for design in designs
+        )
+
     def _measure_own_leaning(
         self, pair: tuple[str, str], resampling: Resampling | None
     ) -> Iterator[Result]:
         """Measure each prompt of an attribute as a target, without it in its own set."""
-        for name, texts in self.config.prompts.attribute_texts.items():
+        words = self.config.words
+        for name, texts in self.prompts.attribute_texts.items():
             if len(texts) == 1:
                 yield (
                     f"{name} has one prompt, which cannot be held against itself: its own MCAS is "
@@ -260,7 +307,8 @@ class SpaceDesign(Design):
                 continue
             for text in texts:
                 own_members = self.members((text,))
-                other_members = self.members(tuple(other for other in texts if other != text))
+                others = [other for other in texts if other != text]
+                other_members = self.members(others, words.get(name))
                 if len(own_members["images"]) and len(other_members["images"]):
                     sets = {**self.association.sets, name: other_members, text: own_members}
                     for result in self._measure_pair(pair, {name: [text]}, resampling, sets):

@@ -373,6 +373,8 @@ class Question:
         External figures by subject.
     lacking : mapping of str to int
         Items in no group: none.
+    spaces : sequence of Space
+        Of single encoders, whose diffusion bias and amplification are averaged.
     """
 
     audit: str
@@ -383,6 +385,7 @@ class Question:
     resampling: Resampling | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
     lacking: Mapping[str, int] = field(default_factory=dict)
+    spaces: Sequence[Space] = ()
 
     @property
     def model(self) -> str:
@@ -531,9 +534,12 @@ SCHEMAS: Mapping[str, Columns] = {
         "metric": TEXT,
         "category": TEXT,
         "direction": TEXT,
+        "declared": TEXT,
         "targets": INTEGER,
         "mean": NUMBER,
         "sd": NUMBER,
+        "minimum": NUMBER,
+        "maximum": NUMBER,
     },
     "labels": {"group": TEXT, "label": TEXT, "count": INTEGER, "share": NUMBER},
     "label_scores": {"label": TEXT, "set": TEXT, "value": NUMBER},
