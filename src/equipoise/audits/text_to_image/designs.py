@@ -13,6 +13,7 @@ import polars as pl
 
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.measures import (
+    for_intervals,
     measure_mcas,
     measure_xmcas,
     without_chance,
@@ -45,8 +46,7 @@ from equipoise.core.sentences import Sentence, named
 from equipoise.data import Items, Vectors
 from equipoise.data.labels import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
-from equipoise.metrics.vectors.mcas import RESAMPLED
-from equipoise.stats import Bootstrap, Resampling
+from equipoise.stats import Resampling
 
 AUDIT = "text_to_image"
 ALL = "all encoders"
@@ -218,16 +218,16 @@ class SpaceDesign(Design):
         sets, targets = self.association.sets, self.targets
         for pair in self.pairs:
             if self.tested:
-                yield from self._measure_pair(pair, targets, resampling, sets)
-                yield from self._measure_own_leaning(pair, _resample_for_intervals(resampling))
+                spaces = self._single_spaces
+                yield from self._measure_pair(pair, targets, resampling, sets, spaces)
+                yield from self._measure_own_leaning(pair, for_intervals(resampling))
             else:
                 # Numbers of one encoder are in the findings and the table of encoders alone.
-                for result in self._measure_pair(
-                    pair, targets, _resample_for_intervals(resampling), sets
-                ):
+                for result in self._measure_pair(pair, targets, for_intervals(resampling), sets):
                     if isinstance(result, UncorrectedFinding):
                         descriptive = result.finding.family is Family.DESCRIPTIVE
-                        yield result if descriptive else _leave_untested(result, _ONE_OF_SEVERAL)
+                        untested = without_chance(result)
+                        yield untested if descriptive else _leave_untested(result, _ONE_OF_SEVERAL)
 
     def _measure_pair(
         self,
@@ -235,6 +235,7 @@ class SpaceDesign(Design):
         targets: Mapping[str, list[str]],
         resampling: Resampling | None,
         sets: Sets,
+        spaces: Sequence[Space] = (),
     ) -> Iterator[Result]:
         """Measure MCAS, and the angle with all other sets of attributes as further groups."""
         options, section = self.config.resampling, self._section
@@ -265,15 +266,12 @@ class SpaceDesign(Design):
             sets = {**sets, **prompt_sets}
         space = Space(self.model, replace(self.association, sets=sets))
         for measure, measure_config in measures:
-            question = Question(
-                AUDIT, measure_config, space, options.seed, options.level, resampling,
-                spaces=self._single_spaces(sets),
+            yield from measure(
+                Question(
+                    AUDIT, measure_config, space, options.seed, options.level, resampling,
+                    spaces=spaces, fixed_texts=not self.config.over_prompts,
+                )
             )  # fmt: skip
-            for result in measure(question):
-                # `clusters` says whether texts are resampled: one finding of MCAS, not two.
-                version = result.finding.version if isinstance(result, UncorrectedFinding) else ""
-                if RESAMPLED not in version:
-                    yield result
 
     @property
     def _section(self) -> AssociationsConfig:
@@ -284,10 +282,12 @@ class SpaceDesign(Design):
         texts = (self.prompts.attribute_texts.get(name, ()) for name in names)
         return {text: self.members((text,)) for text in chain.from_iterable(texts)}
 
-    def _single_spaces(self, sets: Sets) -> tuple[Space, ...]:
-        """Return the spaces of single encoders where their values are averaged."""
+    @property
+    def _single_spaces(self) -> tuple[Space, ...]:
+        """Spaces of single encoders where their values are averaged."""
         if self.by != ALL or self._section.average == "cosines":
             return ()
+        sets = self.association.sets
         designs = (replace(self, by=name) for name in self.config.encoders)
         return tuple(
             Space(self.model, replace(design.association, sets=sets)) for design in designs
@@ -320,13 +320,6 @@ class SpaceDesign(Design):
                             yield _leave_untested(result, OWN_LEANING).changed(
                                 variant=Variant.OWN_LEAN
                             )
-
-
-def _resample_for_intervals(resampling: Resampling | None) -> Resampling | None:
-    """Return a resampling for intervals alone, without a chance level."""
-    if not isinstance(resampling, Bootstrap):
-        return resampling
-    return Bootstrap(resampling.replicates, 1, resampling.level, 1.0)
 
 
 def _leave_untested(finding: UncorrectedFinding, reason: str) -> UncorrectedFinding:

@@ -137,6 +137,7 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     b_texts: ArrayLike,
     *,
     resample_texts: bool = False,
+    fixed_texts: bool = False,
     similarity: Similarity | None = None,
     units: SetUnits | None = None,
     resampling: Resampling | None = DEFAULT,
@@ -159,6 +160,9 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     resample_texts : bool
         Draw inference over prompts and attribute texts too; needs ten attribute texts a set.
         By default they are as declared: images alone are resampled, and exchanged.
+    fixed_texts : bool
+        Exchange no texts at all: ITA and TT have no chance level, and `.by` lacks MCAS with texts
+        resampled. Quicker with many texts.
 
     Returns
     -------
@@ -197,7 +201,11 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     # The attributes of each kind are counted by their similarity to both targets.
     centres = [space[name].mean for name in TARGETS]
     sums = [*centres, centres[0] + centres[1]]
-    images, texts = (space.exchange(f"a_{kind}", f"b_{kind}", sums, kind) for kind in KINDS)
+    images, texts = (
+        None if fixed_texts and kind == "texts"
+        else space.exchange(f"a_{kind}", f"b_{kind}", sums, kind)
+        for kind in KINDS
+    )  # fmt: skip
     tested = None if images is None or texts is None else _joined(space.seed, images, texts)
     observed, jackknife = space.bilinear(_TERMS)
     components = Components(observed[:4], jackknife, images, tested, space.level)
@@ -212,15 +220,13 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
                 jackknife,
                 index,
                 n=len(space[target]),
-                chance_test=compare_with_exchanges(
-                    tested, value, "either", _NULL, column=index + index // 2
-                ),
+                chance_test=_part_test(images, tested, value, index),
                 by_group=space.group_values(groups, similarities.tolist()),
                 shows="mean similarity of the targets to the set",
             )
         )
     total = float(components.observed.sum())
-    if space.resampling is not None and not resample_texts:
+    if space.resampling is not None and not (resample_texts or fixed_texts):
         parts.append(_with_texts(space, components))
     leaning = "neither"
     if total > 0:
@@ -237,6 +243,21 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
         params={"resample_texts": resample_texts, "leans_to": leaning},
         pairs=[("a_images", "b_images"), ("a_texts", "b_texts")],
     )
+
+
+def _part_test(
+    images: ExchangedDifferences | None,
+    tested: ExchangedDifferences | None,
+    value: float,
+    index: int,
+) -> ChanceTest:
+    """Hold a component against exchanged images and texts, or images where texts are fixed."""
+    if tested is not None:
+        column = index + index // 2
+        return compare_with_exchanges(tested, value, "either", _NULL, column=column)
+    if index < 2:
+        return compare_with_exchanges(images, value, "either", _NULL_IMAGES, column=index)
+    return UNTESTED
 
 
 def _with_texts(space: Space, components: Components) -> Part:

@@ -71,6 +71,7 @@ from equipoise.metrics.vectors.mcas import (
 )
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
 from equipoise.metrics.vectors.sets import embed
+from equipoise.stats import Bootstrap, Resampling
 
 Sides = dict[str, Side]
 
@@ -305,8 +306,9 @@ def measure_mcas(question: Question) -> Iterator[Result]:
         target = case.targets[0]
         sides = _four_sides(question, target)
         estimates[target] = estimate = _mcas(
-            question, sides, resample_texts=question.options.resample_texts
-        )
+            question, sides, resample_texts=question.options.resample_texts,
+            fixed_texts=question.fixed_texts,
+        )  # fmt: skip
         fields = about(sides)
         kinds = {part: f"{s.name} ({part.partition('_')[2]})" for part, s in sides.items()}
         # MCAS itself, then with texts resampled.
@@ -352,9 +354,12 @@ def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) ->
     """Yield how much images amplify the association of their prompts, by target."""
     place, categories = question.place(), question.options.categories
     biases, gains = dict[str, Estimate](), dict[str, Estimate]()
-    encoders = [replace(question, space=space) for space in question.spaces]
+    resampling = for_intervals(question.resampling)
+    encoders = [replace(question, space=space, resampling=resampling) for space in question.spaces]
     for target, estimate in estimates.items():
-        components = [_mcas(encoder, _four_sides(encoder, target)) for encoder in encoders]
+        components = [
+            _mcas(encoder, _four_sides(encoder, target), fixed_texts=True) for encoder in encoders
+        ]
         biases[target] = diffusion_bias(components or estimate)
         gains[target] = bias_amplification(components or estimate)
     x = np.array([bias.value for bias in biases.values()])
@@ -385,6 +390,13 @@ def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) ->
         })  # fmt: skip
     yield from _summaries(question, place, biases, "diffusion_bias")
     yield from _summaries(question, place, gains, "bias_amplification")
+
+
+def for_intervals(resampling: Resampling | None) -> Resampling | None:
+    """Return a resampling for intervals alone, without a chance level."""
+    if not isinstance(resampling, Bootstrap):
+        return resampling
+    return Bootstrap(resampling.replicates, 1, resampling.level, 1.0)
 
 
 def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
@@ -439,8 +451,9 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
     neutral, offset = math.atan(1.0 / (2 + len(options.further))), options.offset
     estimates, distances = dict[str, Estimate](), dict[str, Part]()
     if options.neutral:
+        unsampled = replace(question, resampling=None)
         neutral_values = [
-            _mcas(question, _four_sides(question, name)).value for name in options.neutral
+            _mcas(unsampled, _four_sides(question, name)).value for name in options.neutral
         ]
         offset_estimate = estimate_offset(
             neutral_values, size_of_mean=options.size_of_mean, **question.drawn

@@ -375,6 +375,8 @@ class Question:
         Items in no group: none.
     spaces : sequence of Space
         Of single encoders, whose diffusion bias and amplification are averaged.
+    fixed_texts : bool
+        Whether no texts are exchanged, for chance levels and tests.
     """
 
     audit: str
@@ -386,6 +388,7 @@ class Question:
     figures: Mapping[str, float] = field(default_factory=dict)
     lacking: Mapping[str, int] = field(default_factory=dict)
     spaces: Sequence[Space] = ()
+    fixed_texts: bool = False
 
     @property
     def model(self) -> str:
