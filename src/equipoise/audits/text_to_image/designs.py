@@ -218,9 +218,12 @@ class SpaceDesign(Design):
         sets, targets = self.association.sets, self.targets
         for pair in self.pairs:
             if self.tested:
-                spaces = self._single_spaces
-                yield from self._measure_pair(pair, targets, resampling, sets, spaces)
-                yield from self._measure_own_leaning(pair, for_intervals(resampling))
+                offset, spaces = 0.0, self._single_spaces
+                for result in self._measure_pair(pair, targets, resampling, sets, spaces):
+                    if isinstance(result, UncorrectedFinding) and result.finding.metric == "offset":
+                        offset = result.finding.value
+                    yield result
+                yield from self._measure_own_leaning(pair, for_intervals(resampling), offset)
             else:
                 # Numbers of one encoder are in the findings and the table of encoders alone.
                 for result in self._measure_pair(pair, targets, for_intervals(resampling), sets):
@@ -236,8 +239,12 @@ class SpaceDesign(Design):
         resampling: Resampling | None,
         sets: Sets,
         spaces: Sequence[Space] = (),
+        offset: float | None = None,
     ) -> Iterator[Result]:
-        """Measure MCAS, and the angle with all other sets of attributes as further groups."""
+        """Measure MCAS, and the angle with all other sets of attributes as further groups.
+
+        The offset of the angle is that of the neutral sets, unless it is known.
+        """
         options, section = self.config.resampling, self._section
         target_names = {*chain.from_iterable(targets.values())}
         declared = {
@@ -256,11 +263,12 @@ class SpaceDesign(Design):
             if name not in pair and len(sets[name]["images"])
         ]
         if further:
-            neutral = section.neutral if self.tested else ()
+            neutral = section.neutral if self.tested and offset is None else ()
             prompt_sets = self._prompt_sets(neutral)
             angle = MeasureConfig(
                 metric="xmcas", further=tuple(further), centre=section.centre,
-                neutral=(*prompt_sets,) or neutral, size_of_mean=bool(prompt_sets), **shared,
+                neutral=(*prompt_sets,) or neutral, size_of_mean=bool(prompt_sets),
+                offset=offset or 0.0, **shared,
             )  # fmt: skip
             measures.append((measure_xmcas, angle))
             sets = {**sets, **prompt_sets}
@@ -294,7 +302,7 @@ class SpaceDesign(Design):
         )
 
     def _measure_own_leaning(
-        self, pair: tuple[str, str], resampling: Resampling | None
+        self, pair: tuple[str, str], resampling: Resampling | None, offset: float
     ) -> Iterator[Result]:
         """Measure each prompt of an attribute as a target, without it in its own set."""
         words = self.config.words
@@ -311,7 +319,10 @@ class SpaceDesign(Design):
                 other_members = self.members(others, words.get(name))
                 if len(own_members["images"]) and len(other_members["images"]):
                     sets = {**self.association.sets, name: other_members, text: own_members}
-                    for result in self._measure_pair(pair, {name: [text]}, resampling, sets):
+                    own_targets = {name: [text]}
+                    for result in self._measure_pair(
+                        pair, own_targets, resampling, sets, offset=offset
+                    ):
                         if isinstance(result, Row) and result.table in ("xmcas", "mcas_parts"):
                             yield Row(result.table, result.place, {**result.values, "set": name})
                         elif isinstance(result, UncorrectedFinding) and result.finding.metric in (

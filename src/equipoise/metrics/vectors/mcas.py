@@ -198,15 +198,7 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     """
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
     space = _space(sets, {}, resample_texts, similarity, units, resampling, rng)
-    # The attributes of each kind are counted by their similarity to both targets.
-    centres = [space[name].mean for name in TARGETS]
-    sums = [*centres, centres[0] + centres[1]]
-    images, texts = (
-        None if fixed_texts and kind == "texts"
-        else space.exchange(f"a_{kind}", f"b_{kind}", sums, kind)
-        for kind in KINDS
-    )  # fmt: skip
-    tested = None if images is None or texts is None else _joined(space.seed, images, texts)
+    images, tested = _exchanges(space, fixed_texts=fixed_texts)
     observed, jackknife = space.bilinear(_TERMS)
     components = Components(observed[:4], jackknife, images, tested, space.level)
     parts = []
@@ -243,6 +235,21 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
         params={"resample_texts": resample_texts, "leans_to": leaning},
         pairs=[("a_images", "b_images"), ("a_texts", "b_texts")],
     )
+
+
+def _exchanges(
+    space: Space, *, fixed_texts: bool
+) -> tuple[ExchangedDifferences | None, ExchangedDifferences | None]:
+    """Exchange the images of both groups, and their images and texts unless these are fixed."""
+    # The attributes of each kind are counted by their similarity to both targets.
+    centres = [space[name].mean for name in TARGETS]
+    sums = [*centres, centres[0] + centres[1]]
+    images, texts = (
+        None if fixed_texts and kind == "texts"
+        else space.exchange(f"a_{kind}", f"b_{kind}", sums, kind)
+        for kind in KINDS
+    )  # fmt: skip
+    return images, None if images is None or texts is None else _joined(space.seed, images, texts)
 
 
 def _part_test(
@@ -434,20 +441,8 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     ... )
     <xmcas 2.914 [2.848, 2.979]; n = 124 in 8 groups>
     """
-    if not math.isfinite(offset):
-        raise InputError(f"offset={offset}: expected a finite number")
-    if centre is not None and not all(map(math.isfinite, centre)):
-        raise InputError(f"centre={centre}: expected two finite numbers, similarity and MCAS")
-    images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
-    texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
-    names = [*images]
-    if not names or {*names} != {*texts} or {"a", "b", "target"} & {*names}:
-        raise InputError(
-            f"c_images has groups {names}, c_texts {[*texts]}; expected the same, and none called "
-            "'a', 'b' or 'target'"
-        )
-    by_kind = [*zip(KINDS, (images, texts), strict=True)]
-    further = {f"{name}_{kind}": arrays[name] for name in names for kind, arrays in by_kind}
+    _check_numbers(offset, centre)
+    names, further = _further_sets(c_images, c_texts)
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
     space = _space(sets, further, resample_texts, similarity, units, resampling, rng)
     pairs = [(target, kind) for target in TARGETS for kind in KINDS]
@@ -478,6 +473,29 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         params={"offset": offset, "centre": centre, "resample_texts": resample_texts},
         no_chance="an angle between similarities: it compares no exchangeable groups",
     )
+
+
+def _check_numbers(offset: float, centre: tuple[float, float] | None) -> None:
+    if not math.isfinite(offset):
+        raise InputError(f"offset={offset}: expected a finite number")
+    if centre is not None and not all(map(math.isfinite, centre)):
+        raise InputError(f"centre={centre}: expected two finite numbers, similarity and MCAS")
+
+
+def _further_sets(
+    c_images: ArrayLike | Mapping[str, ArrayLike], c_texts: ArrayLike | Mapping[str, ArrayLike]
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of further groups, and their sets by name and kind."""
+    images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
+    texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
+    names = [*images]
+    if not names or {*names} != {*texts} or {"a", "b", "target"} & {*names}:
+        raise InputError(
+            f"c_images has groups {names}, c_texts {[*texts]}; expected the same, and none called "
+            "'a', 'b' or 'target'"
+        )
+    by_kind = [*zip(KINDS, (images, texts), strict=True)]
+    return names, {f"{name}_{kind}": arrays[name] for name in names for kind, arrays in by_kind}
 
 
 def _geometry(
