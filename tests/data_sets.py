@@ -3,7 +3,7 @@
 import io
 import json
 from hashlib import sha256
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from shutil import copytree
 
@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
+from equipoise.data import lexicon
 from equipoise.planted.faces import TOOLS, draw_faces
 from image_files import CIFAR_100_NAMES, CIFAR_NAMES, FLICKR, cifar, dsprites, write_csv, write_json
 
@@ -157,6 +158,17 @@ def image_search(folder, count=16):
         rows.append([name, query, region, *face_cells])
         _put(folder / "images" / name, number)
     write_csv(folder / "faces.csv", rows)
+
+
+def images_of_prompts(folder, count=2):
+    """`dalle_2.csv` and pictures: `count` of each prompt that Mandal 2024 asks DALL-E 2."""
+    content = lexicon("mandal_2024_prompts").content
+    sets = [content["attributes"], *content["targets"].values()]
+    rows, texts = [["image_id", "prompt", "path"]], chain.from_iterable(s.values() for s in sets)
+    for number, (text, copy) in enumerate(product(chain.from_iterable(texts), range(count))):
+        rows.append([f"i{number}", f"{content['prefix']} {text}", f"{number}.png"])
+        _put(folder / "images" / f"{number}.png", number, copy, form="PNG")
+    write_csv(folder / "images" / "dalle_2.csv", rows)
 
 
 def people_by_region(folder, count=4):

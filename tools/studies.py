@@ -136,10 +136,10 @@ def missing(folder: Path) -> Iterator[str]:
         yield f"{place.name}:"
         work = read_work(place.name)
         studies = studies_of(place.name)
-        stems = sorted(path.stem for path in place.glob("*.json"))
-        yield from (f"  {stem}: not packaged" for stem in stems if not _packaged(stem, work))
+        paths = sorted(place.glob("*.json"))
+        yield from (f"  {path.stem}: not packaged" for path in paths if not _packaged(path, work))
         yield from _missing_tables(work, studies)
-        if "claims" in stems:
+        if place / "claims.json" in paths:
             claims = json.loads((place / "claims.json").read_text(encoding="utf-8"))["claims"]
             judged = {claim.of for study in studies.values() for claim in study.claims}
             for claim in claims:
@@ -147,17 +147,22 @@ def missing(folder: Path) -> Iterator[str]:
                     yield f"  {claim['id']} ({claim['where']}): no study judges the claim"
 
 
-def _packaged(stem: str, work: Work) -> bool:
-    """Return whether a work has the table of a file, or the numbers of text for a file of text."""
-    match = re.search(r"(table|figure|section)s?_(.*)", stem)
+def _packaged(path: Path, work: Work) -> bool:
+    """Return whether a work has the tables of a file, or the numbers of text for a file of text."""
+    match = re.search(r"(table|figure|section)s?_(.*)", path.stem)
     if match is None:
-        return stem == "claims" or any(name.startswith("Section") for name in work.tables)
-    number = ".".join(digits.lstrip("0") for digits in re.findall(r"\d+", match[2]))
+        collected = json.loads(path.read_text(encoding="utf-8"))
+        number = collected.get("table") if isinstance(collected, dict) else None
+        if number is not None:
+            return f"Table {number}" in work.tables
+        return path.stem == "claims" or any(name.startswith("Section") for name in work.tables)
+    # Numbers have a chapter in some works: figures_4_3_4_5 are figures 4.3 and 4.5.
+    numbers = [
+        ".".join(digits.lstrip("0") for digits in number.split("_"))
+        for number in re.findall(r"\d+(?:_\d+)?", match[2])
+    ]
     names = [name.partition(",")[0] for name in work.tables]
-    return any(
-        name.startswith(match[1].capitalize()) and re.sub(r"[^\d.]", "", name) == number
-        for name in names
-    )
+    return {f"{match[1].capitalize()} {number}" for number in numbers} <= {*names}
 
 
 def _missing_tables(work: Work, studies: Mapping[str, Study]) -> Iterator[str]:

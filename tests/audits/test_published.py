@@ -152,14 +152,44 @@ def mandal(goldens):
     )
     yield "Table 7.2", listed(goldens("mandal_table_7_2.json")["rows"].values())
     yield "Table 7.2, families", listed(read("table_7_2_families")["rows"].values())
-    targets = read("table_9_3")["rows"].values()
-    yield "Table 9.3", listed(chain.from_iterable(target.values() for target in targets))
+    yield from mandal_generators(read)
     yield "Table 10.1", listed(goldens("mandal_table_10_1.json")["rows"].values())
     scores = goldens("mandal_table_a1.json")["iss_intra"].values()
     yield "Table A.1", transposed(row.values() for row in scores)
     similarities = goldens("mandal_table_a2.json")["similarity"]
     yield "Table A.2, men", listed(similarities["Man"].values())
     yield "Table A.2, women", listed(similarities["Woman"].values())
+
+
+def mandal_generators(read):
+    """Yield the tables of Mandal on models that make images, chapters 6, 8 and 9."""
+    both = ("DALL-E 2", "Stable Diffusion")
+    kinds, targets = read("tables_6_3_and_6_4")
+    yield "Table 6.3", listed(kinds["rows"].values())
+    keywords = (sides.values() for sides in targets["rows"].values())
+    yield "Table 6.4", [[", ".join(words)] for words in chain.from_iterable(keywords)]
+    yield "Section 6.3.1", [[n] for n in targets["images"].values()]
+    leanings = read("table_6_5")["rows"].values()
+    keys = ("category", *chain.from_iterable((name, f"{name} leans") for name in both))
+    yield "Table 6.5", [[row[key] for key in keys] for row in leanings]
+    rows = {
+        name: [[*chain.from_iterable(row[model] for model in both)] for row in table.values()]
+        for name in ("mcas_components", "table_8_1", "table_9_3")
+        for table in [read(name)["rows"]]
+    }
+    yield "Table 6.5, components", rows["mcas_components"]
+    yield "Table 6.6", listed(rows_by_model(read("table_6_6")["rows"]))
+    yield "Table 8.1", rows["table_8_1"]
+    yield "Table 8.2", listed(rows_by_model(read("table_8_2")["rows"]))
+    angles = read("table_9_3")
+    yield "Section 9.4.1", [[angles["offset"]]]
+    yield "Table 9.3", rows["table_9_3"]
+    yield "Section 9.4.2", listed(row.values() for row in angles["means printed"].values())
+
+
+def rows_by_model(tables):
+    """Return the rows of all models of a table, in their order."""
+    return chain.from_iterable(table.values() for table in tables.values())
 
 
 COLLECTED = {

@@ -257,8 +257,8 @@ OTHERS = {
         "accuracy_difference", "encoder_difference",
     ),
     "no groups of images: numbers of subjects, regions or targets": (
-        "alignment", "correlation", "favourite_gap", "score_summary", "offset", "xmcas", "trend",
-        "gender_difference", "predicted_label_weat",
+        "alignment", "correlation", "favourite_gap", "score_summary", "offset", "xmcas",
+        "xmcas_distance", "trend", "gender_difference", "predicted_label_weat",
     ),
     "compares people within images, in tests of activations": (
         "paired_share_difference", "occlusion_difference",

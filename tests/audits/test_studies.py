@@ -59,7 +59,7 @@ WORLDS = {
         "sets",
     ),
     "social-counterfactuals": (data_sets.social_counterfactuals_and_others, "data"),
-    "text-to-image": (None, "."),
+    "text-to-image": (data_sets.images_of_prompts, "images"),
 }
 """Of each study what writes its data, and the folder that it writes."""
 LONG = 200
@@ -247,7 +247,9 @@ def tables_of(root, file, tiny):
         return shown_tables(read(root / "neurons" / "report"))
     if "recipes" in values:
         return mitigated(root, file, values, tiny)
-    if "model" in next(iter(values.get("models", {"": {}}).values())):
+    # Tables of generators name these, and not the models that look at the images.
+    named_first = "model" in next(iter(values.get("models", {"": {}}).values()))
+    if named_first and "generators" not in values:
         values["models"] |= {} if (root / "trained").is_dir() else further_models(values)
     sections = [values.get(key, {}) for key in ("models", "generators", "filters")]
     named = [model for section in sections for model in section.values()]
@@ -263,6 +265,7 @@ def tables_of(root, file, tiny):
         values["min_group_size"] = 2
     if "prompts" in values:
         values["prompts"]["images"] = {"attributes": 2, "targets": 2}
+        values["models"] = dict([*values["models"].items()][-2:])
     (root / file).write_text(yaml.safe_dump(values), encoding="utf-8")
     return shown_tables(audits.run(audits.load_config(root / file), base=root))
 

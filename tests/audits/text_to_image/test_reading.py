@@ -128,7 +128,7 @@ def study(folder):
     (text,) = (
         text
         for path, text in study_files("text-to-image", folder / "audit.yaml", None).items()
-        if path.name == "audit.yaml"
+        if path.name == "audit-available.yaml"
     )
     return yaml.safe_load(text)
 

@@ -352,6 +352,45 @@ def _paired(
     return [first[key].value for key in common], [second[key].value for key in common]
 
 
+class Mean(Quantity):
+    """The mean over subjects or models of a number, by Student's t.
+
+    Attributes
+    ----------
+    mean : Where
+    subjects : list of str
+        Those that count; all without.
+    over : "subject", "model" or "group"
+    """
+
+    mean: Where
+    subjects: Listed[Label] = ()
+    over: Over = "subject"
+
+    @property
+    def name(self) -> str:
+        """The number, and how many subjects are named."""
+        named = f" named here ({len(self.subjects)})" if self.subjects else ""
+        return f"mean of {self.mean.name} over {self.over}s{named}"
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return () if self.over == "model" else (self.mean,)
+
+    def _reading(self, run: Repetition) -> Reading:
+        import numpy as np
+
+        from equipoise.stats.intervals import mean_t
+
+        readings = self.mean.by(self.over, run)
+        values = [readings[key].value for key in self.subjects or readings if key in readings]
+        if not values:
+            return Reading(self.name, missing=MISSING)
+        low, high = mean_t(np.array(values))
+        return Reading(self.name, float(np.mean(values)), float(low), float(high))
+
+
 class Count(Quantity):
     """The number of subjects or models whose number lies between two bounds.
 
@@ -465,7 +504,7 @@ class Cell(Quantity):
         return Reading(self.name, value / divisor if divisor else math.nan)
 
 
-NESTED = ("correlation", "change", "count", "row")
+NESTED = ("correlation", "change", "mean", "count", "row")
 """Keys of quantities that hold findings, or a row."""
 
 
@@ -479,6 +518,7 @@ AnyQuantity = Annotated[
     Annotated[Where, Tag("finding")]
     | Annotated[Correlation, Tag("correlation")]
     | Annotated[Change, Tag("change")]
+    | Annotated[Mean, Tag("mean")]
     | Annotated[Count, Tag("count")]
     | Annotated[Cell, Tag("row")]
     | Annotated[Entry, Tag("recorded")],

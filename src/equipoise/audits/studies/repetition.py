@@ -120,8 +120,8 @@ def contains(settings: Json, wanted: Json) -> bool:
 
 
 def _models(config: Settings) -> Settings:
-    models: Settings = config.get("models") or {}
-    return models
+    """Return the models by name; generators, where findings are about these, among them."""
+    return {**(config.get("models") or {}), **(config.get("generators") or {})}
 
 
 def _changes(config: Settings) -> dict[str, dict[str, Any]]:

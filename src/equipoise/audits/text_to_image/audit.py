@@ -88,7 +88,6 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
 
         The outcome is the strength of guidance.
         """
-        owners = pl.DataFrame(config.prompts.owners, ("label", "subject"), orient="row")
         tables, start = dict[str, pl.DataFrame](), 0
         for name, images in data.generated.items():
             named = [guidance_name(guidance) for guidance in images.guidance]
@@ -101,7 +100,9 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             )
             start += images.table.height
             made_images = rows.filter(state=IMAGE).drop("state")
-            tables[name] = made_images.join(owners, on="label", maintain_order="left")
+            owners = config.prompts_of(name).owners
+            subjects = pl.DataFrame(owners, ("label", "subject"), orient="row")
+            tables[name] = made_images.join(subjects, on="label", maintain_order="left")
         return tables
 
     def pictured(
@@ -210,7 +211,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             if isinstance(design, SpaceDesign):
                 yield from design.notes
         for name, images in data.generated.items():
-            yield from _image_notes(name, images, [*config.prompts.texts])
+            yield from _image_notes(name, images, [*config.prompts_of(name).texts])
         for model, encoder in data.encoders.items():
             for generator, vectors in encoder.images.items():
                 if n_unusable := int(

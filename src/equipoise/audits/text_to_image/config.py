@@ -1,10 +1,11 @@
 """The configuration of an audit of text-to-image models."""
 
-from collections.abc import Mapping
-from itertools import chain, repeat
+from collections.abc import Iterable, Mapping
+from itertools import chain, product, repeat
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     PositiveInt,
@@ -39,7 +40,7 @@ from equipoise.audits.config_fields import (
     one_state_each,
     only_one,
 )
-from equipoise.data.lexicons import lexicon
+from equipoise.data.lexicons import PLACE, filled, lexicon
 from equipoise.metrics.counts.reference import ReferenceKind
 
 Count = Annotated[int, Field(ge=1, le=100_000)]
@@ -54,6 +55,14 @@ def _by_category(value: object) -> object:
     return by_category
 
 
+def _one_place(template: str) -> str:
+    """Refuse a template without a place for a text, or with several."""
+    if template.count(PLACE) != 1:
+        raise ValueError(f"expected a text with one '{PLACE}', where a text goes, not {template!r}")
+    return template
+
+
+Template = Annotated[Name, AfterValidator(_one_place)]
 Prompt = Annotated[str, StringConstraints(pattern=r"\S")]
 Texts = Mapping[Label, OneOrMore[Prompt]]
 ByCategory = Mapping[Label, Texts]
@@ -93,20 +102,22 @@ class PromptsConfig(Section):
     lexicon: Literal["mandal_2024_prompts"] | None = None
     attributes: Texts = Field(default_factory=dict)
     targets: Annotated[ByCategory, BeforeValidator(_by_category)] = Field(default_factory=dict)
-    template: Name | None = None
+    template: Template | None = None
     images: CountsConfig | None = None
 
     @model_validator(mode="after")
     def _check_text_to_image_prompts(self) -> Self:
-        if self.template is not None and self.template.count("{}") != 1:
-            raise ValueError(
-                f"template: expected a text with one '{{}}', where a text goes, not "
-                f"{self.template!r}"
-            )
         if not self.target_names:
             raise ValueError("targets: required, and missing; or name a 'lexicon'")
         distinct((*self.attribute_texts, *self.target_names))
         return self
+
+    def with_attributes(self, attributes: Texts) -> Self:
+        """Return the prompts with other texts of some sets of attributes."""
+        if not attributes:
+            return self
+        texts = self.attributes or self._content.get("attributes", {})
+        return self.model_copy(update={"attributes": {**texts, **attributes}})
 
     @property
     def _content(self) -> Mapping[str, Any]:
@@ -117,6 +128,21 @@ class PromptsConfig(Section):
     def attribute_texts(self) -> Texts:
         """Prompts of each set of attributes."""
         return self._filled(self.attributes or self._content.get("attributes", {}))
+
+    @property
+    def words(self) -> Texts:
+        """Words of the lexicon for its sets of attributes."""
+        words = {} if self.attributes else self._content.get("text_attributes", {})
+        return {name: tuple(words[name]) for name in self.attribute_texts if name in words}
+
+    @property
+    def sides(self) -> Mapping[str, tuple[str, ...]]:
+        """Targets of the lexicon by the set of attributes that it has them go with."""
+        targets = dict[str, tuple[str, ...]]()
+        for sides in {} if self.targets else self._content.get("targets", {}).values():
+            for side, texts in sides.items():
+                targets[side] = (*targets.get(side, ()), *texts)
+        return targets
 
     @property
     def target_texts(self) -> ByCategory:
@@ -161,11 +187,16 @@ class PromptsConfig(Section):
         return roles
 
     def _filled(self, texts: Texts) -> Texts:
-        template = self.template or f"{self._content.get('prefix', '')} {{}}".strip()
-        filled = dict[str, tuple[str, ...]]()
-        for name, set_texts in texts.items():
-            filled[name] = tuple(template.replace("{}", text) for text in set_texts)
-        return filled
+        template = self.template or f"{self._content.get('prefix', '')} {PLACE}".strip()
+        return _fill(template, texts)
+
+
+def _fill(template: str, texts: Texts) -> Texts:
+    """Return every text put into a template."""
+    return {
+        name: tuple(filled(template, text) for text in set_texts)
+        for name, set_texts in texts.items()
+    }
 
 
 class ImagesConfig(ImageTable):
@@ -215,17 +246,20 @@ class GeneratorConfig(GeneratorSection):
     ----------
     guidance : float or list of float
         Strength of guidance; of several, each is audited by itself, and their curve is shown.
+    attributes : mapping of str to list of str
+        Sets of attributes whose prompts are others with this model, and their texts.
     images : mapping, optional
         Images made elsewhere, in place of `model`.
     """
 
     guidance: OneOrMore[Guidance] = (7.5,)
+    attributes: Texts = Field(default_factory=dict)
     images: ImagesConfig | None = None
 
     @model_validator(mode="after")
     def _check_text_to_image_generator(self) -> Self:
         only_one(self, "model", "images")
-        self.needs_model(key for key in type(self).model_fields if key != "images")
+        self.needs_model({*type(self).model_fields} - {"images", "attributes"})
         for guidance in self.guidance if self.model is not None else ():
             self.sampling_at(guidance)
         return self
@@ -255,6 +289,11 @@ class ModelConfig(RunConfig):
     scale: Annotated[float, Field(gt=0, strict=False)] | None = None
 
 
+def _distinct_members(sides: Mapping[str, Labels]) -> tuple[str, ...]:
+    """Return the members of all sides; refuse those of two."""
+    return distinct(tuple(chain.from_iterable(sides.values())))
+
+
 class AssociationsConfig(Section):
     """Associations in the space of the encoders.
 
@@ -269,10 +308,31 @@ class AssociationsConfig(Section):
         What is resampled: `seed`, images of one noise together; or `prompt`, for inference over
         prompts, of which each set of attributes then needs ten.
     neutral : list of str
-        Targets that are declared neutral, whose mean |MCAS| is the offset k of xMCAS; 0 without.
+        Targets that are declared neutral, whose mean |MCAS| is the offset k of xMCAS. Or sets of
+        attributes whose prompts are taken as targets: k is the size of their mean MCAS. 0 without.
+    texts : mapping of str to list of str
+        Words of sets of attributes, in place of the prompts of their images: what images and
+        prompts of targets are compared with.
+    template : str
+        What each text is put into before it is embedded; "{}" stands for it.
+    declared_sides : mapping of str to list of str
+        Targets by the side that they are declared to go with, for summaries by it.
+    centre : list of two float, optional
+        Similarity and MCAS of the point whose distance from each target is given beside xMCAS.
+    ddof : int
+        What standard deviations in summaries subtract from the number of targets.
+    average : str
+        What is averaged over several encoders for diffusion bias and amplification: `cosines`, or
+        the `values` of each.
     """
 
     neutral: Labels = ()
+    texts: Texts = Field(default_factory=dict)
+    template: Template = PLACE
+    declared_sides: Mapping[Label, Labels] = Field(default_factory=dict)
+    centre: Annotated[tuple[float, float], Field(strict=False)] | None = None
+    ddof: Literal[0, 1] = 1
+    average: Literal["cosines", "values"] = "cosines"
     pairs: Listed[Annotated[tuple[Label, Label], Field(strict=False)]] = ()
     encoders: Labels = ()
     clusters: Literal["seed", "prompt"] = "seed"
@@ -460,20 +520,33 @@ class Config(AuditConfig):
             raise ValueError(
                 "nothing to measure: expected two sets of prompts.attributes, or an entry of shares"
             )
-        attributes = self.prompts.attribute_texts
         for index, pair in enumerate(self.pairs):
-            among(f"associations.pairs[{index}]", distinct(pair), attributes)
+            among(f"associations.pairs[{index}]", distinct(pair), self.prompts.attribute_texts)
+        for name, generator in self.generators.items():
+            sets = self.prompts.attribute_texts
+            among(f"generators.{name}.attributes", generator.attributes, sets)
         if self.associations is not None:
-            among("associations.encoders", self.associations.encoders, self.models)
-            among("associations.neutral", self.associations.neutral, self.prompts.target_names)
-        for name, texts in attributes.items() if self.over_prompts else ():
-            if len(texts) < 10:
-                raise ValueError(
-                    f"associations.clusters: prompt needs ten prompts of each set of attributes, "
-                    f"and {name!r} has {len(texts)}"
-                )
+            self._check_associations(self.associations)
         self._check_names()
         return self
+
+    def _check_associations(self, section: AssociationsConfig) -> None:
+        sets, targets = self.prompts.attribute_texts, self.prompts.target_names
+        among("associations.encoders", section.encoders, self.models)
+        among("associations.texts", section.texts, sets)
+        further = [name for name in sets if name not in chain.from_iterable(self.pairs)]
+        allowed = further if {*section.neutral} & {*further} else (*targets, *further)
+        among("associations.neutral", section.neutral, allowed)
+        among("associations.declared_sides", _distinct_members(section.declared_sides), targets)
+        for generator, name in product(self.generators, sets if self.over_prompts else ()):
+            prompts = self.prompts_of(generator).attribute_texts[name]
+            texts = self.compared_texts(generator)[name]
+            for kind, n in (("prompts", len(prompts)), ("texts", len(texts))):
+                if n < 10:
+                    raise ValueError(
+                        f"associations.clusters: prompt needs ten {kind} of each set of "
+                        f"attributes, and {name!r} has {n}"
+                    )
 
     def _check_names(self) -> None:
         share_names: list[str] = []
@@ -504,6 +577,42 @@ class Config(AuditConfig):
         if self.associations is None or len(names) < 2:
             return ()
         return self.associations.pairs or ((names[0], names[1]),)
+
+    def prompts_of(self, generator: str) -> PromptsConfig:
+        """Return the prompts of a model's images."""
+        return self.prompts.with_attributes(self.generators[generator].attributes)
+
+    @property
+    def words(self) -> Texts:
+        """Words of sets of attributes, which stand in place of the prompts of their images."""
+        declared = {} if self.associations is None else self.associations.texts
+        return {**self.prompts.words, **declared}
+
+    @property
+    def declared_sides(self) -> Mapping[str, tuple[str, ...]]:
+        """Targets by the side that they are declared to go with."""
+        declared = {} if self.associations is None else self.associations.declared_sides
+        return declared or self.prompts.sides
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """Every text of associations as encoders embed it, with the text itself.
+
+        Prompts of attributes come first, then those of targets and words.
+        """
+        attributes = (self.prompts_of(name).attribute_texts for name in self.generators)
+        sets = [*attributes, *self.prompts.target_texts.values(), self.words]
+        texts = [*chain.from_iterable(chain.from_iterable(texts.values()) for texts in sets)]
+        return dict(zip(self.embedded(texts), texts, strict=True))
+
+    def embedded(self, texts: Iterable[str]) -> tuple[str, ...]:
+        """Return texts as encoders embed them for associations."""
+        template = PLACE if self.associations is None else self.associations.template
+        return tuple(filled(template, text) for text in texts)
+
+    def compared_texts(self, generator: str) -> Texts:
+        """Return the texts of each set of attributes: words, or the prompts of its images."""
+        return {**self.prompts_of(generator).attribute_texts, **self.words}
 
     @property
     def over_prompts(self) -> bool:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import polars as pl
 
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.measures import (
+    for_intervals,
     measure_mcas,
     measure_xmcas,
     without_chance,
@@ -25,7 +27,12 @@ from equipoise.audits.engines.associations.spaces import (
 )
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.notes import Note
-from equipoise.audits.text_to_image.config import Config, SharesConfig
+from equipoise.audits.text_to_image.config import (
+    AssociationsConfig,
+    Config,
+    PromptsConfig,
+    SharesConfig,
+)
 from equipoise.audits.text_to_image.loading import (
     IMAGE,
     Encoder,
@@ -39,8 +46,7 @@ from equipoise.core.sentences import Sentence, named
 from equipoise.data import Items, Vectors
 from equipoise.data.labels import Coded
 from equipoise.metrics.counts.shares import corrected_shares, mean_share_mad, share_gap
-from equipoise.metrics.vectors.mcas import RESAMPLED
-from equipoise.stats import Bootstrap, Resampling
+from equipoise.stats import Resampling
 
 AUDIT = "text_to_image"
 ALL = "all encoders"
@@ -100,6 +106,11 @@ class Design:
         return self.data.generated[self.model]
 
     @property
+    def prompts(self) -> PromptsConfig:
+        """The prompts of the generator's images."""
+        return self.config.prompts_of(self.model)
+
+    @property
     def groups(self) -> Groups:
         """Groups of no items: sets of images are compared."""
         return Groups((self.compared,), (), np.empty(0, dtype=np.int32))
@@ -116,7 +127,7 @@ class SpaceDesign(Design):
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
-        return _SECONDS_PER_SCORE * draws * len(self.pairs) * len(self.config.prompts.texts)
+        return _SECONDS_PER_SCORE * draws * len(self.pairs) * len(self.prompts.texts)
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
@@ -124,7 +135,7 @@ class SpaceDesign(Design):
         sets = self.association.sets
         return {
             category: [name for name in texts if len(sets[name]["images"])]
-            for category, texts in self.config.prompts.target_texts.items()
+            for category, texts in self.prompts.target_texts.items()
         }
 
     @property
@@ -156,10 +167,10 @@ class SpaceDesign(Design):
             encoder = self.data.encoders[self.by]
             return encoder.images[self.model], encoder
         encoders = [self.data.encoders[name] for name in self.config.encoders]
-        # Prompts come first in each.
-        prompts = len(self.config.prompts.texts)
+        # Texts of associations come first in each.
+        n_texts = len(self.config.texts)
         texts = _join_vectors(
-            "texts in all encoders", [encoder.texts for encoder in encoders], prompts
+            "texts in all encoders", [encoder.texts for encoder in encoders], n_texts
         )
         images = [encoder.images[self.model] for encoder in encoders]
         return _join_vectors("images in all encoders", images), Encoder(texts, {}, {}, None)
@@ -168,12 +179,16 @@ class SpaceDesign(Design):
     def association(self) -> AssociationData:
         """The images and texts as the associations of embeddings take them."""
         images, encoder = self.vectors
-        ids, prompts = encoder.texts.ids, self.config.prompts
-        columns = {"prompt": Coded.of(pl.Series(ids.tolist(), dtype=pl.String))}
+        ids, texts = encoder.texts.ids, self.config.texts
+        named_texts = [texts.get(text, text) for text in ids.tolist()]
+        columns = {"prompt": Coded.of(pl.Series(named_texts, dtype=pl.String))}
         by_prompt = {"images": "prompt", "texts": "prompt"}
-        named = dict(prompts.attribute_texts)
-        for texts in prompts.target_texts.values():
-            named |= texts
+        sets = {
+            name: self.members(texts, self.config.words.get(name))
+            for name, texts in self.prompts.attribute_texts.items()
+        }
+        for texts_by_target in self.prompts.target_texts.values():
+            sets |= {name: self.members(texts) for name, texts in texts_by_target.items()}
         return AssociationData(
             items={
                 "images": self.generated.items,
@@ -181,19 +196,21 @@ class SpaceDesign(Design):
             },
             kinds={"images": "image", "texts": "text"},
             units=by_prompt if self.config.over_prompts else {"images": "seed"},
-            sets={name: self.members(texts) for name, texts in named.items()},
+            sets=sets,
             vectors={self.model: {"images": images, "texts": encoder.texts}},
             pairs={},
         )
 
-    def members(self, texts: tuple[str, ...]) -> dict[str, Integers]:
-        """Return the images that were made of some prompts, and the prompts."""
+    def members(
+        self, prompts: Sequence[str], words: Sequence[str] | None = None
+    ) -> dict[str, Integers]:
+        """Return the images that were made of some prompts, and the prompts, or words for them."""
         images, encoder = self.vectors
-        rows = self.generated.rows(texts, self.guidance)
+        rows = self.generated.rows(tuple(prompts), self.guidance)
         usable_rows = rows[(self.generated.state[rows] == IMAGE) & images.usable[rows]]
         return {
             "images": usable_rows,
-            "texts": encoder.rows(texts),
+            "texts": encoder.rows(self.config.embedded(words or prompts)),
         }
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
@@ -201,16 +218,19 @@ class SpaceDesign(Design):
         sets, targets = self.association.sets, self.targets
         for pair in self.pairs:
             if self.tested:
-                yield from self._measure_pair(pair, targets, resampling, sets)
-                yield from self._measure_own_leaning(pair, _resample_for_intervals(resampling))
+                offset, spaces = 0.0, self._single_spaces
+                for result in self._measure_pair(pair, targets, resampling, sets, spaces):
+                    if isinstance(result, UncorrectedFinding) and result.finding.metric == "offset":
+                        offset = result.finding.value
+                    yield result
+                yield from self._measure_own_leaning(pair, for_intervals(resampling), offset)
             else:
                 # Numbers of one encoder are in the findings and the table of encoders alone.
-                for result in self._measure_pair(
-                    pair, targets, _resample_for_intervals(resampling), sets
-                ):
+                for result in self._measure_pair(pair, targets, for_intervals(resampling), sets):
                     if isinstance(result, UncorrectedFinding):
                         descriptive = result.finding.family is Family.DESCRIPTIVE
-                        yield result if descriptive else _leave_untested(result, _ONE_OF_SEVERAL)
+                        untested = without_chance(result)
+                        yield untested if descriptive else _leave_untested(result, _ONE_OF_SEVERAL)
 
     def _measure_pair(
         self,
@@ -218,40 +238,75 @@ class SpaceDesign(Design):
         targets: Mapping[str, list[str]],
         resampling: Resampling | None,
         sets: Sets,
+        spaces: Sequence[Space] = (),
+        offset: float | None = None,
     ) -> Iterator[Result]:
-        """Measure MCAS, and the angle with all other sets of attributes as further groups."""
-        options = self.config.resampling
-        further = [
-            name
-            for name in self.config.prompts.attribute_texts
-            if name not in pair and len(sets[name]["images"])
-        ]
-        space = Space(self.model, replace(self.association, sets=sets))
+        """Measure MCAS, and the angle with all other sets of attributes as further groups.
+
+        The offset of the angle is that of the neutral sets, unless it is known.
+        """
+        options, section = self.config.resampling, self._section
+        target_names = {*chain.from_iterable(targets.values())}
+        declared = {
+            side: tuple(name for name in names if name in target_names)
+            for side, names in self.config.declared_sides.items()
+        }
         shared: dict[str, Any] = {
             "targets": targets, "attributes": pair, "version": self.version,
-            "resample_texts": self.config.over_prompts,
+            "declared_sides": {side: names for side, names in declared.items() if names},
+            "ddof": section.ddof, "resample_texts": self.config.over_prompts,
         }  # fmt: skip
         measures = [(measure_mcas, MeasureConfig(metric="mcas", generated=True, **shared))]
+        further = [
+            name
+            for name in self.prompts.attribute_texts
+            if name not in pair and len(sets[name]["images"])
+        ]
         if further:
-            associations = self.config.associations
-            neutral = associations.neutral if associations is not None and self.tested else ()
-            angle = MeasureConfig(metric="xmcas", further=tuple(further), neutral=neutral, **shared)
+            neutral = section.neutral if self.tested and offset is None else ()
+            prompt_sets = self._prompt_sets(neutral)
+            angle = MeasureConfig(
+                metric="xmcas", further=tuple(further), centre=section.centre,
+                neutral=(*prompt_sets,) or neutral, size_of_mean=bool(prompt_sets),
+                offset=offset or 0.0, **shared,
+            )  # fmt: skip
             measures.append((measure_xmcas, angle))
+            sets = {**sets, **prompt_sets}
+        space = Space(self.model, replace(self.association, sets=sets))
         for measure, measure_config in measures:
-            question = Question(
-                AUDIT, measure_config, space, options.seed, options.level, resampling
-            )
-            for result in measure(question):
-                # `clusters` says whether texts are resampled: one finding of MCAS, not two.
-                version = result.finding.version if isinstance(result, UncorrectedFinding) else ""
-                if RESAMPLED not in version:
-                    yield result
+            yield from measure(
+                Question(
+                    AUDIT, measure_config, space, options.seed, options.level, resampling,
+                    spaces=spaces, fixed_texts=not self.config.over_prompts,
+                )
+            )  # fmt: skip
+
+    @property
+    def _section(self) -> AssociationsConfig:
+        return self.config.associations or AssociationsConfig()
+
+    def _prompt_sets(self, names: Sequence[str]) -> Sets:
+        """Return each prompt of some sets of attributes as a set of its own; none of targets."""
+        texts = (self.prompts.attribute_texts.get(name, ()) for name in names)
+        return {text: self.members((text,)) for text in chain.from_iterable(texts)}
+
+    @property
+    def _single_spaces(self) -> tuple[Space, ...]:
+        """Spaces of single encoders where their values are averaged."""
+        if self.by != ALL or self._section.average == "cosines":
+            return ()
+        sets = self.association.sets
+        designs = (replace(self, by=name) for name in self.config.encoders)
+        return tuple(
+            Space(self.model, replace(design.association, sets=sets)) for design in designs
+        )
 
     def _measure_own_leaning(
-        self, pair: tuple[str, str], resampling: Resampling | None
+        self, pair: tuple[str, str], resampling: Resampling | None, offset: float
     ) -> Iterator[Result]:
         """Measure each prompt of an attribute as a target, without it in its own set."""
-        for name, texts in self.config.prompts.attribute_texts.items():
+        words = self.config.words
+        for name, texts in self.prompts.attribute_texts.items():
             if len(texts) == 1:
                 yield (
                     f"{name} has one prompt, which cannot be held against itself: its own MCAS is "
@@ -260,10 +315,14 @@ class SpaceDesign(Design):
                 continue
             for text in texts:
                 own_members = self.members((text,))
-                other_members = self.members(tuple(other for other in texts if other != text))
+                others = [other for other in texts if other != text]
+                other_members = self.members(others, words.get(name))
                 if len(own_members["images"]) and len(other_members["images"]):
                     sets = {**self.association.sets, name: other_members, text: own_members}
-                    for result in self._measure_pair(pair, {name: [text]}, resampling, sets):
+                    own_targets = {name: [text]}
+                    for result in self._measure_pair(
+                        pair, own_targets, resampling, sets, offset=offset
+                    ):
                         if isinstance(result, Row) and result.table in ("xmcas", "mcas_parts"):
                             yield Row(result.table, result.place, {**result.values, "set": name})
                         elif isinstance(result, UncorrectedFinding) and result.finding.metric in (
@@ -272,13 +331,6 @@ class SpaceDesign(Design):
                             yield _leave_untested(result, OWN_LEANING).changed(
                                 variant=Variant.OWN_LEAN
                             )
-
-
-def _resample_for_intervals(resampling: Resampling | None) -> Resampling | None:
-    """Return a resampling for intervals alone, without a chance level."""
-    if not isinstance(resampling, Bootstrap):
-        return resampling
-    return Bootstrap(resampling.replicates, 1, resampling.level, 1.0)
 
 
 def _leave_untested(finding: UncorrectedFinding, reason: str) -> UncorrectedFinding:

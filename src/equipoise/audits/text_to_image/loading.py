@@ -315,13 +315,14 @@ def _generate(
     """
     from equipoise.counterfactuals import request_prompts
 
+    prompts = config.prompts_of(name)
     for guidance, role in product(generator.guidance, ("attributes", "targets")):
-        texts = [text for text, text_role in config.prompts.texts.items() if text_role == role]
+        texts = [text for text, text_role in prompts.texts.items() if text_role == role]
         if not texts or (role == "attributes" and not config.pairs):
             continue
         on, prefix = f"{name}, {role} at guidance {guidance:g}", f"{guidance:g}: "
         table = pa.table({"prompt_id": texts, "prompt": texts})
-        request = request_prompts(table, getattr(config.prompts.counts, role), generator.seed)
+        request = request_prompts(table, getattr(prompts.counts, role), generator.seed)
         # Ids of several strengths of guidance are distinct.
         generated, outputs = make_images(
             generator, models, request, on, generator.sampling_at(guidance)
@@ -346,7 +347,7 @@ def _read_batch(
     name: str, section: ImagesConfig, items: Items, config: Config, models: Models
 ) -> Batch:
     columns, unknown = items.columns, [None] * len(items)
-    prompt_texts, texts = config.prompts.texts, columns[section.prompt].tolist()
+    prompt_texts, texts = config.prompts_of(name).texts, columns[section.prompt].tolist()
     if not {*prompt_texts} & {*texts}:
         raise DataError(
             f"no row has a prompt of the configuration; the first has {texts[0]!r}",
@@ -392,7 +393,7 @@ def _load_encoder(
     """Embed all images and texts with a model and the labelled images of its shares, or read."""
     section, measured = config.models[name], name in config.encoders
     shares = [share for share in config.shares if share.model == name and share.zero_shot]
-    texts = dict.fromkeys(config.prompts.texts if measured else ())
+    texts = dict.fromkeys(config.texts if measured else ())
     for share in shares:
         texts |= dict.fromkeys(prompts(share.classes, share.templates).texts)
     label = f"embeddings of texts by {name}"
@@ -632,18 +633,20 @@ def nearest_attributes(config: Config, data: TextToImageData) -> dict[str, dict[
     """Return the nearer attribute set of each pair, in the first encoder."""
     nearest: dict[str, dict[str, Objects]] = {}
     for pair in config.pairs:
-        encoder = data.encoders[config.encoders[0]]
-        texts = {name: config.prompts.attribute_texts[name] for name in pair}
-        nearest[" against ".join(pair)] = {
-            generator: _classify(texts, ("{}",), 0.0, encoder, vectors)
-            for generator, vectors in encoder.images.items()
-        }
+        encoder, outcomes = data.encoders[config.encoders[0]], dict[str, Objects]()
+        for generator, vectors in encoder.images.items():
+            sets = config.compared_texts(generator)
+            texts = {name: config.embedded(sets[name]) for name in pair}
+            outcomes[generator] = _classify(texts, AS_IT_IS, 0.0, encoder, vectors)
+        nearest[" against ".join(pair)] = outcomes
     return nearest
 
 
 def prompt_cosines(config: Config, data: TextToImageData, generator: str) -> Floats:
     """Return the cosine of each image with its prompt, in the first encoder; NaN without one."""
-    image_prompts = data.generated[generator].table["prompt"].to_numpy()
+    image_prompts = np.array(
+        config.embedded(data.generated[generator].table["prompt"].to_list()), dtype=object
+    )
     cosines = np.full(len(image_prompts), np.nan)
     for name in config.encoders[:1]:
         encoder = data.encoders[name]

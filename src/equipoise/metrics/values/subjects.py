@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import permutations as orderings
@@ -202,21 +202,31 @@ def _part(kind: Literal["pearson", "spearman"], x: Floats, y: Floats, level: flo
     return Part(kind, "", r, float(low), float(high), p_value=p, n=n)
 
 
-def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) -> Estimate:
-    """Mean and standard deviation of scores by category of target and direction.
+SUMMARIES = ("mean", "sd", "minimum", "maximum")
+"""Parts of `score_summary` of each set of targets, in their order."""
+
+
+def score_summary(
+    scores: Mapping[str, float], categories: Mapping[str, str], *, ddof: int = 1
+) -> Estimate:
+    """Mean, standard deviation and extremes of scores by category of target and direction.
 
     Parameters
     ----------
     scores : mapping of target to number
         Such as MCAS; positive leans to the first group.
     categories : mapping of target to str
+        Such as kinds of work, or the group that a target is declared to go with.
+    ddof : int
+        What standard deviations subtract from the number of targets.
 
     Returns
     -------
     Estimate
         Mean over all targets, with no interval and no chance level: targets are declared, not
-        drawn. `.by` has "mean" and "sd" (n - 1) of "category, a", "category, b" (leaning to the
-        first and second group) and "category"; scores that are not finite are counted.
+        drawn. `.by` has "mean", "sd", "minimum" and "maximum" of "category, a", "category, b"
+        (leaning to the first and second group) and "category"; then of all targets, with "all" in
+        place of a category. Scores that are not finite are counted.
 
     Raises
     ------
@@ -225,7 +235,7 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
 
     References
     ----------
-    Mandal 2024, chapter 6.
+    Mandal 2024, chapters 6 and 8.
 
     Examples
     --------
@@ -241,21 +251,19 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
     finite = {name: float(scores[name]) for name in sorted(scores) if math.isfinite(scores[name])}
     if not finite:
         raise InputError("scores: no finite number; expected one per target")
-    parts = []
-    for category in sorted({categories[name] for name in finite}):
-        values = np.sort([score for name, score in finite.items() if categories[name] == category])
-        sides = {"a": values[values > 0], "b": values[values < 0], "": values}
-        for side, side_scores in sides.items():
+    members = {
+        category: [name for name in finite if categories[name] == category]
+        for category in sorted({categories[name] for name in finite})
+    }
+    parts = list[Part]()
+    for category, names in [*members.items(), (ALL_CATEGORIES, [*finite])]:
+        values = np.array([finite[name] for name in names])
+        every = np.full(len(values), fill_value=True)
+        for side, rows in {"a": values > 0, "b": values < 0, "": every}.items():
             subject = f"{category}, {side}" if side else category
-            owner, n = category if side else None, len(side_scores)
-            category_part = Part("", subject, math.nan, n=n, part_of=owner, within_value=side)
-            mean = float(side_scores.mean()) if n else math.nan
-            spread = float(side_scores.std(ddof=1)) if n > 1 else math.nan
-            too_few = "fewer than two targets" if n < 2 else ""
-            parts += [
-                replace(category_part, metric="mean", value=mean, reason="" if n else "no target"),
-                replace(category_part, metric="sd", value=spread, reason=too_few),
-            ]
+            owner = category if side else None
+            part = Part("", subject, math.nan, part_of=owner, within_value=side)
+            parts += _summarised(part, np.sort(values[rows]), ddof)
     return make_estimate(
         "score_summary",
         float(np.mean([*finite.values()])),
@@ -266,6 +274,25 @@ def score_summary(scores: Mapping[str, float], categories: Mapping[str, str]) ->
         excluded={"no finite score": len(scores) - len(finite)},
         unit="target",
     )
+
+
+ALL_CATEGORIES = "all"
+"""What parts of `score_summary` over all categories have in place of a category."""
+
+
+def _summarised(part: Part, scores: Floats, ddof: int) -> Iterator[Part]:
+    """Yield mean, standard deviation and extremes of the scores of some targets."""
+    n = len(scores)
+    values = dict.fromkeys(SUMMARIES, math.nan)
+    if n:
+        values |= {"mean": scores.mean(), "minimum": scores[0], "maximum": scores[-1]}
+    if n > ddof:
+        values["sd"] = scores.std(ddof=ddof)
+    for metric, value in values.items():
+        reason = "" if n else "no target"
+        if metric == "sd" and 0 < n <= ddof:
+            reason = "fewer than two targets"
+        yield replace(part, metric=metric, value=float(value), n=n, reason=reason)
 
 
 _correlation = partial(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import (
+    Ends,
     Estimate,
     Facts,
     Floats,
@@ -68,6 +69,7 @@ _NULL = "images and texts of a and b are exchangeable, each among their kind"
 _NULL_IMAGES = "images of a and b are exchangeable, with texts as given"
 RESAMPLED = "texts resampled"
 """Subject of the part of MCAS that is about other texts like these, too."""
+_EXPLODES = "under the null the texts' association is near 0: the quotient explodes"
 # Terms of each component, and of their sum.
 _TERMS: list[Terms] = [
     {(f"a_{kind}", target): 1.0, (f"b_{kind}", target): -1.0} for kind, target in SIDES.values()
@@ -135,6 +137,7 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     b_texts: ArrayLike,
     *,
     resample_texts: bool = False,
+    fixed_texts: bool = False,
     similarity: Similarity | None = None,
     units: SetUnits | None = None,
     resampling: Resampling | None = DEFAULT,
@@ -157,6 +160,9 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     resample_texts : bool
         Draw inference over prompts and attribute texts too; needs ten attribute texts a set.
         By default they are as declared: images alone are resampled, and exchanged.
+    fixed_texts : bool
+        Exchange no texts at all: ITA and TT have no chance level, and `.by` lacks MCAS with texts
+        resampled. Quicker with many texts.
 
     Returns
     -------
@@ -192,11 +198,7 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     """
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
     space = _space(sets, {}, resample_texts, similarity, units, resampling, rng)
-    # The attributes of each kind are counted by their similarity to both targets.
-    centres = [space[name].mean for name in TARGETS]
-    sums = [*centres, centres[0] + centres[1]]
-    images, texts = (space.exchange(f"a_{kind}", f"b_{kind}", sums, kind) for kind in KINDS)
-    tested = None if images is None or texts is None else _joined(space.seed, images, texts)
+    images, tested = _exchanges(space, fixed_texts=fixed_texts)
     observed, jackknife = space.bilinear(_TERMS)
     components = Components(observed[:4], jackknife, images, tested, space.level)
     parts = []
@@ -210,15 +212,13 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
                 jackknife,
                 index,
                 n=len(space[target]),
-                chance_test=compare_with_exchanges(
-                    tested, value, "either", _NULL, column=index + index // 2
-                ),
+                chance_test=_part_test(images, tested, value, index),
                 by_group=space.group_values(groups, similarities.tolist()),
                 shows="mean similarity of the targets to the set",
             )
         )
     total = float(components.observed.sum())
-    if space.resampling is not None and not resample_texts:
+    if space.resampling is not None and not (resample_texts or fixed_texts):
         parts.append(_with_texts(space, components))
     leaning = "neither"
     if total > 0:
@@ -235,6 +235,36 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
         params={"resample_texts": resample_texts, "leans_to": leaning},
         pairs=[("a_images", "b_images"), ("a_texts", "b_texts")],
     )
+
+
+def _exchanges(
+    space: Space, *, fixed_texts: bool
+) -> tuple[ExchangedDifferences | None, ExchangedDifferences | None]:
+    """Exchange the images of both groups, and their images and texts unless these are fixed."""
+    # The attributes of each kind are counted by their similarity to both targets.
+    centres = [space[name].mean for name in TARGETS]
+    sums = [*centres, centres[0] + centres[1]]
+    images, texts = (
+        None if fixed_texts and kind == "texts"
+        else space.exchange(f"a_{kind}", f"b_{kind}", sums, kind)
+        for kind in KINDS
+    )  # fmt: skip
+    return images, None if images is None or texts is None else _joined(space.seed, images, texts)
+
+
+def _part_test(
+    images: ExchangedDifferences | None,
+    tested: ExchangedDifferences | None,
+    value: float,
+    index: int,
+) -> ChanceTest:
+    """Hold a component against exchanged images and texts, or images where texts are fixed."""
+    if tested is not None:
+        column = index + index // 2
+        return compare_with_exchanges(tested, value, "either", _NULL, column=column)
+    if index < 2:
+        return compare_with_exchanges(images, value, "either", _NULL_IMAGES, column=index)
+    return UNTESTED
 
 
 def _with_texts(space: Space, components: Components) -> Part:
@@ -340,6 +370,7 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     c_texts: ArrayLike | Mapping[str, ArrayLike],
     *,
     offset: float = 0.0,
+    centre: tuple[float, float] | None = None,
     resample_texts: bool = False,
     similarity: Similarity | None = None,
     units: SetUnits | None = None,
@@ -360,6 +391,8 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         each.
     offset : float
         k, see `estimate_offset`.
+    centre : tuple of two float, optional
+        Similarity and MCAS of a point, from which a further distance is measured.
     similarity, units, resample_texts, resampling, rng
         As in `mcas`; the sets of a further group are called "<group>_images" and "<group>_texts",
         "c" where it has no name.
@@ -371,17 +404,19 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         atan(1/3) = 18.43 degrees. Interval: jackknife over images. No chance level: it
         compares no exchangeable groups. `.by` has "mcas"; for every further group "similarity" (n)
         and "theta"; and "euclidean", the distance from neutral sqrt(sum (n - 1/G)^2 + mcas^2).
+        With a centre also "distance", that from the centre.
 
     Raises
     ------
     InputError
-        As `mcas`; or further groups have images or texts only, or the offset is not finite.
+        As `mcas`; or further groups have images or texts only, or a number is not finite.
 
     Notes
     -----
     The mean over four pairs is our reading of the source's cos(NB, x), and 1/G its neutral point
     for more than three groups. Erratum: the distances of its Table 9.3 do not follow from its own
-    MCAS and theta (CEO: 0.08, 0.46 and k = 0.0227 give n = 0.467 and 0.156; printed 0.50).
+    MCAS and theta (CEO: 0.08, 0.46 and k = 0.0227 give n = 0.467 and 0.156; printed 0.50). They
+    fit the centre (0, 1/3): the neutral point with its axes exchanged.
 
     References
     ----------
@@ -406,18 +441,8 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     ... )
     <xmcas 2.914 [2.848, 2.979]; n = 124 in 8 groups>
     """
-    if not math.isfinite(offset):
-        raise InputError(f"offset={offset}: expected a finite number")
-    images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
-    texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
-    names = [*images]
-    if not names or {*names} != {*texts} or {"a", "b", "target"} & {*names}:
-        raise InputError(
-            f"c_images has groups {names}, c_texts {[*texts]}; expected the same, and none called "
-            "'a', 'b' or 'target'"
-        )
-    by_kind = [*zip(KINDS, (images, texts), strict=True)]
-    further = {f"{name}_{kind}": arrays[name] for name in names for kind, arrays in by_kind}
+    _check_numbers(offset, centre)
+    names, further = _further_sets(c_images, c_texts)
     sets = target_images, target_texts, a_images, a_texts, b_images, b_texts
     space = _space(sets, further, resample_texts, similarity, units, resampling, rng)
     pairs = [(target, kind) for target in TARGETS for kind in KINDS]
@@ -425,12 +450,13 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         {(target, f"{name}_{kind}"): 0.25 for target, kind in pairs} for name in names
     ]
     values, jackknife = space.bilinear([_TERMS[-1], *similarity_terms])
-    geometry = partial(_geometry, offset=offset)
+    geometry = partial(_geometry, offset=offset, centre=centre)
     angles, angle_values = None, geometry(values).tolist()
     if jackknife is not None:
         angles = Jackknife(lambda: (geometry(values), [*map(geometry, jackknife.numbers[1])]))
     rows = [("euclidean", ""), ("mcas", "")]
     rows += [(metric, name) for metric in ("similarity", "theta") for name in names]
+    rows += [("distance", "")] if centre is not None else []
     n = len(space["target_images"])
     parts = [
         space.part(metric, value, angles, index, subject=name, n=n)
@@ -444,32 +470,67 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         parts,
         UNTESTED,
         jackknife=angles,
-        params={"offset": offset, "resample_texts": resample_texts},
+        params={"offset": offset, "centre": centre, "resample_texts": resample_texts},
         no_chance="an angle between similarities: it compares no exchangeable groups",
     )
 
 
-def _geometry(numbers: Floats, *, offset: float) -> Floats:
-    """Return theta, distance, mcas, then similarity and theta of each further group.
+def _check_numbers(offset: float, centre: tuple[float, float] | None) -> None:
+    if not math.isfinite(offset):
+        raise InputError(f"offset={offset}: expected a finite number")
+    if centre is not None and not all(map(math.isfinite, centre)):
+        raise InputError(f"centre={centre}: expected two finite numbers, similarity and MCAS")
+
+
+def _further_sets(
+    c_images: ArrayLike | Mapping[str, ArrayLike], c_texts: ArrayLike | Mapping[str, ArrayLike]
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of further groups, and their sets by name and kind."""
+    images = c_images if isinstance(c_images, Mapping) else {"c": c_images}
+    texts = c_texts if isinstance(c_texts, Mapping) else {"c": c_texts}
+    names = [*images]
+    if not names or {*names} != {*texts} or {"a", "b", "target"} & {*names}:
+        raise InputError(
+            f"c_images has groups {names}, c_texts {[*texts]}; expected the same, and none called "
+            "'a', 'b' or 'target'"
+        )
+    by_kind = [*zip(KINDS, (images, texts), strict=True)]
+    return names, {f"{name}_{kind}": arrays[name] for name in names for kind, arrays in by_kind}
+
+
+def _geometry(
+    numbers: Floats, *, offset: float, centre: tuple[float, float] | None = None
+) -> Floats:
+    """Return theta, distance, mcas, similarity and theta by further group, distance from a centre.
 
     Parameters
     ----------
     numbers : ndarray, shape (..., 1 + groups)
         MCAS, and similarity to each further group.
     offset : float
+    centre : tuple of two float, optional
     """
     composite, similarities = numbers[..., :1], numbers[..., 1:]
     across = 1.0 - np.abs(composite) + offset
-    neutral = 1.0 / (1 + numbers.shape[-1])
-    squares = ((similarities - neutral) ** 2).sum(axis=-1, keepdims=True)
-    distance = np.sqrt(squares + composite**2)
     theta = np.arctan2(similarities.mean(axis=-1, keepdims=True), across)
     single = np.arctan2(similarities, across)
-    return np.concatenate([theta, distance, composite, similarities, single], axis=-1)
+    centres = [(1.0 / (1 + numbers.shape[-1]), 0.0), *([] if centre is None else [centre])]
+    first, *further = (_distance(numbers, *point) for point in centres)
+    return np.concatenate([theta, first, composite, similarities, single, *further], axis=-1)
+
+
+def _distance(numbers: Floats, similarity: float, composite: float) -> Floats:
+    """Return the distance of similarities and MCAS from a point."""
+    squares = ((numbers[..., 1:] - similarity) ** 2).sum(axis=-1, keepdims=True)
+    return floats(np.sqrt(squares + (numbers[..., :1] - composite) ** 2))
 
 
 def estimate_offset(
-    mcas_values: ArrayLike, *, resampling: Resampling | None = DEFAULT, rng: Seed = 0
+    mcas_values: ArrayLike,
+    *,
+    size_of_mean: bool = False,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
 ) -> Estimate:
     """Offset k of `xmcas`: the mean |MCAS| of targets that are declared neutral.
 
@@ -479,6 +540,8 @@ def estimate_offset(
     ----------
     mcas_values : array-like, shape (n,)
         MCAS of each neutral target with the model at hand.
+    size_of_mean : bool
+        Take the size of the mean MCAS, as the source does of the further group's prompts.
     resampling : Bootstrap or None
         None gives the value alone; others give no interval either.
     rng : int or Generator
@@ -496,7 +559,8 @@ def estimate_offset(
 
     Notes
     -----
-    The source gives k = 0.0227 for its models without the rule; the mean is our reading.
+    The source takes the prompts of the further group as targets, and the mean of their MCAS
+    (section 9.4.1: 0.0227 for its models), which is negative: k is its size.
 
     References
     ----------
@@ -508,17 +572,19 @@ def estimate_offset(
     >>> m.estimate_offset([0.1, -0.2, 0.15])
     <offset 0.150 [0.100, 0.200]; n = 3>
     """
-    values = np.sort(np.abs(floats(mcas_values)))
+    values = np.sort(floats(mcas_values))
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise InputError("mcas_values: expected finite numbers, one per neutral target, (n,)")
     boot = None
+    if not size_of_mean:
+        values = np.sort(np.abs(values))
     if isinstance(resampling, Bootstrap) and len(values) > 1:
         size = (resampling.replicates, len(values))
         draws = stream(rng, "bootstrap", "targets").integers(len(values), size=size)
-        boot = values[draws].mean(axis=1)
+        boot = np.abs(values[draws].mean(axis=1))
     return make_estimate(
         "offset",
-        float(values.mean()),
+        float(np.abs(values.mean())),
         {"targets": len(values)},
         bootstrap_method(boot, resampling, "targets"),
         no_chance="a property of neutral targets: it compares no groups",
@@ -526,13 +592,14 @@ def estimate_offset(
     )
 
 
-def diffusion_bias(components: Estimate) -> Estimate:
+def diffusion_bias(components: Estimate | Sequence[Estimate]) -> Estimate:
     """Difference in size of the association in images and in texts: | |II| - |TT| |.
 
     Parameters
     ----------
-    components : Estimate
-        What `mcas` returned.
+    components : Estimate, or sequence of Estimate
+        What `mcas` returned; several are of the same images in several encoders: the result is the
+        mean of theirs, without a chance level, with Student's t by the jackknife.
 
     Returns
     -------
@@ -545,7 +612,7 @@ def diffusion_bias(components: Estimate) -> Estimate:
     Raises
     ------
     InputError
-        When it is no result of `mcas`.
+        When it is no result of `mcas`, or there is none.
 
     References
     ----------
@@ -563,6 +630,10 @@ def diffusion_bias(components: Estimate) -> Estimate:
     ... )
     <diffusion_bias 1.313 [1.234, 1.393]; chance 1.368, p = 0.99, n = 93 in 6 groups>
     """
+    if not isinstance(components, Estimate):
+        return _average(
+            "diffusion_bias", components, lambda values: floats(np.abs(_signed(values)))
+        )
     mcas_ends = _components_of(components)
     signed = float(_signed(mcas_ends.observed))
     chance_test = compare_with_exchanges(
@@ -600,13 +671,14 @@ def _signed_ends(components: Components, level: float) -> Span:
     return float(difference.low), float(difference.high)
 
 
-def bias_amplification(components: Estimate) -> Estimate:
+def bias_amplification(components: Estimate | Sequence[Estimate]) -> Estimate:
     """Cross-modal association relative to that of the texts: |(ITP + ITA) / (2 TT)|.
 
     Parameters
     ----------
-    components : Estimate
-        What `mcas` returned.
+    components : Estimate, or sequence of Estimate
+        What `mcas` returned; several are of the same images in several encoders: the result is the
+        mean of theirs, with Student's t by the jackknife.
 
     Returns
     -------
@@ -618,7 +690,7 @@ def bias_amplification(components: Estimate) -> Estimate:
     Raises
     ------
     InputError
-        When it is no result of `mcas`.
+        When it is no result of `mcas`, or there is none.
 
     References
     ----------
@@ -636,26 +708,70 @@ def bias_amplification(components: Estimate) -> Estimate:
     ... )
     <bias_amplification 0.192 [0.111, 0.273]; n = 93 in 6 groups>
     """
-    mcas_ends = _components_of(components)
-    low, high = ends_at(mcas_ends.jackknife, 3)(0.95)
-    reason = ""
-    if mcas_ends.observed[3] == 0.0:
-        reason = "the association of the texts (TT) is 0"
-    elif low <= 0 <= high:
-        reason = f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0"
-    replicates, method = None, components.method
+    if not isinstance(components, Estimate):
+        reasons = [_undefined(_components_of(estimate)) for estimate in components]
+        reason = next(filter(None, reasons), "")
+        return _average("bias_amplification", components, _amplification, reason)
+    mcas_ends, replicates, method = _components_of(components), None, components.method
+    reason = _undefined(mcas_ends)
     if mcas_ends.jackknife is not None:
         replicates = mcas_ends.jackknife.draws(_DRAWS, _SEED)
         method = f"percentiles of {_DRAWS} normal draws, with the variances of: {method}"
     return make_estimate(
         "bias_amplification",
-        math.nan if reason else abs(float(_quotient(mcas_ends.observed))),
+        math.nan if reason else float(_amplification(mcas_ends.observed)),
         components.n,
         method,
-        no_chance="under the null the texts' association is near 0: the quotient explodes",
+        no_chance=_EXPLODES,
         reason=reason,
         ends=no_ends if reason or replicates is None else folded_ends(_quotient(replicates)),
     )
+
+
+def _undefined(components: Components) -> str:
+    """Return why the quotient by TT is not defined, or ""."""
+    if components.observed[3] == 0.0:
+        return "the association of the texts (TT) is 0"
+    low, high = ends_at(components.jackknife, 3)(0.95)
+    contains = low <= 0 <= high
+    return f"the 95 % interval of TT, {low:.3g} to {high:.3g}, contains 0" if contains else ""
+
+
+def _average(
+    metric: str,
+    estimates: Sequence[Estimate],
+    number_of: Callable[[Floats], Floats],
+    reason: str = "",
+) -> Estimate:
+    """Return the mean over encoders of a number of their components."""
+    if not estimates:
+        raise InputError("components: expected what mcas returned, of one encoder or several")
+    components = [_components_of(estimate) for estimate in estimates]
+    jackknives = [part.jackknife for part in components if part.jackknife is not None]
+    first, value = estimates[0], np.mean([number_of(part.observed) for part in components])
+
+    def make() -> tuple[Floats, list[Floats]]:
+        # The encoders have the same images, so that each leaves out the same one.
+        samples = zip(*(jackknife.numbers[1] for jackknife in jackknives), strict=True)
+        means = [np.mean([number_of(values) for values in sample], axis=0) for sample in samples]
+        return floats([value]), [floats(mean[:, None]) for mean in means]
+
+    drawn = len(jackknives) == len(components) and not reason
+    return make_estimate(
+        metric,
+        math.nan if reason else float(value),
+        first.n,
+        f"mean over {len(estimates)} encoders; {first.method}",
+        no_chance=_EXPLODES if metric == "bias_amplification" else "a mean over encoders",
+        reason=reason,
+        ends=_at_least_zero(Jackknife(make)) if drawn else no_ends,
+    )
+
+
+def _at_least_zero(jackknife: Jackknife) -> Ends:
+    """Return the interval of a size, which ends at 0."""
+    ends = ends_at(jackknife, 0)
+    return lambda level: (max(ends(level)[0], 0.0), ends(level)[1])
 
 
 def _components_of(estimate: Estimate) -> Components:
@@ -666,6 +782,10 @@ def _components_of(estimate: Estimate) -> Components:
 
 def _signed(values: Floats) -> Floats:
     return floats(np.abs(values[..., 0]) - np.abs(values[..., 3]))
+
+
+def _amplification(values: Floats) -> Floats:
+    return floats(np.abs(_quotient(values)))
 
 
 def _quotient(values: Floats) -> Floats:
@@ -725,19 +845,39 @@ register(
         ),
     ),
     _mcas(
+        name="xmcas_distance",
+        title="Distance of xMCAS",
+        symbol="o−d",
+        range=(0.0, math.inf),
+        definition=(
+            "Distance of a target from the neutral point (similarity to each further group 1/G, "
+            "MCAS 0), or from a declared centre."
+        ),
+        direction="Higher: farther from neutral.",
+        chance="none: it compares no exchangeable groups",
+        interval="Student's t by the jackknife over images",
+        reference="Mandal 2024, chapter 9",
+        errata=(
+            "The distances of the source's Table 9.3 fit the centre (0, 1/3), the neutral point "
+            "with its axes exchanged, with a mean absolute error of 0.019; the neutral point with "
+            "0.43."
+        ),
+    ),
+    _mcas(
         name="offset",
         title="Offset of xMCAS",
         symbol="k",
-        kinds=("associations",),
         range=(0.0, 8.0),
         range_note="for cosines",
         harm="either",
-        definition="Mean |MCAS| of neutral targets: the denominator of θ is then 1 on average.",
+        definition=(
+            "Mean |MCAS| of neutral targets: the denominator of θ is then 1 on average. Or the "
+            "size of the mean MCAS of a further group's prompts, taken as targets."
+        ),
         direction="Either: no harm by itself.",
         chance="none: a property of neutral targets",
         interval="percentile bootstrap over targets",
         reference="Mandal 2024, chapter 9",
-        errata="The source gives 0.0227 without its rule; the mean is our reading.",
     ),
     _mcas(
         name="diffusion_bias",

@@ -334,7 +334,7 @@ def exchange(
         )
         return replace(exchanged, error=errors[0], errors=errors[1:]) if studentized else exchanged
     partitions = count_partitions(n, m)
-    enumerated = partitions <= MOST_PARTITIONS
+    enumerated = _enumerates(partitions, resampling)
     sums, text, halved = _draw_sums(fixed_point, n, resampling, seed, name)
     total, first_sum = fixed_point.sum(axis=0), fixed_point[:n].sum(axis=0)
     observed = _difference(first_sum, total - first_sum, n, m, bits)[..., :k]
@@ -357,6 +357,11 @@ def exchange(
     return replace(exchanged, error=error, errors=errors)
 
 
+def _enumerates(partitions: int, resampling: Resampling) -> bool:
+    """Whether all partitions are taken; a single draw is for intervals alone."""
+    return partitions <= MOST_PARTITIONS and null_draws(resampling) > 1
+
+
 def _draw_sums(
     fixed_point: Integers, n: int, resampling: Resampling, seed: Seed, name: str
 ) -> tuple[Numbers, str, tuple[Integers, int, int] | None]:
@@ -367,7 +372,7 @@ def _draw_sums(
     ordered = fixed_point[
         np.argsort(fixed_point[:, 0]) if single else np.lexsort(fixed_point.T[::-1])
     ]
-    if partitions <= MOST_PARTITIONS:
+    if _enumerates(partitions, resampling):
         sums = _all_sums(ordered, n, mirrored=n == m)
         return sums, f"all {partitions} partitions enumerated", None
     # Through the smaller set.

@@ -121,10 +121,11 @@ def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart
 
 
 def _summaries(result: AuditResult) -> Iterable[Block]:
-    """Yield mean and spread of scores by category and direction, folded."""
+    """Yield mean and spread of scores by category, direction and declared side, folded."""
     columns = [
         Column("Category", "category"),
         Column("Direction", "direction"),
+        Column("Declared side", "declared"),
         Column("Sets", "groups"),
         Column("Model", "model"),
         Column("Score", title_of),
@@ -132,9 +133,11 @@ def _summaries(result: AuditResult) -> Iterable[Block]:
         Column("Targets", "targets", NUMBER),
         Column("Mean", "mean", NUMBER),
         Column("Sd", "sd", NUMBER),
+        Column("Minimum", "minimum", NUMBER),
+        Column("Maximum", "maximum", NUMBER),
     ]
     if table := rows(result, "score_summaries"):
-        name = "Mean and spread of scores by category and direction"
+        name = "Mean and spread of scores by category, direction and declared side"
         yield Fold(name, (Table.of(name, columns, table, source="score_summaries"),))
 
 

@@ -1,9 +1,10 @@
 """The section of one measurement of associations: a metric with its options."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from equipoise.audits.config_fields import (
     Label,
@@ -12,6 +13,7 @@ from equipoise.audits.config_fields import (
     Name,
     OutsideConfig,
     Section,
+    among,
     distinct,
     several,
 )
@@ -48,13 +50,15 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "correlation": (*_SETS, "outside"),
 }
 """Keys that a metric needs; `_SETS` unless it is here."""
+_SUMMARIES = ("declared_sides", "ddof")
+"""Keys of metrics that are summarised over targets."""
 _TAKES: Mapping[str, tuple[str, ...]] = {
-    "association_score": ("modalities", "each_member"),
+    "association_score": ("modalities", "each_member", *_SUMMARIES),
     "weat": ("modalities", "alternative", "ddof", "studentized"),
     "sc_weat": ("modalities", "alternative", "ddof"),
     "differential_association": ("modalities", "resample_texts"),
-    "mcas": ("generated", "resample_texts"),
-    "xmcas": ("offset", "neutral", "resample_texts"),
+    "mcas": ("generated", "resample_texts", *_SUMMARIES),
+    "xmcas": ("offset", "neutral", "size_of_mean", "centre", "resample_texts", *_SUMMARIES),
     "total_absolute_association": ("modalities",),
     "predicted_label_weat": ("alternative", "first", "ddof"),
     "label_concentration": ("k", "whole_vocabulary"),
@@ -99,8 +103,12 @@ class MeasureConfig(Section):
         Of II, ITP, ITA and TT; all that the sets allow otherwise.
     resample_texts : bool
         Draw inference over texts too.
-    alternative, ddof : str, int
+    alternative : str
         Of weat, sc_weat and predicted_label_weat. One-sided where a hypothesis is declared.
+    ddof : int
+        What is subtracted from the number of members or targets, in standard deviations.
+    declared_sides : mapping of str to list of str
+        Targets by the side that they are declared to go with, for summaries by it.
     first : str
         Group whose labels are expected to go with the first attributes (or, with `less`, with the
         second): required by a one-sided predicted_label_weat.
@@ -112,6 +120,10 @@ class MeasureConfig(Section):
         k of xmcas.
     neutral : list of str
         Sets that are declared neutral, whose mean |MCAS| is k in place of `offset`.
+    size_of_mean : bool
+        k is the size of their mean MCAS.
+    centre : list of two float, optional
+        Similarity and MCAS of the point whose distance from each target is given beside xmcas.
     k : int
         Labels in the top share.
     whole_vocabulary : bool
@@ -145,6 +157,9 @@ class MeasureConfig(Section):
     generated: bool = False
     offset: float = 0.0
     neutral: Names = ()
+    size_of_mean: bool = False
+    centre: Annotated[tuple[float, float], Field(strict=False)] | None = None
+    declared_sides: Mapping[Label, Names] = {}
     k: PositiveInt = 10
     whole_vocabulary: bool = False
     of: Literal["association_score", "mcas"] = "association_score"
@@ -168,6 +183,8 @@ class MeasureConfig(Section):
                 raise ValueError(f"{key!r} is required by {self.metric}, and missing")
         pair, two_targets = "attributes" in needs, self.metric in PAIRS
         distinct((*self.target_names, *self.attributes, *self.further))
+        declared = distinct(tuple(chain.from_iterable(self.declared_sides.values())))
+        among("declared_sides", declared, self.target_names)
         refused = {
             "attributes: expected two sets": pair and len(self.attributes) != 2,
             "targets: expected two sets": two_targets and len(self.target_names) != 2,
@@ -188,6 +205,11 @@ class MeasureConfig(Section):
     def target_names(self) -> tuple[str, ...]:
         """Targets, whatever their category."""
         return tuple(name for names in (self.targets or {}).values() for name in names)
+
+    @property
+    def side_of(self) -> Mapping[str, str]:
+        """Declared side of each target that has one."""
+        return {name: side for side, names in self.declared_sides.items() for name in names}
 
     @property
     def categories(self) -> Mapping[str, str]:

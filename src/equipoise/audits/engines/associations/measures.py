@@ -44,7 +44,9 @@ from equipoise.core.sentences import Sentence, named
 from equipoise.core.wording import number
 from equipoise.data.problems import listed, show
 from equipoise.metrics.values.subjects import (
+    ALL_CATEGORIES,
     FEW_SUBJECTS,
+    SUMMARIES,
     alignment,
     correlation,
     loess,
@@ -69,6 +71,7 @@ from equipoise.metrics.vectors.mcas import (
 )
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
 from equipoise.metrics.vectors.sets import embed
+from equipoise.stats import Bootstrap, Resampling
 
 Sides = dict[str, Side]
 
@@ -303,8 +306,9 @@ def measure_mcas(question: Question) -> Iterator[Result]:
         target = case.targets[0]
         sides = _four_sides(question, target)
         estimates[target] = estimate = _mcas(
-            question, sides, resample_texts=question.options.resample_texts
-        )
+            question, sides, resample_texts=question.options.resample_texts,
+            fixed_texts=question.fixed_texts,
+        )  # fmt: skip
         fields = about(sides)
         kinds = {part: f"{s.name} ({part.partition('_')[2]})" for part, s in sides.items()}
         # MCAS itself, then with texts resampled.
@@ -350,8 +354,14 @@ def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) ->
     """Yield how much images amplify the association of their prompts, by target."""
     place, categories = question.place(), question.options.categories
     biases, gains = dict[str, Estimate](), dict[str, Estimate]()
+    resampling = for_intervals(question.resampling)
+    encoders = [replace(question, space=space, resampling=resampling) for space in question.spaces]
     for target, estimate in estimates.items():
-        biases[target], gains[target] = diffusion_bias(estimate), bias_amplification(estimate)
+        components = [
+            _mcas(encoder, _four_sides(encoder, target), fixed_texts=True) for encoder in encoders
+        ]
+        biases[target] = diffusion_bias(components or estimate)
+        gains[target] = bias_amplification(components or estimate)
     x = np.array([bias.value for bias in biases.values()])
     y = np.array([gain.value for gain in gains.values()])
     finite, fitted = np.isfinite(x) & np.isfinite(y), np.full(len(x), math.nan)
@@ -382,6 +392,13 @@ def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) ->
     yield from _summaries(question, place, gains, "bias_amplification")
 
 
+def for_intervals(resampling: Resampling | None) -> Resampling | None:
+    """Return a resampling for intervals alone, without a chance level."""
+    if not isinstance(resampling, Bootstrap):
+        return resampling
+    return Bootstrap(resampling.replicates, 1, resampling.level, 1.0)
+
+
 def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
     """Return a finding without its chance level."""
     nan = math.nan
@@ -398,33 +415,49 @@ def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
 
 
 def _summaries(
-    question: Question, place: Place, estimates: Mapping[str, Estimate], of: str
+    question: Question, place: Place, estimates: Mapping[str, Estimate | Part], of: str
 ) -> Iterator[Result]:
-    """Summarise the scores of targets that have categories: mean and spread by direction."""
-    categories = question.options.categories
+    """Summarise the scores of targets that have categories or declared sides."""
+    options = question.options
     values = {target: estimate.value for target, estimate in estimates.items()}
-    if not any(categories.values()) or not any(map(math.isfinite, values.values())):
+    if not any(map(math.isfinite, values.values())):
         return
-    summary = score_summary(values, categories)
-    yield finding_of(summary, place, Family.DESCRIPTIVE, subject=f"all targets, {of}")
-    for mean, spread in zip(summary.parts[::2], summary.parts[1::2], strict=True):
-        yield Row("score_summaries", place, {
-            "metric": of, "category": mean.subject if mean.part_of is None else mean.part_of,
-            "direction": _SIDES[mean.within_value], "targets": mean.n, "mean": mean.value,
-            "sd": spread.value,
-        })  # fmt: skip
+    if any(options.categories.values()):
+        summary = score_summary(values, options.categories, ddof=options.ddof)
+        yield finding_of(summary, place, Family.DESCRIPTIVE, subject=f"all targets, {of}")
+        for category, side, numbers in _summarised(summary):
+            row = {"metric": of, "category": category, "direction": _SIDES[side], "declared": ""}
+            yield Row("score_summaries", place, {**row, **numbers})
+    declared = {name: value for name, value in values.items() if name in options.side_of}
+    if any(map(math.isfinite, declared.values())):
+        summary = score_summary(declared, options.side_of, ddof=options.ddof)
+        for side, direction, numbers in _summarised(summary):
+            if not direction and side != ALL_CATEGORIES:
+                row = {"metric": of, "category": ALL_CATEGORIES, "declared": side}
+                yield Row("score_summaries", place, {**row, "direction": _SIDES[""], **numbers})
+
+
+def _summarised(summary: Estimate) -> Iterator[tuple[str, str, dict[str, float]]]:
+    """Yield category, direction and numbers of each set of targets of a summary."""
+    for start in range(0, len(summary.parts), len(SUMMARIES)):
+        parts = summary.parts[start : start + len(SUMMARIES)]
+        numbers = {part.metric: part.value for part in parts} | {"targets": parts[0].n}
+        yield parts[0].part_of or parts[0].subject, parts[0].within_value, numbers
 
 
 def measure_xmcas(question: Question) -> Iterator[Result]:
     """Measure xMCAS of each target with further groups."""
     options, space, place = question.options, question.space, question.place()
     neutral, offset = math.atan(1.0 / (2 + len(options.further))), options.offset
-    estimates = dict[str, Estimate]()
+    estimates, distances = dict[str, Estimate](), dict[str, Part]()
     if options.neutral:
+        unsampled = replace(question, resampling=None)
         neutral_values = [
-            _mcas(question, _four_sides(question, name)).value for name in options.neutral
+            _mcas(unsampled, _four_sides(question, name)).value for name in options.neutral
         ]
-        offset_estimate = estimate_offset(neutral_values, **question.drawn)
+        offset_estimate = estimate_offset(
+            neutral_values, size_of_mean=options.size_of_mean, **question.drawn
+        )
         yield finding_of(offset_estimate, place, Family.DESCRIPTIVE, subject="neutral targets")
         offset = offset_estimate.value
     for case in question.cases:
@@ -443,6 +476,7 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
             *(side.things for side in sides.values()),
             *further_things,
             offset=offset,
+            centre=options.centre,
             similarity=space.similarity,
             units=units_of(all_sides, [(part,) for part in all_sides if part.endswith("_images")]),
             resample_texts=options.resample_texts,
@@ -458,6 +492,10 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
             ),
             **about(all_sides),
         )  # fmt: skip
+        distances[target] = distance = _distance(estimate)
+        yield finding_of(
+            estimate, place, Family.DESCRIPTIVE, distance, subject=target, **about(all_sides)
+        )
         for part in estimate.parts:
             yield Row("xmcas", place, {
                 **vars(part), "target": target, "part": part.metric,
@@ -465,6 +503,14 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
                 "neutral": neutral,
             })  # fmt: skip
     yield from _summaries(question, place, estimates, "xmcas")
+    yield from _summaries(question, place, distances, "xmcas_distance")
+
+
+def _distance(estimate: Estimate) -> Part:
+    """Return the distance from the chosen centre, or from the neutral point."""
+    by_metric = {part.metric: part for part in estimate.parts if not part.subject}
+    part = by_metric.get("distance", by_metric["euclidean"])
+    return replace(part, metric="xmcas_distance")
 
 
 def _joined(groups: Sequence[str]) -> Iterator[Sentence]:

@@ -373,6 +373,10 @@ class Question:
         External figures by subject.
     lacking : mapping of str to int
         Items in no group: none.
+    spaces : sequence of Space
+        Of single encoders, whose diffusion bias and amplification are averaged.
+    fixed_texts : bool
+        Whether no texts are exchanged, for chance levels and tests.
     """
 
     audit: str
@@ -383,6 +387,8 @@ class Question:
     resampling: Resampling | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
     lacking: Mapping[str, int] = field(default_factory=dict)
+    spaces: Sequence[Space] = ()
+    fixed_texts: bool = False
 
     @property
     def model(self) -> str:
@@ -531,9 +537,12 @@ SCHEMAS: Mapping[str, Columns] = {
         "metric": TEXT,
         "category": TEXT,
         "direction": TEXT,
+        "declared": TEXT,
         "targets": INTEGER,
         "mean": NUMBER,
         "sd": NUMBER,
+        "minimum": NUMBER,
+        "maximum": NUMBER,
     },
     "labels": {"group": TEXT, "label": TEXT, "count": INTEGER, "share": NUMBER},
     "label_scores": {"label": TEXT, "set": TEXT, "value": NUMBER},
