@@ -36,7 +36,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.wording import number
-from equipoise.metrics.numbers import NUMBER_METRICS, NumberMetric
+from equipoise.metrics.numbers import NumberMetric, number_metrics
 from equipoise.metrics.spec import spec_for
 from equipoise.metrics.values.means import mean_difference, mean_value
 from equipoise.stats import Resampling
@@ -114,7 +114,7 @@ class Regression(Audit[Config, RegressionData, Design]):
         coded, unit = data.images.coded, config.data.unit
         units = None if unit is None else data.images.columns[unit]
         metrics = [
-            metric for name, metric in NUMBER_METRICS.items() if config.options(name) is not None
+            metric for name, metric in number_metrics().items() if config.options(name) is not None
         ]
         designs = []
         for model, predicted in data.models.items():
@@ -196,7 +196,7 @@ class Regression(Audit[Config, RegressionData, Design]):
         """Compare one mean of two models over the images that both have numbers for."""
         first, second = (data.models[finding.model] for finding in pair)
         names = pair[0].model, pair[1].model
-        metric = NUMBER_METRICS.get(pair[0].metric)
+        metric = number_metrics().get(pair[0].metric)
         if metric is None or pair[0].aggregate is not Aggregate.VALUE:
             return None
         draft = next(PairedModels(config, data, names, (first, second)).changes(metric))

@@ -26,7 +26,7 @@ from equipoise.core import (
     Part,
     record,
 )
-from equipoise.metrics.numbers import NUMBER_METRICS, NumberMetric
+from equipoise.metrics.numbers import NumberMetric, number_metrics
 from equipoise.metrics.values.means import RowValues
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
@@ -155,7 +155,7 @@ def compare(runs: Runs, manifests: Mapping[str, AuditResult]) -> AuditResult:
     drafts = [
         draft
         for pair in combinations(models, 2)
-        for metric in NUMBER_METRICS.values()
+        for metric in number_metrics().values()
         if metric.spec.harm != "either" and config.options(metric.spec.name) is not None
         for draft in PairedModels(
             config, data, pair, (models[pair[0]], models[pair[1]])

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from equipoise.audits.config import AuditConfig, LabelledImagesConfig, check_row_numbers
 from equipoise.audits.config_fields import CsvConfig, Filters, Models, Name, Table, among
 from equipoise.core import Facts
-from equipoise.metrics.numbers import NUMBER_METRICS
+from equipoise.metrics.numbers import number_metrics
 
 
 class DataConfig(LabelledImagesConfig):
@@ -67,10 +67,11 @@ class Config(AuditConfig):
     def _check_metrics(
         cls, value: Mapping[str, Mapping[str, float] | bool]
     ) -> Mapping[str, Mapping[str, float] | bool]:
+        metrics = number_metrics()
         for name, options in value.items():
-            among("metrics", name, NUMBER_METRICS)
+            among("metrics", name, metrics)
             for option in options if isinstance(options, Mapping) else ():
-                among(f"metrics.{name}", option, NUMBER_METRICS[name].options)
+                among(f"metrics.{name}", option, metrics[name].options)
         return value
 
     @model_validator(mode="after")

@@ -2,14 +2,14 @@
 
 from equipoise.metrics.numbers.mean_absolute_error import mean_absolute_error
 from equipoise.metrics.numbers.mean_error import mean_error
-from equipoise.metrics.numbers.metric import NUMBER_METRICS, NumberMetric, number_metric
+from equipoise.metrics.numbers.metric import NumberMetric, number_metric, number_metrics
 from equipoise.metrics.numbers.share_within_tolerance import share_within_tolerance
 
 __all__ = [
-    "NUMBER_METRICS",
     "NumberMetric",
     "mean_absolute_error",
     "mean_error",
     "number_metric",
+    "number_metrics",
     "share_within_tolerance",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import Parameter, signature
-from types import MappingProxyType
 
 from numpy.typing import ArrayLike
 
@@ -18,8 +17,9 @@ from equipoise.core import (
     floats,
     record,
 )
+from equipoise.discovery import calling_module
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.spec import MetricSpec, register
+from equipoise.metrics.spec import SPECS, MetricSpec, register_for, unregister
 from equipoise.metrics.values.means import mean_difference, mean_value
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -141,8 +141,17 @@ class NumberMetric:
 
 
 _REGISTERED: dict[str, NumberMetric] = {}
-NUMBER_METRICS: Mapping[str, NumberMetric] = MappingProxyType(_REGISTERED)
-"""Every metric of predicted numbers by name; audits of regression measure them."""
+
+
+def number_metrics() -> dict[str, NumberMetric]:
+    """Return every metric of predicted numbers by name, also of plugins."""
+    return {name: _REGISTERED[name] for name in SPECS if name in _REGISTERED}
+
+
+def remove(name: str) -> None:
+    """Remove a metric that `number_metric` registered, to define it again."""
+    del _REGISTERED[name]
+    unregister(name)
 
 
 def number_metric(
@@ -162,13 +171,13 @@ def number_metric(
 
     Raises
     ------
-    InputError
+    PluginError
         When the name is taken.
     """
 
     def registered(row_numbers: RowNumbers) -> NumberMetric:
         full_spec = replace(spec, rate=True, rest_metric=spec.name)
-        register(full_spec)
+        register_for(calling_module(), full_spec)
         metric = NumberMetric(full_spec, row_numbers, defaults)
         _REGISTERED[spec.name] = metric
         return metric
