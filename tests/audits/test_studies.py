@@ -226,12 +226,13 @@ def is_number(value):
 def further_models(values):
     """Return models that tables name and the configuration leaves to the user."""
     models, first = values["models"], next(iter(values["models"].values()))
-    names = [
-        place.get("model")
-        for table in read_study(values["study"]).tables
-        for place in (*table.rows.values(), *table.columns.values())
-    ]
-    return {name: {**first} for name in filter(None, names) if name not in models}
+    names = list[str]()
+    for table in read_study(values["study"]).tables:
+        places = (*table.rows.values(), *table.columns.values())
+        of_table = [place["model"] for place in places if isinstance(place.get("model"), str)]
+        # A table of other models is another configuration's.
+        names += of_table if {*of_table} & {*models} else []
+    return {name: {**first} for name in names if name not in models}
 
 
 def tables_of(root, file, tiny):
