@@ -62,7 +62,7 @@ WORLDS = {
     "text-to-image": (None, "."),
 }
 """Of each study what writes its data, and the folder that it writes."""
-LONG = 200
+LONG = 150
 """Lists of more words are cut short."""
 
 

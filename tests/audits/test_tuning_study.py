@@ -4,7 +4,9 @@ import json
 import re
 
 import pytest
+from pydantic import ValidationError
 
+from equipoise.audits.generation.config import GeneratorConfig
 from equipoise.audits.studies.study import read_study
 from equipoise.mitigate.config import Config
 
@@ -51,3 +53,28 @@ def test_each_segment_has_a_folder_of_its_own_and_the_same_models():
         # ALIP's line is commented out, since its weights are a file that the user brings.
         listed = re.findall(r"^ *(?:# )?(\w+): \"(?:hf|alip):", STUDY.configs[name], re.M)
         assert listed == ["clip", "flava", "alip"]
+
+
+def test_sets_are_made_as_the_text_says_and_as_released(shared_dir):
+    folder = shared_dir / "goldens" / "papers" / "howard_2024"
+    released = json.loads((folder / "released_occupations.json").read_text(encoding="utf-8"))
+    values = PARSED["making-released"]
+    generator = GeneratorConfig.model_validate(values["generator"])
+    draws = generator.draws
+    assert (draws["shared"], draws["shared_self"], draws["places"]) == ((0, 0), (0.1, 0.9), None)
+    assert (draws["candidates"], draws["guidance"], generator.steps) == (100, (7.5, 15.0), 100)
+    assert STUDY.words[values["captions"]["subjects"]].by_list == {
+        "occupations": released["occupations"]
+    }
+    # The text: maps of texts are shared in 10 to 90 % of the steps.
+    text = GeneratorConfig.model_validate(PARSED["making"]["generator"])
+    assert (text.draws["shared"], text.draws["shared_self"]) == ((0.1, 0.9), None)
+    assert (text.draws["guidance"], text.steps) == (None, 50)
+    assert PARSED["making"]["captions"] == {"source": "howard_2024"}
+
+
+@pytest.mark.parametrize("guidance", [[15, 7.5], [7.5], "much", [-1, 3]])
+def test_guidance_of_other_forms_is_refused(guidance):
+    values = PARSED["making-released"]["generator"] | {"guidance": guidance}
+    with pytest.raises(ValidationError, match="guidance"):
+        GeneratorConfig.model_validate(values)
