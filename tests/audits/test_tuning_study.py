@@ -126,9 +126,9 @@ def tuned(tmp_path_factory):
             "clip fine-tuned": {"model": f"hf:mitigated/{SEGMENTS[part]}/clip/tuned"},
         }
         audit |= {"resampling": {"replicates": 20, "permutations": 99}, "report": {"images": 0}}
-        path = root / f"{SEGMENTS[part]}.yaml"
-        path.write_text(yaml.safe_dump(audit), encoding="utf-8")
-        results[SEGMENTS[part]] = audits.run(audits.load_config(path), base=root)
+        judging = root / f"{SEGMENTS[part]}.yaml"
+        judging.write_text(yaml.safe_dump(audit), encoding="utf-8")
+        results[SEGMENTS[part]] = audits.run(audits.load_config(judging), base=root)
     return root, results
 
 
