@@ -316,6 +316,7 @@ def social_counterfactuals_and_others(folder):
     pictures_of_classes(data / "imagenet", "val", ("n01440764", "n01443537"))
     class_rows = [["label", "class"], ["n01440764", "tench"], ["n01443537", "goldfish"]]
     write_csv(data / "imagenet" / "names.csv", class_rows)
+    pictures_of_classes(data, "laion", ("part",), 6)
     # What `equipoise mitigate` writes, for the plan of the audit that reads it.
     for segment in ("race-gender", "physical-gender", "physical-race"):
         path = folder / "mitigated" / segment / "clip" / "withheld.txt"

@@ -1,5 +1,6 @@
 """Prompt-to-Prompt: which maps are shared, for how long, and what stays as the model makes it."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -163,6 +164,11 @@ def test_self_attention_maps_come_from_the_base():
         torch.testing.assert_close(output, shared)
         fine = torch.randn(4, 17 * 17, 8)  # too fine to be shared
         torch.testing.assert_close(controlled(fine), attention(fine))
+        every = replace(candidate(("", ""), 0, 1, 0.0, 1.0), places=None)
+        control = SharedAttention([every], [(0,), (0,)])
+        control.begin(1)
+        shared = plainly(attention, fine, fine, lambda maps: [*maps[:2], maps[3], maps[3]])
+        torch.testing.assert_close(under(control, attention)(fine), shared)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,13 @@ import pyarrow as pa
 import pytest
 
 from equipoise.core import InputError, ModelError
-from equipoise.counterfactuals import GenerationSettings, generate_prompts, generate_sets
+from equipoise.counterfactuals import (
+    GenerationSettings,
+    generate,
+    generate_prompts,
+    generate_sets,
+    request_captions,
+)
 from equipoise.evidence import decode
 from generator_models import Swatches, captions, prompts, swatch
 
@@ -51,6 +57,38 @@ def test_sets_share_seed_and_draws(tmp_path):
     assert {"race", "gender", "subject", "caption"} <= {*generated.table.column_names}
     assert model.asked == [6] * 20  # never split, and 8 at once hold one set
     check_pictures(generated)
+
+
+class Guided(Swatches):
+    """Notes the prompts and the strength of guidance of each batch."""
+
+    def generate_with(self, prompts, *, seeds, sampling, attention):
+        self.strengths = [*getattr(self, "strengths", []), (sampling.guidance, {*prompts})]
+        return super().generate_with(prompts, seeds=seeds, sampling=sampling, attention=attention)
+
+
+def test_guidance_is_drawn_for_each_candidate(tmp_path):
+    model = Guided()
+    request = request_captions(captions(), 5, 0, (0.1, 0.9), None, guidance=(7.5, 15.0))
+    generated = generate(request, model, tmp_path)
+    by_candidate = generated.table.group_by(["set", "candidate"]).aggregate(
+        [("guidance", "min"), ("guidance", "max"), ("prompt", "distinct")]
+    )
+    rows = by_candidate.to_pylist()
+    assert len({row["guidance_min"] for row in rows}) == len(rows) == 20
+    assert all(7.5 <= row["guidance_min"] == row["guidance_max"] <= 15 for row in rows)
+    strengths = sorted(row["guidance_min"] for row in rows)
+    assert strengths[0] < 9
+    assert strengths[-1] > 13
+    # The model was given what the table says.
+    drawn = {row["guidance_min"]: {*row["prompt_distinct"]} for row in rows}
+    assert dict(model.strengths) == drawn
+    check_pictures(generated)
+    # Shares and noise are those of images with one strength.
+    same = generate_sets(captions(), Swatches(), tmp_path, candidates=5)
+    for name in ("seed", "shared", "base"):
+        assert same.table[name] == generated.table[name]
+    assert {*same.table["guidance"].to_pylist()} == {None}
 
 
 def test_more_candidates_leave_existing_images(tmp_path):

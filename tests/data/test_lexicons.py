@@ -52,3 +52,11 @@ def test_terms_of_gender_are_those_collected(shared_dir):
         "captions": collected["dropped_in_v3"]["coco_captions"],
         "synsets": collected["dropped_in_v3"]["visual_genome"],
     }
+
+
+def test_released_occupations_are_those_of_the_authors(shared_dir):
+    path = shared_dir / "goldens" / "papers" / "howard_2024" / "released_occupations.json"
+    released = json.loads(path.read_text("utf-8"))
+    occupations = lexicon("howard_2024_released").content["occupations"]
+    assert occupations == released["occupations"]
+    assert len(occupations) == released["distinct but for case"] == 181

@@ -201,3 +201,18 @@ def test_items_that_a_live_model_failed_on_are_failures():
     vectors = load_vectors(outputs, items(["a", "b", "c"]), max_unmatched=0.0)
     assert vectors.unmatched == 0
     assert (vectors.normalised, vectors.rescaled) == (False, False)
+
+
+def test_names_of_classes_that_repeat_do_not_matter_where_rows_are_vectors():
+    values = np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])
+    outputs = Outputs(
+        model="m",
+        content="probabilities",
+        source="models.m.model",
+        ids=pl.Series(["a", "b"]),
+        values=values,
+        # Two classes of ImageNet: a bird, and a machine.
+        names=("crane", "lemon", "crane"),
+        requested=np.array(["a", "b"], dtype=object),
+    )
+    np.testing.assert_array_equal(load_vectors(outputs, items(["a", "b"])).take([0, 1]), values)

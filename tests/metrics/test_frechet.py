@@ -44,6 +44,24 @@ def test_replicates_are_moved_to_the_value():
     assert estimate.method.startswith("resampling spread: percentiles of 50 resamples")
 
 
+def test_chance_is_what_parts_of_the_reference_give():
+    rng = np.random.default_rng(4)
+    reference, shifted = rng.normal(size=(60, 5)), rng.normal(size=(20, 5)) + 9
+    estimate = frechet_distance(shifted, reference, resampling=Bootstrap(50))
+    # Twenty images of one distribution against forty, wherever those that are judged lie.
+    alike = [
+        frechet_distance(rows[:20], rows[20:], resampling=None).value
+        for rows in (rng.permutation(reference) for _ in range(50))
+    ]
+    assert estimate.chance.mean == pytest.approx(np.mean(alike), rel=0.15)
+    assert estimate.chance.low < estimate.chance.mean < estimate.chance.high < estimate.value
+    assert "20 images against the other 40" in estimate.chance.method
+    # At most half of the reference; and none where it can't be split.
+    more = frechet_distance(rng.normal(size=(50, 5)), reference, resampling=Bootstrap(50))
+    assert "30 images against the other 30" in more.chance.method
+    assert frechet_distance(shifted, reference[:3], resampling=Bootstrap(50)).chance is None
+
+
 def test_units_of_the_frechet_distance_are_resampled_together():
     rows = np.repeat(features(30, 4), 5, axis=0)
     other = features(200, 4, 7)

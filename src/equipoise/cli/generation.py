@@ -16,7 +16,7 @@ from equipoise.audits.config_fields import (
 )
 from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
 
-_OF_SETS = ("candidates", "shared", "shared_self")
+_OF_SETS = ("candidates", "shared", "shared_self", "shared_places")
 
 
 class PromptsConfig(Section):
@@ -84,6 +84,8 @@ class MakingConfig(Section):
         if only_one(self, "captions", "prompts") == "prompts":
             for key in given_keys(self.generator, _OF_SETS):
                 raise ValueError(f"generator.{key} is of captions, and 'prompts' are given")
+            if isinstance(self.generator.guidance, tuple):
+                raise ValueError("generator.guidance: drawn for captions, and 'prompts' are given")
         return self
 
     def arguments(self, base: Path) -> dict[str, Any]:

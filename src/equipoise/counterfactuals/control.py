@@ -16,10 +16,6 @@ from equipoise.models.images import Image
 
 Tokens = tuple[int, ...]
 
-# Maps of images to themselves are shared where they are coarse: 16 × 16 places, as in the source.
-# Finer ones would fix every pixel.
-_PLACES = 16 * 16
-
 
 def generate_controlled(
     model: ControlledGenerator, candidates: Sequence[Candidate], sampling: Sampling
@@ -113,12 +109,16 @@ class SharedAttention:
         `shared_self` to images, as the base does. One image's maps are held at a time.
         """
         begin = len(query) - len(self.tokens)
-        coarse = query[0, 0, images].shape[0] <= _PLACES
+        places = query[0, 0, images].shape[0]
         on_texts, on_images = set(), set()
         if texts:
             on_texts = {first for first, _ in self.active(cross=True)}
-        if to_images and coarse:
-            on_images = {first for first, _ in self.active(cross=False)}
+        if to_images:
+            on_images = {
+                first
+                for first, candidate in self.active(cross=False)
+                if candidate.places is None or places <= candidate.places
+            }
 
         def maps_of(row: int) -> Maps:
             scores = query[row, :, images] @ key[row].transpose(-1, -2) * query.shape[-1] ** -0.5

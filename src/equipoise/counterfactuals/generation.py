@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -370,7 +370,10 @@ def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
     room = int(model.room(sampling)) if hasattr(model, "room") else sys.maxsize
     batches: list[list[Candidate]] = []
     for candidate in piece.candidates:
-        if not batches or sum(map(len, batches[-1])) + len(candidate) > room:
+        last = batches[-1] if batches else []
+        # A model takes one strength of guidance at a time.
+        fits = bool(last) and last[0].guidance == candidate.guidance
+        if not fits or sum(map(len, last)) + len(candidate) > room:
             batches.append([])
         batches[-1].append(candidate)
     outputs: list[Any] = []
@@ -387,6 +390,8 @@ def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
 
 
 def _images(model: Any, batch: Sequence[Candidate], sampling: Sampling) -> list[Any]:
+    if batch[0].guidance is not None:
+        sampling = replace(sampling, guidance=batch[0].guidance)
     if batch[0].shared is not None:
         return generate_controlled(model, batch, sampling)
     prompts, seeds = images_of(batch)

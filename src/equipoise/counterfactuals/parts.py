@@ -37,11 +37,15 @@ if TYPE_CHECKING:
 
 Shares = tuple[float, float]
 """Ends between which the share of the steps is drawn for each candidate, evenly."""
+COARSE = 16 * 16
+"""Places of maps of images to themselves that are shared, as in Hertz et al. 2023.
+
+Finer ones would fix every pixel."""
 
 COLUMNS = pa.schema(
     [(name, pa.string()) for name in ("image_id", "prompt_id", "prompt", "set")]
     + [("candidate", pa.int64()), ("seed", pa.int64())]
-    + [("shared", pa.float64()), ("shared_self", pa.float64())]
+    + [(name, pa.float64()) for name in ("shared", "shared_self", "guidance")]
     + [(name, pa.string()) for name in ("base", "state", "reason")]
 )
 """Columns of each image, beside those of its prompt."""
@@ -49,10 +53,11 @@ COLUMNS = pa.schema(
 TABLE = "images.parquet"
 
 # Raised whenever the same prompts, model and settings would give other files than before.
-_FORMAT = 1
+_FORMAT = 2
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 # Rows that are read together with a picture.
 _TOGETHER = 8
+_DRAWS = ("seed", "shared", "shared_self", "places", "guidance")
 RATE = "rate.json"
 """File with the number of images that the last run made, and their seconds."""
 
@@ -94,6 +99,10 @@ class Candidate:
         Share of the steps in which maps of texts are shared; None without control.
     shared_self : float or None
         The same of maps of images to themselves.
+    places : int or None
+        Largest of these maps that are shared; None for all.
+    guidance : float or None
+        Drawn strength of guidance; None where it is that of all images.
     """
 
     group: Group
@@ -102,6 +111,8 @@ class Candidate:
     base: int = 0
     shared: float | None = None
     shared_self: float | None = None
+    places: int | None = COARSE
+    guidance: float | None = None
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -120,6 +131,7 @@ class Candidate:
                 "seed": self.seed,
                 "shared": self.shared,
                 "shared_self": self.shared_self,
+                "guidance": self.guidance,
                 "base": None if self.shared is None else group.ids[self.base],
             }
 
@@ -170,6 +182,10 @@ class Request:
     seed : int
     shared, shared_self : (float, float) or None
         Ends between which the shares of the steps are drawn; None where nothing is shared.
+    places : int or None
+        Largest maps of images to themselves that are shared; None for all.
+    guidance : (float, float) or None
+        Ends between which the strength of guidance is drawn; None where it is one for all.
     """
 
     table: pa.Table
@@ -179,6 +195,8 @@ class Request:
     seed: int
     shared: Shares | None = None
     shared_self: Shares | None = None
+    places: int | None = COARSE
+    guidance: Shares | None = None
 
     @property
     def images(self) -> int:
@@ -189,13 +207,17 @@ class Request:
         """Return a candidate, which depends on its group and number alone."""
         draws = stream(self.seed, "generation", group.name, number)
         seed, base = int(draws.integers(2**63)), int(draws.integers(len(group.ids)))
+        shared = shared_self = guidance = None
         if self.shared is None:
-            return Candidate(group, number, seed)
-        uniform, uniform_self = draws.random(2).tolist()
-        shared, shared_self = _between(self.shared, uniform), None
-        if self.shared_self is not None:
-            shared_self = _between(self.shared_self, uniform_self)
-        return Candidate(group, number, seed, base, shared, shared_self)
+            base = 0
+        else:
+            uniform, uniform_self = draws.random(2).tolist()
+            shared = _between(self.shared, uniform)
+            if self.shared_self is not None:
+                shared_self = _between(self.shared_self, uniform_self)
+        if self.guidance is not None:
+            guidance = _between(self.guidance, draws.random())
+        return Candidate(group, number, seed, base, shared, shared_self, self.places, guidance)
 
     def pieces(self, part: int) -> Iterator[Piece]:
         """Yield whole candidates in pieces of at most `part` images, of one candidate at least.
@@ -242,7 +264,7 @@ class Request:
             "format": _FORMAT,
             "model": model,
             "sampling": asdict(sampling),
-            "draws": {name: getattr(self, name) for name in ("seed", "shared", "shared_self")},
+            "draws": {name: getattr(self, name) for name in _DRAWS},
             "prompts": key_of(rows),
             "part": part,
         }
@@ -273,10 +295,14 @@ def request_captions(
     seed: int,
     shared: Shares | None,
     shared_self: Shares | float | None,
+    *,
+    places: int | None = COARSE,
+    guidance: Shares | None = None,
 ) -> Request:
     """Return captions, grouped by their sets in the order in which these appear.
 
     Where nothing is shared, each caption is a group of its own and its images are independent.
+    `guidance` has the ends between which its strength is drawn for each candidate.
 
     Raises
     ------
@@ -291,14 +317,16 @@ def request_captions(
     columns = _texts(table, ("caption_id", "caption", "set"), candidates)
     if ends is None:
         single = [Group(row[0], row[:1], row[1:2], row[2]) for row in zip(*columns, strict=True)]
-        return Request(table, "caption_id", tuple(single), candidates, seed)
+        return Request(table, "caption_id", tuple(single), candidates, seed, guidance=guidance)
     for *row, name in zip(*columns, strict=True):
         members.setdefault(name, []).append(tuple(row))
     groups = []
     for name, rows in members.items():
         ids, prompts = zip(*rows, strict=True)
         groups.append(Group(name, ids, prompts, name))
-    return Request(table, "caption_id", tuple(groups), candidates, seed, ends, self_ends)
+    return Request(
+        table, "caption_id", tuple(groups), candidates, seed, ends, self_ends, places, guidance
+    )
 
 
 def _ends_of(share: Shares | float | None) -> Shares | None:

@@ -267,7 +267,8 @@ def open_source(
         When it cannot be read, or holds no two-dimensional array of numbers.
     """
     if isinstance(source, Outputs):
-        options, place = ArraySource(None, names=source.names), source.source
+        # Vectors have no names; those of a model's classes may repeat.
+        options, place = ArraySource(None, names=() if vectors else source.names), source.source
         return Opened(options, place, place, {}, source.numbers, outputs=source)
     file, arrays = source.file, None
     is_path = isinstance(file, str | os.PathLike)

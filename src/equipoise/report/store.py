@@ -162,9 +162,10 @@ def read(directory: Path | str) -> AuditResult:
             f"{folder / 'findings.parquet'}: its columns are not those of findings. "
             "To do: run the audit again."
         )
-    tables = {
-        path.stem: _read_table(path) for path in sorted((folder / "tables").glob("*.parquet"))
-    }
+    # What labels of people showed when they were read lies beside them.
+    of_labels = (folder / LABELS).glob("labelled_*.parquet")
+    paths = sorted([*(folder / "tables").glob("*.parquet"), *of_labels])
+    tables = {path.stem: _read_table(path) for path in paths}
     return AuditResult(
         findings_from_table(findings), _with_labels(manifest, folder), tables,
         _read_conclusions(folder / CONCLUSIONS),

@@ -1,5 +1,6 @@
 """A local page for images behind findings, labels of people, and causes."""
 
+from equipoise.review.forms import FormConfig, ask, read_form
 from equipoise.review.labellers import SETTLED
 from equipoise.review.labels import (
     add_labels,
@@ -23,22 +24,28 @@ from equipoise.review.sampling import (
     shown_labels,
     strata_in_words,
 )
+from equipoise.review.seeing import ANSWERS, VALUES, keep_results
 from equipoise.review.thumbnails import find_pictures, thumbnails
 
 __all__ = [
+    "ANSWERS",
     "QUESTIONS",
     "SETTLED",
+    "VALUES",
     "Draw",
+    "FormConfig",
     "Question",
     "Results",
     "RunImages",
     "add_labels",
+    "ask",
     "conclude",
     "consensus",
     "disagreements",
     "draw_sample",
     "find_pictures",
     "find_question",
+    "keep_results",
     "key_of",
     "label_page",
     "load_images",
@@ -46,6 +53,7 @@ __all__ = [
     "note_draw",
     "read_answers",
     "read_draws",
+    "read_form",
     "read_labels",
     "shown_labels",
     "stored_name",

@@ -55,8 +55,8 @@ from equipoise.review.examples import VALUES
 from equipoise.review.labels import consensus, read_label_file, read_labels
 from equipoise.review.probing import MEDIUM, Probe, Read, measure_losses
 from equipoise.review.questions import UNSURE, stored_name
-from equipoise.review.results import Row
 from equipoise.review.sampling import drawn_strata, read_draws
+from equipoise.review.seeing import Row
 from equipoise.review.wordnet import SCHEMA as SENSES
 from equipoise.review.wordnet import UNCLEAR, meanings, read_senses
 from equipoise.stats.resampling import Bootstrap, Resampling

@@ -42,8 +42,9 @@ from equipoise.report.store import base_of
 from equipoise.review.disparities import Disparity
 from equipoise.review.labels import consensus, read_labels
 from equipoise.review.questions import UNSURE
-from equipoise.review.results import Row, tabulate_shares
+from equipoise.review.results import tabulate_shares
 from equipoise.review.sampling import drawn_strata, read_draws
+from equipoise.review.seeing import Row
 from equipoise.review.thumbnails import find_images_section, find_pictures, index_pictures
 from equipoise.stats.resampling import Resampling
 

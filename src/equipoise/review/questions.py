@@ -1,7 +1,7 @@
 """Questions about images, and their answers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from equipoise.core import ConfigError
@@ -29,6 +29,8 @@ class Question:
         Answer to estimate the share of, by group.
     names_label : bool
         Whether labellers see the image's label, because they judge it.
+    sees : mapping of str to mapping of str to str
+        By attribute, the value that an answer says people see, see `FormConfig`.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Question:
     answers: tuple[str, ...]
     counted: str
     names_label: bool = False
+    sees: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def _build_yes_no(
@@ -75,6 +78,7 @@ def find_question(
     attribute: str = "attribute",
     counted: str = "",
     stored: str = "",
+    sees: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Question:
     """Return a built-in question, or one with a text and answers of its own.
 
@@ -92,6 +96,8 @@ def find_question(
         Answer to estimate the share of; by default "no" or the first answer.
     stored : str
         Name of its labels, see `stored_name`; by default `name`.
+    sees : mapping of str to mapping of str to str
+        Of another question: by attribute, the value that an answer says people see.
 
     Raises
     ------
@@ -106,7 +112,7 @@ def find_question(
                 f"question {name!r}: no answers; expected one of {names}, or answers of its own. "
                 "To do: add --answer for each answer"
             )
-        question = Question(name, name, tuple(dict.fromkeys(answers)), answers[0])
+        question = Question(name, name, tuple(dict.fromkeys(answers)), answers[0], sees=sees)
     elif answers:
         raise ConfigError(
             f"question {name!r}: has answers already. To do: leave --answer out, or ask in other "

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,8 +23,7 @@ from equipoise.review.sampling import (
     read_draws,
     strata_in_words,
 )
-
-Row = dict[str, Any]
+from equipoise.review.seeing import Row, compare_values, share_answers
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,11 @@ class Results:
         Share of the counted answer by group, estimated for all images.
     estimates : list of dict
         Accuracy, rates and base rates of the model by group, where answers are classes.
+    answers : list of dict
+        Share of each answer, of all images and of each group.
+    values : list of dict
+        Precision, recall and F1 of each value of an attribute, by the run's groups and by its
+        filter; where answers say which value people see.
     thresholds : list of dict
         Score that best separates the counted answer from the others, and each group's share kept.
     notes : tuple of str
@@ -51,6 +54,8 @@ class Results:
     disagreements: list[Row]
     errors: list[Row]
     estimates: list[Row]
+    answers: list[Row]
+    values: list[Row]
     thresholds: list[Row]
     notes: tuple[str, ...]
 
@@ -73,7 +78,7 @@ def conclude(
     Raises
     ------
     ConfigError
-        If nobody has answered the question.
+        If nobody has answered the question, or its answers are about other groups.
     DataError
         If the table of scores can't be read.
     """
@@ -91,12 +96,19 @@ def conclude(
     counted_gap = labelled_share_gap(
         images.outcome(agreed, question.counted), strata, images.groups, rng=seed
     )
+    # Those of the groups and of what else is known, for numbers of all groups together.
+    cells = [
+        None if stratum is None or code < 0 else f"{code} / {stratum}"
+        for code, stratum in zip(images.groups.codes.tolist(), strata, strict=True)
+    ]
     share = f"share of {question.counted!r}"
     return Results(
         agreement=[*_measure_agreement(labels)],
         disagreements=disagreements(labels).to_dicts(),
         errors=[*tabulate_shares(share, counted_gap)],
         estimates=[*_estimate_metrics(images, agreed, question, strata, seed)],
+        answers=[*share_answers(images, agreed, question, cells, seed)],
+        values=[*compare_values(run, images, agreed, question, cells, seed)],
         thresholds=[*_learn_thresholds(images, agreed, question, scores)],
         notes=tuple(_write_notes(labels, agreed, level, sampled=bool(draws))),
     )

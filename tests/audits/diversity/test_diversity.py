@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import scipy
 
 from equipoise import audits, report
 from equipoise.audits.diversity.page import PAGE
-from equipoise.core import DataError, Verdict
+from equipoise.core import ConfigError, DataError, Verdict
 from equipoise.metrics import iss_cross, iss_intra
 from equipoise.metrics.vectors.diversity import principal_components
 from page_text import check_snapshot, page_text
@@ -143,3 +144,75 @@ def test_the_example_shows_the_planted_differences():
     street = [f for (metric, subject), f in findings.items() if subject.startswith("street")]
     assert not [f for f in street if f.verdict == Verdict.DISPARITY]
     check_snapshot(Path(__file__).parent / "page.txt", page_text(report.render(result, PAGE)))
+
+
+def classes(n, seed=5):
+    rows = np.random.default_rng(seed).random((n, 4))
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def quality_config(**changes):
+    """Images of one set, held against two references, with probabilities from a file."""
+    references = {}
+    for name, rows in {"near": vectors(9)[:60], "far": vectors(9)[:60] + 4}.items():
+        names = pl.DataFrame({"image": [f"{name}{k}" for k in range(len(rows))]})
+        references[name] = {"images": {"table": names, "id": "image"},
+                            "models": {"m": {"file": rows}}}  # fmt: skip
+    values = {
+        "models": {"m": {"file": vectors(), "probabilities": {"file": classes(84)}}},
+        "references": references, "metrics": {"quality": True},
+    }  # fmt: skip
+    return config(**values | changes)
+
+
+def test_the_quality_of_all_images_and_of_each_set_against_two_references():
+    result = audits.run(quality_config())
+    findings = by_metric(result)
+    references = {"near": vectors(9)[:60], "far": vectors(9)[:60] + 4}
+    for subject, rows in {"all images": vectors(), "north": vectors()[:40]}.items():
+        for name, reference in references.items():
+            finding = findings["frechet_distance", f"{subject} × {name} (reference)"]
+            # The vectors as they are, not of length 1.
+            both = [rows, reference]
+            (mean, other), (cov, other_cov) = (
+                [part.mean(axis=0) for part in both], [np.cov(part.T) for part in both],
+            )  # fmt: skip
+            root = scipy.linalg.sqrtm(cov @ other_cov).real
+            expected = ((mean - other) ** 2).sum() + np.trace(cov + other_cov - 2 * root)
+            assert finding.value == pytest.approx(expected, rel=1e-6)
+            assert finding.ci_low < finding.value < finding.ci_high
+            assert finding.n == len(rows) + 60
+            assert finding.verdict == Verdict.NONE
+    near, far = (
+        findings["frechet_distance", f"all images × {name} (reference)"] for name in references
+    )
+    # Halves of either reference are as near to each other, wherever it lies.
+    assert far.value > 9 * far.chance_high
+    assert near.chance == pytest.approx(far.chance)
+    probabilities = classes(84)
+    divergence = scipy.stats.entropy(probabilities, probabilities.mean(axis=0)[None], axis=1)
+    score = findings["inception_score", "all images"]
+    assert score.value == pytest.approx(np.exp(divergence.mean()))
+    assert score.n == 84
+    assert "Quality of the images" in report.render(result, PAGE)
+
+
+def test_quality_needs_no_second_set_and_is_off_unless_asked_for():
+    images = {"table": table().with_columns(region=pl.lit("here")), "id": "image"}
+    result = audits.run(quality_config(data={"images": images}))
+    assert ("inception_score", "all images") in by_metric(result)
+    assert not {f.metric for f in run().findings} & {"frechet_distance", "inception_score"}
+
+
+@pytest.mark.parametrize(
+    ("model", "quality"),
+    [({"file": vectors()}, False), ({"model": "timm:test_resnet"}, True)],
+    ids=["without quality", "of a model that is run"],
+)
+def test_probabilities_that_nothing_reads_are_refused(model, quality):
+    model = model | {"probabilities": {"file": classes(84)}}
+    with pytest.raises(ConfigError, match=r"models\.m\.probabilities"):
+        audits.parse_config({
+            "audit": "diversity", "models": {"m": model}, "metrics": {"quality": quality},
+            "data": {"images": {"folder": "photos"}, "sets": ["region"]},
+        })  # fmt: skip

@@ -1,6 +1,10 @@
 """The audit of counterfactual sets: rankings by subject."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -11,6 +15,9 @@ from equipoise.audits.engines.rankings.scores import RankingData
 from equipoise.audits.kind import audit_kind
 from equipoise.audits.notes import Note
 from equipoise.core.types import Json
+
+if TYPE_CHECKING:
+    from equipoise.audits.outputs import Models
 
 
 def count_sets(design: RankingDesign) -> dict[str, int]:
@@ -39,6 +46,14 @@ def count_sets(design: RankingDesign) -> dict[str, int]:
 @audit_kind("counterfactuals")
 class Counterfactuals(Rankings[Config]):
     """Audits of counterfactual sets."""
+
+    def load(self, config: Config, models: Models) -> RankingData:
+        """Read the images and scores, and count the sets."""
+        data = super().load(config, models)
+        names = [str(config.data.subject), str(config.data.sets)]
+        # Sets of one name and different subjects are different sets.
+        columns = pl.DataFrame({name: data.images.columns[name].tolist() for name in names})
+        return replace(data, counts={**data.counts, "sets": len(columns.drop_nulls().unique())})
 
     def details(
         self,

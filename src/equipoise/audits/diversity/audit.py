@@ -13,6 +13,7 @@ import numpy as np
 from equipoise.audits.columns import ImageData, check_one_space, placed, rows_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import Config, reference_name
+from equipoise.audits.engines.quality import ALL_IMAGES, Quality, measure_quality
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
@@ -171,10 +172,22 @@ class DiversityData(ImageData):
     models : mapping of str to Vectors
     references : mapping of str to mapping of str to Vectors
         By reference data set and model.
+    scores : mapping of str to Vectors
+        Probabilities of the images, of models that have some, where quality is measured.
     """
 
     models: Mapping[str, Vectors]
     references: Mapping[str, Mapping[str, Vectors]]
+    scores: Mapping[str, Vectors]
+
+    def quality(self, model: str) -> Quality:
+        """Return what a model makes of the images and of the references."""
+        references = {
+            reference_name(name): models[model]
+            for name, models in self.references.items()
+            if model in models
+        }
+        return Quality(self.models[model], self.scores.get(model), references)
 
 
 @record
@@ -260,7 +273,13 @@ class Diversity(Audit["Config", DiversityData, Design]):
             for model, loaded in vectors.items():
                 check_one_space(loaded, image_vectors[model])
         about |= {"references": counts} if counts else {}
-        return DiversityData(images, inputs, about, image_vectors, references)
+        scores = dict[str, Vectors]()
+        for model in config.models if config.metrics.quality else ():
+            read = _read_probabilities(images, config, models, model)
+            if read is not None:
+                inputs |= read.inputs
+                scores[model] = read
+        return DiversityData(images, inputs, about, image_vectors, references, scores)
 
     def groups(self, config: Config, data: DiversityData) -> list[Groups]:
         """Return the sets of all images, for each choice of attributes."""
@@ -272,7 +291,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         designs = list[Design]()
         for model in data.models:
             designs += self._designs_of_model(config, data, model)
-        if not any(len(design.images) > 1 for design in designs):
+        if not (config.metrics.quality or any(len(design.images) > 1 for design in designs)):
             raise DataError(
                 f"no choice of sets leaves two with {config.data.min_set_size} images and an "
                 "embedding",
@@ -350,10 +369,23 @@ class Diversity(Audit["Config", DiversityData, Design]):
         )
         where = {"model": design.model, "groups": design.groups.name, "within": design.within}
         distances = placed(mean_distances(all_sets, level=level), where) if tables else None
-        return Measured(
-            tuple(_with_components(draft, options.components) for draft in findings),
-            {} if distances is None else {"distances": distances},
-        )
+        drafts = [_with_components(draft, options.components) for draft in findings]
+        if options.quality:
+            quality = data.quality(design.model)
+            for name, rows in design.images.items():
+                drafts += measure_quality(config, place, quality, rows, _subject(design, name))
+        return Measured(tuple(drafts), {} if distances is None else {"distances": distances})
+
+    def combine(
+        self, config: Config, data: DiversityData, measured: Sequence[Measured]
+    ) -> Measured:
+        """Add the quality of all images."""
+        drafts = list[UncorrectedFinding]()
+        for model in data.models if config.metrics.quality else ():
+            place = Place(self.name, model, "", "default", config.resampling.level)
+            rows = np.arange(len(data.images))
+            drafts += measure_quality(config, place, data.quality(model), rows, ALL_IMAGES)
+        return Measured.together([Measured(tuple(drafts), {}), *measured])
 
     def details(
         self,
@@ -435,6 +467,21 @@ def _read_embeddings(name: str, config: Config, models: Models) -> tuple[Items, 
         limit = config.data.max_unmatched
         vectors[model] = load_vectors(source, items, subject=model, max_unmatched=limit)
     return items, vectors
+
+
+def _read_probabilities(items: Items, config: Config, models: Models, model: str) -> Vectors | None:
+    """Read a model's probabilities of the images; a dual encoder has none."""
+    run = config.models[model]
+    source: ArraySource | Outputs
+    if run.probabilities is not None:
+        source = run.probabilities.source(models.base)
+    elif run.model is None or models.capability(model, run, "classifier", "encoder") == "encoder":
+        return None
+    else:
+        images = models.read_images(config.data.images, config.data.columns)
+        source = models.predict(model, run, images.need_pictures(model))
+    limit = config.data.max_unmatched
+    return load_vectors(source, items, subject=f"{model}, probabilities", max_unmatched=limit)
 
 
 def _split_by_size(groups: Groups, rows: Integers) -> tuple[dict[str, Integers], dict[str, int]]:

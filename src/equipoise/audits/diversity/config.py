@@ -74,6 +74,18 @@ class ReferenceConfig(Section):
     models: Mapping[Name, ArrayConfig] = {}
 
 
+class ModelConfig(EmbeddingsConfig):
+    """A model's embeddings of the images, or how to run it, and its probabilities.
+
+    Attributes
+    ----------
+    probabilities : ArrayConfig, optional
+        Probabilities of the images by class, of a model that isn't run.
+    """
+
+    probabilities: ArrayConfig | None = None
+
+
 class MetricsConfig(Section):
     """Metrics and their options.
 
@@ -83,10 +95,14 @@ class MetricsConfig(Section):
         Count the zero distances of images to themselves in ISS intra, as the source does.
     components : int, optional
         Principal components of all images to project on before.
+    quality : bool
+        Whether the distance of the images from each reference by the unscaled embeddings, and the
+        inception score where a model has probabilities, are measured: of all images and each set.
     """
 
     include_self: bool = False
     components: PositiveInt | None = None
+    quality: bool = False
 
 
 class Config(AuditConfig):
@@ -94,7 +110,7 @@ class Config(AuditConfig):
 
     audit: Literal["diversity"]
     data: DataConfig
-    models: Models[EmbeddingsConfig]
+    models: Models[ModelConfig]
     references: Mapping[Name, ReferenceConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
 
@@ -110,6 +126,12 @@ class Config(AuditConfig):
                     f"references.{name}.models: required, and missing: the embeddings by the "
                     f"models {', '.join(self.models)}"
                 )
+        for name, model in self.models.items():
+            key = f"models.{name}.probabilities"
+            if model.probabilities is not None and not self.metrics.quality:
+                raise ValueError(f"{key}: given, and metrics.quality is off; set it to true")
+            if model.probabilities is not None and model.model is not None:
+                raise ValueError(f"{key}: given, and the model is run; leave one of them out")
         return self
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from equipoise.audits.diversity.config import reference_name
+from equipoise.audits.engines.quality_page import quality
 from equipoise.core import AuditResult
 from equipoise.report import plots
 from equipoise.report.blocks import (
@@ -82,7 +83,7 @@ PAGE = Page(
     leads=("iss_difference", "iss_cross"),
     by_group=("iss_cross",),
     subjects="pairs of sets",
-    sections=(distances,),
+    sections=(distances, quality),
     facts=facts,
     look="Look at images of {group}, the least diverse set.",
     steps=("Add different images to it, or weight the sets in training.",),

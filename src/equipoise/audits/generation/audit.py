@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.columns import Row, tables_of
 from equipoise.audits.config import group_name, resampling_of
+from equipoise.audits.engines.quality import ALL_IMAGES, measure_quality
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
@@ -57,7 +58,6 @@ from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import ends_of, known_ends
 from equipoise.metrics.spec import make_estimate, spec_for
 from equipoise.metrics.values.rejections import rejection_gap
-from equipoise.metrics.vectors.frechet import frechet_distance, inception_score
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.streams import stream, unit_counts, unit_keys
@@ -520,35 +520,17 @@ def _learned_accuracy(config: Config, data: GenerationData) -> Iterator[Uncorrec
 
 def _measure_quality(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
     """Yield the distance from the reference and the inception score, of all and of kept images."""
-    quality, candidates = data.quality, data.filtered.candidates
-    if quality is None:
+    candidates = data.filtered.candidates
+    if data.quality is None:
         return
-    usable = candidates.made & (quality.places >= 0) & quality.features.usable[quality.places]
-    owner = candidates.candidate
+    usable = candidates.made & (data.places >= 0)
     for name, in_sample in (
-        ("all images", usable),
-        ("kept images", usable & data.filtered.kept[owner]),
+        (ALL_IMAGES, usable),
+        ("kept images", usable & data.filtered.kept[candidates.candidate]),
     ):
         rows = np.flatnonzero(in_sample)
-        places = quality.places[rows]
-        options: dict[str, Any] = {
-            "units": owner[rows], "resampling": resampling_of(config, 1),
-            "rng": config.resampling.seed,
-        }  # fmt: skip
-        reference, estimates = quality.reference, list[Estimate]()
-        if reference is not None and min(len(rows), reference.usable.sum()) > 1:
-            reference_features = reference.take(np.flatnonzero(reference.usable))
-            estimates.append(
-                frechet_distance(quality.features.take(places), reference_features, **options)
-            )
-        if quality.scores is not None and len(rows) > 1:
-            scores = quality.scores.take(quality.scores.names)[places]
-            finite = np.isfinite(scores).all(axis=1)
-            options |= {"units": owner[rows][finite]}
-            estimates.append(inception_score(scores[finite], **options))
-        for estimate in estimates:
-            uncorrected = whole(estimate, _place(config, ""), Family.DESCRIPTIVE)
-            yield uncorrected.changed(subject=name)
+        units, place = candidates.candidate[rows], _place(config, "")
+        yield from measure_quality(config, place, data.quality, data.places[rows], name, units)
 
 
 def _subjects(data: GenerationData) -> Iterator[Row]:

@@ -35,6 +35,7 @@ from equipoise.core import MIN_SIZE, Fields, Strings
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST
 from equipoise.counterfactuals.filters import HOWARD_2024, Thresholds
+from equipoise.counterfactuals.parts import COARSE
 from equipoise.data.formats.reading import read_rows
 from equipoise.models.generators import Sampling
 
@@ -128,22 +129,25 @@ class GeneratorConfig(GeneratorSection):
         null where images of a set share nothing, not even the noise that they start from.
     shared_self : number, or list of two, optional
         The same for maps of images to themselves; none unless given.
-    guidance : float
-        Strength of guidance.
+    shared_places : int, or null
+        Places of the largest map of an image to itself that is shared; null for all.
+    guidance : float, or list of two
+        Strength of guidance; of two numbers it is drawn between them for each candidate.
     """
 
     model: Generator
     candidates: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     shared: Ends | None = (0.1, 0.9)
     shared_self: Share | Ends | None = None
-    guidance: Guidance = 7.5
+    shared_places: PositiveInt | None = COARSE
+    guidance: Guidance | Annotated[tuple[Guidance, Guidance], Field(strict=False)] = 7.5
 
     @model_validator(mode="after")
     def _check_generation_generator(self) -> Self:
-        for key in ("shared", "shared_self"):
+        for key in ("shared", "shared_self", "guidance"):
             ends = getattr(self, key)
             if isinstance(ends, tuple) and ends[0] > ends[1]:
-                raise ValueError(f"{key}: {[*ends]}; expected the lower share first")
+                raise ValueError(f"{key}: {[*ends]}; expected the lower number first")
         if self.shared is None and self.shared_self is not None:
             raise ValueError("shared_self: given, and shared is null; expected shares of both")
         _ = self.sampling
@@ -153,12 +157,15 @@ class GeneratorConfig(GeneratorSection):
     def draws(self) -> Fields:
         """Arguments of `request_captions`."""
         keys = ("candidates", "seed", "shared", "shared_self")
-        return {key: getattr(self, key) for key in keys}
+        draws: Fields = {key: getattr(self, key) for key in keys}
+        guidance = self.guidance if isinstance(self.guidance, tuple) else None
+        return draws | {"places": self.shared_places, "guidance": guidance}
 
     @property
     def sampling(self) -> Sampling:
         """How images are drawn."""
-        return self.sampling_at(self.guidance)
+        least = min(self.guidance) if isinstance(self.guidance, tuple) else self.guidance
+        return self.sampling_at(least)
 
 
 class ImagesConfig(ImageTable):

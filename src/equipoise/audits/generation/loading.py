@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from equipoise.audits.engines.quality import Quality
 from equipoise.audits.images import pictures_of
 from equipoise.audits.outputs import Models, make_images
 from equipoise.core import (
@@ -70,26 +71,6 @@ Joined = TypeVar("Joined", Vectors, Matrix)
 
 
 @record
-class Quality:
-    """Features of the images and of reference images.
-
-    Attributes
-    ----------
-    places : ndarray of int64, shape (n,)
-        Row of each image of the candidates in `features` and `scores`; -1 where there is none.
-    features : Vectors
-    scores : Matrix or None
-        Probabilities of a classifier.
-    reference : Vectors or None
-    """
-
-    places: Integers
-    features: Vectors
-    scores: Matrix | None
-    reference: Vectors | None
-
-
-@record
 class GenerationData:
     """Images that went through the filters.
 
@@ -100,6 +81,8 @@ class GenerationData:
     learned : mapping of (combination, attribute) to Learned
         Thresholds that were learned from labels of people.
     quality : Quality or None
+    places : ndarray of int64, shape (n,)
+        Row of each image of the candidates in the tables of `quality`; -1 where there is none.
     pictures : Pictures or None
     store : Path
         Folder of the evidence.
@@ -112,6 +95,7 @@ class GenerationData:
     filtered: Filtered
     learned: Mapping[tuple[str, str], Learned]
     quality: Quality | None
+    places: Integers
     pictures: Pictures | None
     store: Path
     inputs: Mapping[str, FileFacts]
@@ -258,6 +242,7 @@ def load(config: Config, models: Models) -> GenerationData:
         Filtered(reader.candidates, stages),
         reader.learned,
         quality,
+        np.empty(0, np.int64) if quality is None else reader.places,
         images.pictures,
         models.store,
         reader.inputs,
@@ -423,7 +408,7 @@ def _load_quality(reader: _Reader, section: QualityConfig) -> Quality:
     scores, reference = None, None
     if offer == "classifier":
         source = models.predict(name, section, reader.pictures)
-        scores = reader.joined(load_matrix, source, reader.items, "quality, probabilities")
+        scores = reader.joined(load_vectors, source, reader.items, "quality, probabilities")
     if section.reference is not None:
         place = "quality.reference"
         about = models.read_images(section.reference, name="reference", place=place)
@@ -432,7 +417,7 @@ def _load_quality(reader: _Reader, section: QualityConfig) -> Quality:
         source = models.embed_images(name, section, pictures, on="reference")
         reader.inputs |= about.inputs
         reference = reader.joined(load_vectors, source, items, place)
-    return Quality(reader.places, features, scores, reference)
+    return Quality(features, scores, {} if reference is None else {"": reference})
 
 
 def _filter_content(

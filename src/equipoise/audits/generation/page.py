@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from equipoise.audits.engines.quality_page import quality
 from equipoise.audits.generation.config import FILTERS
 from equipoise.core import Aggregate, AuditResult
 from equipoise.report.blocks import (
@@ -14,7 +15,6 @@ from equipoise.report.blocks import (
     TableSection,
     distinct,
     rows,
-    title_of,
 )
 from equipoise.report.text import count, listed
 
@@ -126,28 +126,6 @@ def subjects(result: AuditResult) -> Section | None:
         "Sets by subject", columns, table, source="subjects", limit=MOST_SUBJECTS
     )
     return Section.of("subjects", "Kept sets by subject", text, subject_table)
-
-
-def quality(result: AuditResult) -> Section | None:
-    """Return the distance from the reference images, and the inception score."""
-    measured = [
-        vars(finding) for finding in result.findings
-        if finding.metric in ("frechet_distance", "inception_score")
-    ]  # fmt: skip
-    columns = [
-        Column("Measure", title_of),
-        Column("Of", "subject"),
-        Column("Value", "value", NUMBER),
-        Column("Spread", ("ci_low", "ci_high"), NUMBER),
-        Column("Images", "n", NUMBER),
-        Column("Method", "method"),
-    ]
-    text = (
-        "Both depend on the model and are biased where images are few: compare sets of the same "
-        "size. They say nothing about groups."
-    )
-    table = Table.of("Distance from the reference, and inception score", columns, measured)
-    return Section.of("quality", "Quality of the images", text, table) if measured else None
 
 
 PAGE = Page(

@@ -469,6 +469,8 @@ class Cell(Quantity):
     column : str
     per : str, optional
         Column that the number is divided by.
+    ends : list of two str, optional
+        Columns of the ends of its confidence interval.
     row : mapping
         Columns with the values that the row has; a model by its name in the study.
     """
@@ -476,6 +478,7 @@ class Cell(Quantity):
     table: Name
     column: Name
     per: Name | None = None
+    ends: tuple[Name, Name] | None = Field(default=None, strict=False)
     row: Settings = Field(default_factory=dict)
 
     @property
@@ -501,7 +504,11 @@ class Cell(Quantity):
         value, divisor = row.get(self.column), 1 if self.per is None else row.get(self.per)
         if not isinstance(value, int | float) or not isinstance(divisor, int | float):
             return Reading(self.name, missing=MISSING)
-        return Reading(self.name, value / divisor if divisor else math.nan)
+        ends = [row.get(name) for name in self.ends or ()]
+        low, high = (
+            end if isinstance(end, int | float) else math.nan for end in ends or (None, None)
+        )
+        return Reading(self.name, value / divisor if divisor else math.nan, low, high)
 
 
 NESTED = ("correlation", "change", "mean", "count", "row")

@@ -10,17 +10,21 @@ import click
 
 from equipoise.cli.outputs import check_output, write_output
 from equipoise.cli.terminal import PATH, json_option, say_json, say_values
+from equipoise.core import ConfigError
 
 if TYPE_CHECKING:
     from equipoise.review import Question, RunImages
 
 _PAGE = b'<meta name="generator" content="equipoise labels">'
-_TABLES = ("agreement", "disagreements", "errors", "estimates", "thresholds")
+_TABLES = (
+    "agreement", "disagreements", "errors", "estimates", "answers", "values", "thresholds",
+)  # fmt: skip
 
 
 class Options(TypedDict):
     """Options of the command by name; missing paths are None."""
 
+    form: Path | None
     answers: tuple[str, ...]
     counted: str
     size: int
@@ -46,9 +50,15 @@ class Options(TypedDict):
 @click.argument("run", type=PATH)
 @click.option(
     "--question",
-    required=True,
+    default="",
     metavar="NAME",
     help="visible, good, medium, right, person, class; or a text of your own with --answer.",
+)
+@click.option(
+    "--form",
+    type=PATH,
+    metavar="FILE",
+    help="In place of it: a file with a question, answers, and what they say of an attribute.",
 )
 @click.option(
     "--answer", "answers", multiple=True, metavar="TEXT", help="An answer to your own text."
@@ -118,20 +128,29 @@ def label_command(run: Path, question: str, as_json: bool, **options: Unpack[Opt
     """  # noqa: D301 - click's mark of lines that stay apart
     from equipoise import review
 
+    form = None if options["form"] is None else review.read_form(options["form"])
+    if (form is None) == (not question):
+        raise ConfigError("--question and --form: expected one of them. To do: give a question")
+    if form is not None and options["answers"]:
+        raise ConfigError("--answer: given, and the form has answers. To do: leave it out")
+    question = question or str(form and form.question)
     about = {"subject": options["subject"], "outcome": options["outcome"]}
     stored = review.stored_name(question, **about)
     first = next(iter(review.read_draws(run, stored)), None)
     compared = {name: options[name] or getattr(first, name, "") for name in ("model", "groups")}
     images = review.load_images(run, **compared, **about)
     earlier_answers = () if first is None or question in review.QUESTIONS else first.answers
-    question_spec = review.find_question(
-        question,
-        answers=options["answers"] or earlier_answers,
-        classes=images.classes,
-        attribute=images.groups.name,
-        counted=options["counted"],
-        stored=stored,
-    )
+    if form is not None:
+        question_spec = review.ask(form, counted=options["counted"], stored=stored)
+    else:
+        question_spec = review.find_question(
+            question,
+            answers=options["answers"] or earlier_answers,
+            classes=images.classes,
+            attribute=images.groups.name,
+            counted=options["counted"],
+            stored=stored,
+        )
     reads = options["files"] or options["show"] or options["export"]
     output = (_results if reads else _page)(run, images, question_spec, options)
     (say_json if as_json else say_values)(output)
@@ -202,6 +221,9 @@ def _results(run: Path, images: RunImages, question: Question, options: Options)
     tables = asdict(
         review.conclude(run, images, question, scores=options["scores"], seed=options["seed"])
     )
+    if options["files"]:
+        of_run = {review.ANSWERS: tables["answers"], review.VALUES: tables["values"]}
+        review.keep_results(run, question.name, of_run)
     if options["show"]:
         return summary | {options["show"]: tables[options["show"]]}
     # A question without an answer in a table is said by its notes.

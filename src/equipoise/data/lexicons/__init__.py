@@ -15,6 +15,7 @@ LEXICONS = (
     "continents",
     "hall_2023",
     "howard_2024",
+    "howard_2024_released",
     "income",
     "mandal_2024_gender",
     "mandal_2024_prompts",

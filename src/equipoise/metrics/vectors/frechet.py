@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from equipoise.core import (
+    Chance,
     Ends,
     Estimate,
     Floats,
@@ -29,11 +30,13 @@ from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats import Bootstrap, Resampling
-from equipoise.stats.streams import Seed, seed_of, unit_counts, unit_keys
+from equipoise.stats.chance import band
+from equipoise.stats.streams import Seed, seed_of, stream, unit_counts, unit_keys
 
 # Multiplications that resampling may take: some twenty seconds on one core; and the fewest
-# replicates.
+# replicates. Images of a reference that is split.
 _MOST_WORK, _FEWEST = 100_000_000_000, 20
+_FEWEST_SPLIT = 4
 _SUM = 1e-3
 
 
@@ -77,10 +80,11 @@ def frechet_distance(
     Returns
     -------
     Estimate
-        0 or above, lower: closer to the reference. Descriptive: no chance level. The value is
-        biased upward where images are few, the more so the more dimensions. The interval is a
-        spread: percentiles of resampled sets, moved to the value, for resampling adds to the
-        bias.
+        0 or above, lower: closer to the reference. Descriptive: no test. The value is biased
+        upward where images are few, the more so the more dimensions. The chance level has the
+        same bias: the distance of random parts of the reference, of as many images as are judged
+        but at most half, from its other images. The interval is a spread: percentiles of
+        resampled sets, moved to the value, for resampling adds to the bias.
 
     Raises
     ------
@@ -97,7 +101,7 @@ def frechet_distance(
     >>> from equipoise import metrics as m
     >>> rng = np.random.default_rng(0)
     >>> m.frechet_distance(rng.normal(size=(200, 8)), rng.normal(size=(200, 8)) + 1)
-    <frechet_distance 7.535 [6.517, 8.709]; n = 400 in 2 groups>
+    <frechet_distance 7.535 [6.517, 8.709]; chance 0.537, n = 400 in 2 groups>
     """
     pair = _numbers(features, "features"), _numbers(reference, "reference")
     (n, d), (m, space) = (rows.shape for rows in pair)
@@ -108,29 +112,29 @@ def frechet_distance(
 
     def distance(times: Iterable[Floats]) -> float:
         """Return the distance where units count so many times."""
-        (mean, factor), (mean_2, factor_2) = (
+        first, second = (
             _moments(rows, counts[codes])
             for rows, (codes, _), counts in zip(pair, owners, times, strict=True)
         )
-        product = factor.T @ factor_2
-        if not np.isfinite(product).all():
-            return math.nan
-        # The trace of (Σ1 Σ2)^½ is the sum of the singular values of F1ᵀ F2.
-        shared = float(np.linalg.svd(product, compute_uv=False).sum())
-        mean_difference = float(np.square(mean - mean_2).sum())
-        spread = float(np.square(factor).sum() + np.square(factor_2).sum())
-        return max(0.0, mean_difference + spread - 2.0 * shared)
+        return _distance(first, second)
 
     value = distance(np.ones(len(names)) for _, names in owners)
     unit = name_unit(units)
     work = sum(k * d * min(k, d) + 10 * min(k, d) ** 3 for k in (n, m))
 
+    def affordable(limit: int) -> int:
+        return min(limit, max(_FEWEST, int(_MOST_WORK / work)))
+
     def draws(limit: int) -> list[float]:
-        n_replicates = min(limit, max(_FEWEST, int(_MOST_WORK / work)))
+        n_replicates = affordable(limit)
         times = [_times(owner, rng, place, n_replicates) for place, owner in enumerate(owners)]
         return [*map(distance, zip(*times, strict=True))]
 
     method, ends = _spread(value, 0.0, draws, f"{unit}s of both sets", resampling)
+    n_parts = affordable(resampling.replicates) if isinstance(resampling, Bootstrap) else 0
+    chance = (
+        _parts_of_reference(pair[1], n, n_parts, rng) if n_parts and m >= _FEWEST_SPLIT else None
+    )
     return make_estimate(
         "frechet_distance",
         value,
@@ -138,14 +142,42 @@ def frechet_distance(
         method,
         interval_kind=IntervalKind.SPREAD,
         params={"dimensions": d},
-        no_chance="none: it depends on the encoder and the number of images; compare with sets of "
-        "the same sizes",
+        chance=chance,
+        no_chance="" if chance else "none: parts of the reference were not compared",
         unit=unit,
         ends=ends,
     )
 
 
 Owners = tuple[Integers, Sequence[str]]
+# A mean, and a factor F of the covariance F Fᵀ.
+Moments = tuple[Floats, Floats]
+
+
+def _distance(first: Moments, second: Moments) -> float:
+    """Return the Fréchet distance of two normal distributions; NaN where one is unknown."""
+    (mean, factor), (mean_2, factor_2) = first, second
+    product = factor.T @ factor_2
+    if not np.isfinite(product).all():
+        return math.nan
+    # The trace of (Σ1 Σ2)^½ is the sum of the singular values of F1ᵀ F2.
+    shared = float(np.linalg.svd(product, compute_uv=False).sum())
+    mean_difference = float(np.square(mean - mean_2).sum())
+    spread = float(np.square(factor).sum() + np.square(factor_2).sum())
+    return max(0.0, mean_difference + spread - 2.0 * shared)
+
+
+def _parts_of_reference(reference: Floats, n: int, n_parts: int, rng: Seed) -> Chance:
+    """Return the distance of random parts of the reference from its other images."""
+    m, seed = len(reference), seed_of(rng)
+    size = min(n, m // 2)
+    distances = list[float]()
+    for number in range(n_parts):
+        rows = reference[stream(seed, "parts of the reference", number).permutation(m)]
+        parts = rows[:size], rows[size:]
+        distances.append(_distance(*(_moments(part, np.ones(len(part))) for part in parts)))
+    method = f"{n_parts} random parts of the reference: {size} images against the other {m - size}"
+    return band(distances, "higher", method=method)
 
 
 def _times(owner: Owners, rng: Seed, place: int, n_replicates: int) -> Floats:
@@ -260,7 +292,7 @@ def inception_score(
     )
 
 
-def _moments(rows: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _moments(rows: Floats, weights: Floats) -> Moments:
     """Return the weighted mean, and a factor F of the covariance F Fᵀ, shape (d, r)."""
     total = weights.sum()
     if total < 2:
@@ -281,12 +313,13 @@ register(
         name="frechet_distance",
         title="Fréchet distance",
         symbol="FID",
-        kinds=("generation",),
+        kinds=("generation", "diversity"),
         range=(0.0, math.inf),
+        neutral=None,
         definition="|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the features of two sets of images.",
         direction="Higher: the set lies further from the reference.",
         reference="Dowson & Landau 1982; Heusel et al. 2017",
-        chance="none: it depends on the encoder and the number of images",
+        chance="random parts of the reference, as many images but at most half, against the rest",
         interval="resampling spread, no confidence interval",
     )
 )
@@ -295,7 +328,7 @@ register(
         name="inception_score",
         title="Inception score",
         symbol="IS",
-        kinds=("generation",),
+        kinds=("generation", "diversity"),
         range=(1.0, math.inf),
         range_note="at most the number of classes",
         definition="exp of the mean of KL(p(class | image) ‖ p(class)) over images, in nats.",
