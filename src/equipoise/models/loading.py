@@ -18,6 +18,7 @@ for _module in (
     "edits",
     "wrapped",
     "diffusers",
+    "edited_generators",
     "balanced",
 ):
     import_module(f"equipoise.models.{_module}")
@@ -99,7 +100,8 @@ def load_generator(
     ----------
     name : str
         ``diffusers:`` and a hub id or a folder that `save_pretrained` wrote; ``python:`` and
-        module:factory; ``equipoise:`` and a folder that a recipe of `equipoise.mitigate` wrote.
+        module:factory; ``equipoise:`` and a folder that a recipe of `equipoise.mitigate` wrote;
+        ``edited:``, a file of `equipoise neurons`, ``#`` and one of these.
     device, dtype, revision, allow_pickle, trust_remote_code
         As in `load_model`.
 
