@@ -82,7 +82,8 @@ def test_of_several_encoders_that_with_the_weights_is_edited(encoder, tmp_path):
     assert edited.info.preprocessing["edited_in"] == [encoder]
     base = load_generator(f"diffusers:{tmp_path / PIPELINE}", device="cpu")
     before, after = (
-        generator.pipeline.encode_prompt("a doctor", device="cpu")[0] for generator in (base, edited)
+        generator.pipeline.encode_prompt("a doctor", device="cpu")[0]
+        for generator in (base, edited)
     )
     # The words of both encoders stand side by side.
     changed = (before != after).any(dim=1)[0].reshape(2, -1).any(dim=1)

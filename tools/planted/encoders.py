@@ -56,7 +56,10 @@ def plant_prompt_unit(folder: Path, *, unit: int = PLANTED) -> None:
     clip = CLIPModel(images.config)
     clip.load_state_dict(
         images.state_dict()
-        | {f"text_model.{name}": weight for name, weight in pipeline.text_encoder.state_dict().items()}
+        | {
+            f"text_model.{name}": weight
+            for name, weight in pipeline.text_encoder.state_dict().items()
+        }
     )
     clip.save_pretrained(folder / CLIP)
     pipeline.tokenizer.save_pretrained(folder / CLIP)
