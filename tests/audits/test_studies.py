@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import data_sets
+import diffusion_checkpoints
 from equipoise import audits
 from equipoise.audits.config import load_as
 from equipoise.audits.studies import STUDIES
@@ -90,10 +91,16 @@ def tiny(tmp_path_factory):
         "hf:google/vit": f"hf:{model_checkpoints.vit(folder / 'vit', labels=labels)}",
         "timm:": f"timm:{model_checkpoints.timm(folder / 'resnet', classes)}",
         "diffusers:": "python:generator_models:swatches",
+        "edited:": f"diffusers:{folder / 'pipeline'}",
     }
-    return lambda name: next(
-        (replacements[key] for key in replacements if name.startswith(key)), name
-    )
+    diffusion_checkpoints.stable_diffusion(folder / "pipeline", clip=folder / "clip")
+
+    def of(name):
+        key = next((key for key in replacements if name.startswith(key)), "")
+        file, mark, _ = name.rpartition("#")
+        return f"{file}{mark}{replacements.get(key, name)}"
+
+    return of
 
 
 def imagenet_names():
@@ -244,7 +251,7 @@ def tables_of(root, file, tiny):
         few |= {"model": tiny(values["model"]), "device": "cpu"}
         (root / file).write_text(yaml.safe_dump(values | few), encoding="utf-8")
         assert command(["neurons", str(root / file)]) == 0
-        return shown_tables(read(root / "neurons" / "report"))
+        return shown_tables(read(root / values["output"] / "report"))
     if "recipes" in values:
         return mitigated(root, file, values, tiny)
     if "model" in next(iter(values.get("models", {"": {}}).values())):
@@ -263,6 +270,8 @@ def tables_of(root, file, tiny):
         values["min_group_size"] = 2
     if "prompts" in values:
         values["prompts"]["images"] = {"attributes": 2, "targets": 2}
+        for generator in values["generators"].values():
+            generator["steps"] = 1
     (root / file).write_text(yaml.safe_dump(values), encoding="utf-8")
     return shown_tables(audits.run(audits.load_config(root / file), base=root))
 

@@ -187,8 +187,8 @@ def read_pairs(
         return RetrievalSet(name, pictures, caption, neutral=next(iter(neutral), None))
     if config.neutral_caption is not None:
         raise ConfigError(
-            f"{name}.neutral_caption: the captions of {config.format} have no second column. To do: "
-            "name a table with both columns"
+            f"{name}.neutral_caption: the captions of {config.format} have no second column. "
+            "To do: name a table with both columns"
         )
     pictures, _ = read_images(config, (), base, name, inputs)
     rows = match(captions[ID], pl.Series(ID, pictures.pictures.ids, dtype=pl.String))

@@ -52,8 +52,8 @@ def edited_generator(
         )
     if inside.model.info.weights_sha256 != edit.weights_sha256:
         raise ModelError(
-            f"{inside.name} has other weights than the model whose units were chosen. To do: choose "
-            "units of this one."
+            f"{inside.name} has other weights than the model whose units were chosen. "
+            "To do: choose units of this one."
         )
     pipeline, places = copy(generator.pipeline), dict[str, str]()
     for encoder_name, encoder in _encoders(pipeline):
@@ -84,6 +84,7 @@ def _place_in(module: "Module", encoder: "Module") -> str | None:
     """Return what precedes an encoder's names in a model with the same weights, if it has them."""
     weights, parts = dict(module.named_parameters()), dict(encoder.named_parameters())
     first = next(iter(parts))
+    name: str
     for name in weights:
         prefix = name.removesuffix(first)
         is_place = name.endswith(first) and (not prefix or prefix.endswith("."))
@@ -97,7 +98,7 @@ def _alike(part: "Tensor", weight: "Tensor | None") -> bool:
     if weight is None or part.shape != weight.shape:
         return False
     stored = part.detach().float()
-    return stored.allclose(weight.detach().to(stored), rtol=_ROUNDING, atol=_NOTHING)
+    return bool(stored.allclose(weight.detach().to(stored), rtol=_ROUNDING, atol=_NOTHING))
 
 
 def _hooked(encoder: "Module", edit: UnitEdit, prefix: str, name: str) -> "Module":
@@ -110,8 +111,8 @@ def _hooked(encoder: "Module", edit: UnitEdit, prefix: str, name: str) -> "Modul
         if not site.layer.startswith(prefix) or not layer or layer not in layers:
             raise ModelError(
                 f"the edit changes {site.layer!r}, and the text encoder of {name} has no such "
-                "layer. To do: name an edit of the kind 'texts', or of a layer that it has, such as "
-                f"{prefix + [*layers][-1]!r}."
+                "layer. To do: name an edit of the kind 'texts', or of a layer that it has, such "
+                f"as {prefix + [*layers][-1]!r}."
             )
         site.hook(layers[layer], partial(site.change, edit.mode))
     return hooked
