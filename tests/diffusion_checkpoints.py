@@ -94,9 +94,11 @@ def stable_diffusion(folder, *, checker=None, length=24, clip=None):
     blocks = "CrossAttnDownBlock2D", "CrossAttnUpBlock2D", "UNetMidBlock2DCrossAttn"
     if clip is None:
         return _stable_diffusion(folder, _unet(*blocks), checker=checker, length=length)
-    from transformers import CLIPTextModel
+    from transformers import CLIPModel, CLIPTextModel
 
-    encoder = CLIPTextModel.from_pretrained(clip)
+    model = CLIPModel.from_pretrained(clip)
+    encoder = CLIPTextModel(model.config.text_config)
+    encoder.load_state_dict(model.text_model.state_dict())
     unet = _unet(*blocks, width=encoder.config.hidden_size)
     return _stable_diffusion(folder, unet, length=length, encoder=encoder)
 

@@ -93,7 +93,7 @@ def tiny(tmp_path_factory):
         "diffusers:": "python:generator_models:swatches",
         "edited:": f"diffusers:{folder / 'pipeline'}",
     }
-    diffusion_checkpoints.stable_diffusion(folder / "pipeline", clip=folder / "clip")
+    diffusion_checkpoints.stable_diffusion(folder / "pipeline", clip=folder / "clip", length=64)
 
     def of(name):
         key = next((key for key in replacements if name.startswith(key)), "")
@@ -186,8 +186,8 @@ def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
     assert config.study == name
     planned = audits.plan(config, base=world(name))
     if planned.runs:
-        # What a model answers is known once it has run.
-        assert planned.tests != 0
+        # What a model answers is known once it has run, and random classes can't be corrected.
+        assert planned.tests != 0 or any("labelled" in share for share in values["shares"])
         return
     findings = audits.run(config, base=world(name)).findings
     tested = Counter(finding.model for finding in findings if finding.tested)
@@ -272,6 +272,8 @@ def tables_of(root, file, tiny):
         values["prompts"]["images"] = {"attributes": 2, "targets": 2}
         for generator in values["generators"].values():
             generator["steps"] = 1
+        for share in values.get("shares", ()):
+            share.pop("labelled", None)  # a tiny model tells no classes apart
     (root / file).write_text(yaml.safe_dump(values), encoding="utf-8")
     return shown_tables(audits.run(audits.load_config(root / file), base=root))
 
