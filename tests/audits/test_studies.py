@@ -269,13 +269,18 @@ def tables_of(root, file, tiny):
         values["generator"]["candidates"] = 1
         values["min_group_size"] = 2
     if "prompts" in values:
-        values["prompts"]["images"] = {"attributes": 2, "targets": 2}
-        for generator in values["generators"].values():
-            generator["steps"] = 1
-        for share in values.get("shares", ()):
-            share.pop("labelled", None)  # a tiny model tells no classes apart
+        draw_few(values)
     (root / file).write_text(yaml.safe_dump(values), encoding="utf-8")
     return shown_tables(audits.run(audits.load_config(root / file), base=root))
+
+
+def draw_few(values):
+    """Have generators make few images, each in a step."""
+    values["prompts"]["images"] = {"attributes": 2, "targets": 2}
+    for generator in values["generators"].values():
+        generator["steps"] = 1
+    for share in values.get("shares", ()):
+        share.pop("labelled", None)  # a tiny model tells no classes apart
 
 
 def mitigated(root, file, values, tiny):
