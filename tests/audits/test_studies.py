@@ -233,12 +233,16 @@ def is_number(value):
 def further_models(values):
     """Return models that tables name and the configuration leaves to the user."""
     models, first = values["models"], next(iter(values["models"].values()))
+    study = read_study(values["study"])
+    generators = {name for config in study.parsed_configs for name in config.get("generators", ())}
     names = [
         place.get("model")
-        for table in read_study(values["study"]).tables
+        for table in study.tables
         for place in (*table.rows.values(), *table.columns.values())
     ]
-    return {name: {**first} for name in filter(None, names) if name not in models}
+    # Those of `neurons` and of generators have configurations of their own.
+    elsewhere = {name for name in filter(None, names) if "{column}" in name} | generators
+    return {name: {**first} for name in filter(None, names) if name not in {*models} | elsewhere}
 
 
 def tables_of(root, file, tiny):
