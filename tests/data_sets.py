@@ -59,6 +59,8 @@ def fairface_and_coco(folder):
     """Write the layouts of both."""
     fairface(folder)
     coco(folder, count=10)
+    occupations = ("doctor", "engineer", "nurse", "pilot", "cook", "farmer")
+    social_counterfactuals_in_pairs(folder, 1, occupations)
 
 
 def coco(folder, count=110):

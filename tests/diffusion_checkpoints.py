@@ -42,7 +42,7 @@ def _vae():
     ).eval()
 
 
-def _unet(down, up, mid):
+def _unet(down, up, mid, width=16):
     import torch
     from diffusers import UNet2DConditionModel
 
@@ -55,12 +55,12 @@ def _unet(down, up, mid):
         block_out_channels=(8, 16),
         layers_per_block=1,
         norm_num_groups=4,
-        cross_attention_dim=16,
+        cross_attention_dim=width,
         attention_head_dim=4,
     ).eval()
 
 
-def _stable_diffusion(folder, unet, *, checker=None, length=24):
+def _stable_diffusion(folder, unet, *, checker=None, length=24, encoder=None):
     from diffusers import PNDMScheduler, StableDiffusionPipeline
     from transformers import CLIPImageProcessorPil
 
@@ -69,7 +69,7 @@ def _stable_diffusion(folder, unet, *, checker=None, length=24):
     extractor = CLIPImageProcessorPil(size={"shortest_edge": 32}, crop_size=size)
     StableDiffusionPipeline(
         vae=_vae(),
-        text_encoder=_text(tokenizer),
+        text_encoder=encoder or _text(tokenizer),
         tokenizer=tokenizer,
         unet=unet,
         scheduler=PNDMScheduler(
@@ -86,10 +86,21 @@ def _stable_diffusion(folder, unet, *, checker=None, length=24):
     return folder
 
 
-def stable_diffusion(folder, *, checker=None, length=24):
-    """As Stable Diffusion 1.x: its parts, its scheduler; it reads texts of so many tokens."""
-    unet = _unet("CrossAttnDownBlock2D", "CrossAttnUpBlock2D", "UNetMidBlock2DCrossAttn")
-    return _stable_diffusion(folder, unet, checker=checker, length=length)
+def stable_diffusion(folder, *, checker=None, length=24, clip=None):
+    """As Stable Diffusion 1.x: its parts, its scheduler; it reads texts of so many tokens.
+
+    Its text encoder is that of the tiny CLIP in a folder, where one is named.
+    """
+    blocks = "CrossAttnDownBlock2D", "CrossAttnUpBlock2D", "UNetMidBlock2DCrossAttn"
+    if clip is None:
+        return _stable_diffusion(folder, _unet(*blocks), checker=checker, length=length)
+    from transformers import CLIPModel, CLIPTextModel
+
+    model = CLIPModel.from_pretrained(clip)
+    encoder = CLIPTextModel(model.config.text_config)
+    encoder.load_state_dict(model.text_model.state_dict())
+    unet = _unet(*blocks, width=encoder.config.hidden_size)
+    return _stable_diffusion(folder, unet, length=length, encoder=encoder)
 
 
 def without_cross_attention(folder):

@@ -127,6 +127,12 @@ def chen_dou(goldens):
         figure = goldens("papers", "chen_dou_2022", f"edition2_figure_{number:02}.json")
         for part in ("most", "least"):
             yield f"Figure {number}, {part}", listed(figure[f"{part}_biased"].values())
+    formulas = dict(goldens("papers", "chen_dou_2022", "edition2_formulas.json")["rows"])
+    edits = formulas.pop("edits")
+    formulas["k"] = ", ".join(map(str, formulas["k"]))
+    first = ("fairness score", "gender subspace", "neuron relevance")
+    ordered = {name: formulas.pop(name) for name in first} | edits | formulas
+    yield "Section on methods", [[text] for text in ordered.values()]
 
 
 def mandal(goldens):

@@ -11,6 +11,7 @@ from equipoise.core import Verdict
 from equipoise.mitigate import Split
 from equipoise.mitigate.measuring import (
     FEWEST,
+    NEUTRAL,
     ModelMeasures,
     Row,
     assess,
@@ -108,6 +109,8 @@ CHANCE = replace(HALF, low=-1.0, high=0.0, q_value=0.125)
 PRICE = replace(HALF, role="utility", measure="accuracy", difference=0.0, low=-0.01)
 NEAR = replace(HALF, before=0.11, after=0.05, share_reason="not clear of the floor")
 RECALL = replace(PRICE, measure="text_recall_at_1")
+LOST = replace(RECALL, difference=-0.03)
+GUESSED = replace(RECALL, about="flickr", difference=-0.9)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +125,9 @@ RECALL = replace(PRICE, measure="text_recall_at_1")
         ([HALF, RECALL], "price not measured"),
         ([HALF, PRICE, replace(RECALL, difference=-0.03)], "costs too much"),
         ([PART, replace(PRICE, difference=-0.03)], "costs too much"),
+        # Captions that name the attribute are guessed; those that don't tell the price.
+        ([HALF, PRICE, GUESSED, replace(RECALL, about=f"flickr, {NEUTRAL}")], "transfers"),
+        ([HALF, PRICE, GUESSED, replace(LOST, about=f"flickr, {NEUTRAL}")], "costs too much"),
     ],
 )
 def test_conclusions(rows, conclusion):

@@ -39,7 +39,7 @@ CONCEPTS = {
 CONFIG = f"""
 model: "hf:{scenes.WEIGHTS}/clip-NAME"
 images: {{table: images.csv, root: photos, group: frame, within: set, unit: set, label: subject,
-  caption: caption, templates: ["a {{}}"]}}
+  caption: caption, neutral_caption: plain, templates: ["a {{}}"]}}
 texts: {{table: texts.csv, group: frame, within: subject}}
 dictionary: {{file: sae.safetensors, layer: vision_model.encoder.layers.1}}
 concepts: {json.dumps(CONCEPTS)}
@@ -81,6 +81,7 @@ def data(tmp_path_factory):
         attributes["coin"] = str(coin[row])
         rows.append(
             {"image_id": name, "path": f"{name}.png", "caption": caption_text, **attributes}
+            | {"plain": caption(attributes["subject"])}
         )
     write(folder / "images.csv", rows)
     texts = [
@@ -104,6 +105,19 @@ def study(folder, name, text=CONFIG):
 def biased(data, _one_thread):
     assert command(["neurons", str(study(data, "biased"))]) == 0
     return data / "out-biased"
+
+
+def test_recall_stands_there_with_captions_that_leave_the_attribute_out(biased):
+    result = report.read(biased / "report")
+    recalls = {
+        finding.version: finding.parameters["before"]
+        for finding in result.findings
+        if finding.metric == "text_recall_at_1"
+    }
+    assert [*recalls] == ["default", "neutral captions"]
+    assert recalls["neutral captions"] > 0.9
+    # Captions name one of six hues.
+    assert any("16.7 %" in note for note in result.manifest.notes)
 
 
 def test_a_study_writes_a_report_with_pictures(biased):

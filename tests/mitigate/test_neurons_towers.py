@@ -110,6 +110,26 @@ def test_recall_is_that_of_the_other_data_set(clip, scenes):
         Trial(images, frames, texts, captions=["a"] * len(images), k=20, retrieval=pairs)
 
 
+def test_recall_is_measured_with_neutral_captions_too(clip, scenes):
+    """Without hue and frame, captions that name both are guessed: 1 of 12."""
+    images, frames, _ = scenes
+    texts = {name: [caption(name)] for name in SUBJECTS[:2]}
+    named = [caption(*cell) for cell in CELLS]
+    neutral = [caption(cell[0]) for cell in CELLS]
+    trial = Trial(images, frames, texts, captions=named, neutral_captions=neutral, k=20)
+    (note,) = trial.notes
+    assert "8.3 %" in note
+    draws = trial.draws(clip, 2, 0)
+    alone = Trial(images, frames, texts, captions=neutral, k=20).draws(clip, 2, 0)
+    for name in ("text_recall_at_1", "image_recall_at_5", "recall_at_1"):
+        np.testing.assert_array_equal(draws[f"{name}, neutral captions"], alone[name])
+    plain = Trial(images, frames, texts, captions=named, k=20)
+    assert not plain.notes
+    np.testing.assert_array_equal(draws["recall_at_1"], plain.draws(clip, 2, 0)["recall_at_1"])
+    with pytest.raises(InputError):
+        Trial(images, frames, texts, neutral_captions=neutral, k=20)
+
+
 def test_a_model_that_tells_nothing_apart_guesses(clip, scenes):
     """Equal scores are no hits: of six images one is found by chance."""
 

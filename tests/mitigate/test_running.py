@@ -16,6 +16,7 @@ from equipoise.core import ConfigError, DataError, RunError
 from equipoise.mitigate.config import Config
 from equipoise.mitigate.loading import load
 from equipoise.models import load_model
+from equipoise.planted.scenes.captions import caption
 from equipoise.planted.scenes.embed import WEIGHTS
 from mitigate.scenes import TEXTS, sets
 
@@ -31,7 +32,7 @@ recipes:
 zero_shot:
   named: {{table: sets.csv, root: photos, label: subject, templates: ["a {{}}"]}}
 retrieval:
-  said: {{table: sets.csv, root: photos}}
+  said: {{table: sets.csv, root: photos, neutral_caption: plain}}
 withheld: 0.34
 output: mitigated
 device: cpu
@@ -51,6 +52,7 @@ def data(tmp_path_factory):
                 "image_id": f"i{number:04d}", "path": f"{number:04d}.png",
                 "subject": image_sets.subject[number], "set": image_sets.set[number],
                 "caption": image_sets.caption[number],
+                "plain": caption(image_sets.subject[number]),
                 **{name: values[number] for name, values in image_sets.attributes.items()},
             }
         )  # fmt: skip
@@ -92,9 +94,11 @@ def test_a_command_makes_models_and_a_report(project, capsys):
         assert load_model(recipe["model"], device="cpu").info.dimension == 64
     measures = {row["measure"] for row in output["rows"]}
     assert {"ndkl", "logit_gap", "accuracy", "text_recall_at_1", "image_recall_at_10"} <= measures
+    assert {row["about"] for row in output["rows"]} >= {"said", "said, neutral captions"}
     page = (out / "report" / "report.html").read_text()
     assert "Change in disparities and its price" in page
     manifest = json.loads((out / "report" / "manifest.json").read_text())
+    assert any(note.startswith("said: ") and "guesses" in note for note in manifest["notes"])
     assert manifest["counts"]["withheld"] == withheld
     assert len(withheld) == 3
     # A second time nothing is written over.
@@ -295,6 +299,18 @@ def test_the_released_files_and_one_of_their_pairs_of_attributes(tmp_path):
     cifar = loaded.test.zero_shot[0]
     assert [*cifar.label] == ["sea lion", "cat"]
     assert cifar.images[1][31, 0].tolist() == [1, 0, 9]
+
+
+def test_captions_of_a_data_set_have_no_neutral_ones(tmp_path):
+    data_sets.social_counterfactuals_in_pairs(tmp_path)
+    data_sets.pictures_of_classes(tmp_path, "caltech", ("cat", "sea_lion"))
+    image_files.cifar(tmp_path / "cifar", image_files.CIFAR_NAMES, {"test_batch": [1, 0]})
+    image_files.write_json(tmp_path / "f.json", {"images": image_files.FLICKR})
+    (tmp_path / "photos").mkdir()
+    text = RELEASED.replace("format: flickr30k,", "format: flickr30k, neutral_caption: plain,")
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="neutral_caption"):
+        load(load_as(tmp_path / "c.yaml", Config), base=tmp_path)
 
 
 def test_sets_that_an_audit_of_generation_wrote(project):

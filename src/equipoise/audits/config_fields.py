@@ -587,12 +587,9 @@ class LoadConfig(Section):
 
     def located(self, base: Path) -> Any:
         """Return the model, or its name with paths relative to the config resolved."""
-        from equipoise.models.registry import is_code
+        from equipoise.models.registry import located_name
 
-        prefix, _, path = self.model.partition(":") if isinstance(self.model, str) else ("", "", "")
-        relative_path = base / path
-        on_disk = prefix and relative_path.exists() and not is_code(prefix)
-        return f"{prefix}:{relative_path}" if on_disk else self.model
+        return located_name(self.model, base) if isinstance(self.model, str) else self.model
 
     def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""

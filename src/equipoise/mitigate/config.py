@@ -96,9 +96,13 @@ class PromptsConfig(Section):
 
 
 class PairsConfig(ImagesConfig):
-    """Images with a caption each, or a data set with captions."""
+    """Images with a caption each, or a data set with captions.
+
+    `neutral_caption` is the column of the captions without the attribute that they name.
+    """
 
     caption: Name = "caption"
+    neutral_caption: Name | None = None
 
 
 class LabelsConfig(ImagesConfig):

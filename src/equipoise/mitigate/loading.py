@@ -182,8 +182,14 @@ def read_pairs(
     if config.format is not None:
         captions = open_images(config.located(), base, place=name).captions
     if not isinstance(captions, pl.DataFrame):
-        pictures, (caption,) = read_images(config, (config.caption,), base, name, inputs)
-        return RetrievalSet(name, pictures, caption)
+        columns = [column for column in (config.caption, config.neutral_caption) if column]
+        pictures, (caption, *neutral) = read_images(config, columns, base, name, inputs)
+        return RetrievalSet(name, pictures, caption, neutral=next(iter(neutral), None))
+    if config.neutral_caption is not None:
+        raise ConfigError(
+            f"{name}.neutral_caption: the captions of {config.format} have no second column. "
+            "To do: name a table with both columns"
+        )
     pictures, _ = read_images(config, (), base, name, inputs)
     rows = match(captions[ID], pl.Series(ID, pictures.pictures.ids, dtype=pl.String))
     return RetrievalSet(name, pictures, captions["caption"].to_numpy(), image=rows)

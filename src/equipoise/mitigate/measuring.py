@@ -37,6 +37,8 @@ Numbers = dict[tuple[str, str], dict[str, float]]
 """By measure and by attribute or data set: numbers of units by name."""
 
 NDKL, GAP, ACCURACY = "ndkl", "logit_gap", "accuracy"
+NEUTRAL = "neutral captions"
+"""What recall with captions that don't name the attribute is called."""
 RANKS = (1, 5, 10)
 _PART = 256
 
@@ -130,6 +132,8 @@ class RetrievalSet:
         Subject of each image, so that a model can be measured on some subjects alone.
     image : ndarray of int64, shape (m,), optional
         Row of each caption's image; each image has one caption, in order, unless given.
+    neutral : ndarray of str objects, shape (m,), optional
+        Each caption without the attribute that it names: recall is measured with these, too.
     """
 
     name: str
@@ -137,6 +141,30 @@ class RetrievalSet:
     caption: Objects
     about: Objects | None = None
     image: Positions | None = None
+    neutral: Objects | None = None
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        """The set, and the set with its neutral captions where it has them."""
+        if self.neutral is None:
+            return (self,)
+        named = f"{self.name}, {NEUTRAL}" if self.name else NEUTRAL
+        return (self, replace(self, name=named, caption=self.neutral, neutral=None))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How often a guess of the attribute finds the caption of an image."""
+        if self.neutral is None:
+            return ()
+        captions: dict[str, set[str]] = {}
+        for neutral, caption in zip(self.neutral.tolist(), self.caption.tolist(), strict=True):
+            captions.setdefault(neutral, set()).add(caption)
+        guessed = np.mean([1 / len(captions[neutral]) for neutral in self.neutral.tolist()])
+        about = f"{self.name}: " if self.name else ""
+        return (
+            f"{about}a model without the attribute guesses among captions that differ in it alone, "
+            f"and has a text recall at 1 of {number(100 * float(guessed), 1)} % on average.",
+        )
 
 
 @record
@@ -159,6 +187,10 @@ class Test:
     retrieval: tuple[RetrievalSet, ...] = ()
 
     __test__ = False  # no class of tests, as pytest would take it for
+
+    def notes(self) -> tuple[str, ...]:
+        """Return how often a guess of the attribute finds a caption."""
+        return tuple(chain.from_iterable(pairs.notes for pairs in self.retrieval))
 
     def of(self, subjects: Collection[str]) -> Test:
         """Return the same with the counterfactual sets of some subjects alone."""
@@ -194,7 +226,7 @@ class Test:
             )
             correct = classes[scores.argmax(axis=1)] == images.label[rows]
             utility[ACCURACY, images.name] = _by_name(rows, correct.astype(np.float64))
-        for pairs in self.retrieval:
+        for pairs in chain.from_iterable(sources.variants for sources in self.retrieval):
             utility |= _recalls(model, pairs, only, progress)
         sets = self.images if only is None else self.images.of(only)
         return ModelMeasures(_bias(model, sets, self.texts, progress), utility)
@@ -582,11 +614,18 @@ def conclude(rows: Sequence[Row]) -> tuple[Outcome, ...]:
     for recipe in dict.fromkeys(row.recipe for row in rows):
         recipe_rows = [row for row in rows if row.recipe == recipe]
         biases = [row for row in recipe_rows if row.role == "bias"]
-        utilities = [row for row in recipe_rows if row.role == "utility"]
+        utilities = _prices(recipe_rows)
         results.append(
             Outcome(recipe, _conclusion(biases, utilities), _sentence(biases, utilities))
         )
     return tuple(results)
+
+
+def _prices(rows: Sequence[Row]) -> list[Row]:
+    """Return accuracy and recall, of captions that name the attribute only where none don't."""
+    utilities = [row for row in rows if row.role == "utility"]
+    names = {row.about for row in utilities}
+    return [row for row in utilities if f"{row.about}, {NEUTRAL}" not in names]
 
 
 def _conclusion(biases: Sequence[Row], utilities: Sequence[Row]) -> str:

@@ -169,7 +169,7 @@ def _assess_jobs(
     predicted: Collection[str] = (),
 ) -> Assessment:
     teacher = test.teacher if isinstance(test, GeneratedTest) else None
-    notes = test.notes() if isinstance(test, GeneratedTest) else ()
+    notes = test.notes()
     after = {name: ModelMeasures({}, {}) for name in recipes}
     seconds, models = dict.fromkeys(recipes, 0.0), {}
     for job in jobs:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from scipy.special import entr
 
 from equipoise.core import Bytes, Floats, Groups, InputError, Positions, record, unwarned
-from equipoise.mitigate.measuring import RetrievalSet, embed_images, embed_prompts
+from equipoise.mitigate.measuring import NEUTRAL, RetrievalSet, embed_images, embed_prompts
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model, PairScorer
 from equipoise.models.wrapped import unit_vectors
@@ -36,6 +36,8 @@ class Trial:
         first two groups.
     captions : sequence of n str, optional
         A description of each image, for retrieval.
+    neutral_captions : sequence of n str, optional
+        The captions without the attribute that they name: recall is measured with these, too.
     units : array-like (n,), optional
         Images of one unit are resampled together.
     labels : sequence of n str, optional
@@ -52,6 +54,7 @@ class Trial:
     groups: Any
     concepts: Mapping[str, Sequence[str]]
     captions: Sequence[str] | None = None
+    neutral_captions: Sequence[str] | None = None
     units: Any = None
     labels: Sequence[str] | None = None
     classes: Mapping[str, Sequence[str]] | None = None
@@ -68,7 +71,7 @@ class Trial:
         """
         columns = {
             "groups": self.grouped.codes, "captions": self.captions, "units": self.units,
-            "labels": self.labels,
+            "neutral_captions": self.neutral_captions, "labels": self.labels,
         }  # fmt: skip
         for name, values in columns.items():
             if values is not None and len(values) != len(self.images):
@@ -82,6 +85,8 @@ class Trial:
             raise InputError(f"k={self.k}: expected 1 to {len(self.images) - 1}")
         if {*(() if self.labels is None else self.labels)} - {*(self.classes or ())}:
             raise InputError("labels: some have no texts in classes; expected texts of each")
+        if self.neutral_captions is not None and self.captions is None:
+            raise InputError("neutral_captions: expected captions beside them")
         if self.captions is not None and self.retrieval is not None:
             raise InputError("captions, retrieval: recall is of one data set; expected one of them")
 
@@ -89,6 +94,24 @@ class Trial:
     def grouped(self) -> Groups:
         """The groups."""
         return Groups.of(self.groups)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of the recall."""
+        pairs = self.retrieval or self._own_pairs
+        return () if pairs is None else pairs.notes
+
+    @property
+    def _own_pairs(self) -> RetrievalSet | None:
+        """The images with their captions, where they have any."""
+        if self.captions is None:
+            return None
+        captions, neutral = (
+            None if texts is None else np.array([*texts], dtype=object)
+            for texts in (self.captions, self.neutral_captions)
+        )
+        assert captions is not None  # noqa: S101 - checked above
+        return RetrievalSet("", self.images, captions, neutral=neutral)
 
     @property
     def _present(self) -> list[int]:
@@ -106,8 +129,8 @@ class Trial:
         """
         compare = _score_function(model, self.images)
         scores, hits = compare([*self.concepts.values()]), dict[str, Floats]()
-        if self.captions is not None:
-            hits = _recall_hits(compare, self.captions, np.arange(len(self.images)))
+        if self._own_pairs is not None:
+            hits = _recalls(compare, self._own_pairs)
         if self.labels is not None and self.classes is not None:
             correct = np.array([*self.classes])[compare([*self.classes.values()]).argmax(axis=1)]
             hits["accuracy"] = (correct == np.array(self.labels, dtype=str)).astype(np.float64)
@@ -124,8 +147,7 @@ class Trial:
         pairs = self.retrieval
         if pairs is None:
             return {}
-        rows = np.arange(len(pairs.images)) if pairs.image is None else pairs.image
-        hits = _recall_hits(_score_function(model, pairs.images), pairs.caption.tolist(), rows)
+        hits = _recalls(_score_function(model, pairs.images), pairs)
         keys = unit_keys([*map(str, range(len(pairs.images)))])
         weights = unit_times(keys, replicates, seed).T.astype(np.float64)
         return {name: _weighted_means(hit[:, None], weights)[:, 0] for name, hit in hits.items()}
@@ -269,6 +291,19 @@ def _recall_hits(
         for direction, by_k in (("text_", text), ("image_", image), ("", both))
         for k, hits in by_k.items()
     }
+
+
+def _recalls(
+    compare: Callable[[Sequence[Sequence[str]]], Floats], pairs: RetrievalSet
+) -> dict[str, Floats]:
+    """Return recall per image, also with the neutral captions where there are any."""
+    rows = np.arange(len(pairs.images)) if pairs.image is None else pairs.image
+    measures = dict[str, Floats]()
+    for variant in pairs.variants:
+        suffix = "" if variant is pairs else f", {NEUTRAL}"
+        for name, hits in _recall_hits(compare, variant.caption.tolist(), rows).items():
+            measures[name + suffix] = hits
+    return measures
 
 
 def _weighted_means(values: Floats, weights: Floats) -> Floats:

@@ -82,7 +82,8 @@ def load_generator(
     ----------
     name : str
         ``diffusers:`` and a hub id or a folder that `save_pretrained` wrote; ``python:`` and
-        module:factory; ``equipoise:`` and a folder that a recipe of `equipoise.mitigate` wrote.
+        module:factory; ``equipoise:`` and a folder that a recipe of `equipoise.mitigate` wrote;
+        ``edited:``, a file of `equipoise neurons`, ``#`` and one of these.
     device, dtype, revision, allow_pickle, trust_remote_code
         As in `load_model`.
 

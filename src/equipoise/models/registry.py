@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,6 +43,9 @@ class Options:
     fetch: bool = True
     outer: tuple[str, ...] = ()
 
+
+INNER = "#"
+"""What separates a file from the name of the model that it is about."""
 
 MOST_NESTED = 16
 """Files of which each names the next, up to a model that stands alone."""
@@ -204,18 +208,40 @@ def relative(name: str, folder: Path) -> str:
     """Return the name of a model with its folder or file relative to another folder."""
     prefix, _, location = name.partition(":")
     path = Path(location).expanduser()
-    if is_code(prefix) or not location or not path.exists():
+    if is_code(prefix) or not location:
         return name
+    if not path.exists():
+        return _change_parts(name, partial(relative, folder=folder))
     return f"{prefix}:{Path(os.path.relpath(path, folder)).as_posix()}"
 
 
 def absolute(name: str, folder: Path) -> str:
     """Return a model's name with the full path of its folder or file."""
     prefix, _, location = name.partition(":")
-    is_relative = location.startswith("../") or (folder / location).exists()
-    if is_code(prefix) or not location or not is_relative:
+    if is_code(prefix) or not location:
+        return name
+    if INNER in location and not (folder / location).exists():
+        return _change_parts(name, partial(absolute, folder=folder))
+    if not location.startswith("../") and not (folder / location).exists():
         return name
     return f"{prefix}:{os.path.normpath(folder / location)}"
+
+
+def located_name(name: str, folder: Path) -> str:
+    """Return a model's name with each path that is in a folder resolved."""
+    prefix, _, location = name.partition(":")
+    if is_code(prefix) or not location:
+        return name
+    path = folder / location
+    if path.exists():
+        return f"{prefix}:{path}"
+    return _change_parts(name, partial(located_name, folder=folder))
+
+
+def _change_parts(name: str, change: Callable[[str], str]) -> str:
+    """Return a name with a file and a model inside it changed; another one as it is."""
+    file, mark, model = name.partition(INNER)
+    return f"{change(file)}{mark}{change(model)}" if mark else name
 
 
 def is_code(prefix: str) -> bool:

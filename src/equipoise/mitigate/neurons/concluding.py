@@ -88,10 +88,13 @@ def _finding(row: Row, name: str, concepts: str, n: int) -> Finding:
             f"As many random components of the same layers change it by {number(row['random'])} "
             f"({ends})."
         )
+    # Of recall with neutral captions: "recall_at_1, neutral captions".
+    metric, _, version = str(row["measure"]).partition(", ")
     parameters = {key: row[key] for key in ("before", "after", "random", "edit")}
     return Finding(
-        audit="mitigation", model=name, metric=row["measure"], change_from=BEFORE,
-        groups=_groups(row, concepts), family=Family.COMPOSITE, value=row["difference"],
+        audit="mitigation", model=name, metric=metric, version=version or "default",
+        change_from=BEFORE, groups=_groups(row, concepts), family=Family.COMPOSITE,
+        value=row["difference"],
         ci_low=_known(row["difference_low"]), ci_high=_known(row["difference_high"]), level=0.95,
         p_value=p_value, n=n, unit="image", method="paired bootstrap over images",
         null=NullHypothesis.NONE, parameters=plain_parameters(parameters), beside=beside,

@@ -50,6 +50,7 @@ class GroupedImages(ImagesConfig):
     unit: Name | None = None
     pair: Name | None = None
     caption: Name | None = None
+    neutral_caption: Name | None = None
     label: Name | None = None
     templates: Literal[tuple(TEMPLATES)] | Names = "plain"  # type: ignore[valid-type]
 
@@ -164,6 +165,8 @@ class Config(LoadConfig):
                 raise ValueError(
                     f"pair: {part!r} needs the column that tells pairs, or 'centre: group'"
                 )
+        if self.images.neutral_caption is not None and self.images.caption is None:
+            raise ValueError("images.neutral_caption: expected 'images.caption' beside it")
         if self.retrieval is not None and self.images.caption is not None:
             raise ValueError("retrieval: recall is of one data set; expected no 'images.caption'")
         return self

@@ -53,6 +53,7 @@ from equipoise.report.text import listed
 from equipoise.stats.streams import stream
 
 EDITS = "edits"
+_IMAGE_COLUMNS = ("group", "within", "unit", "pair", "caption", "neutral_caption", "label")
 _TEXT_PARTS: tuple[Part, ...] = ("texts", "text_subspace")
 _MOST_ACTIVE = 6
 _NOTES = (
@@ -89,7 +90,7 @@ def _split_halves(items: Items, columns: Mapping[str, Objects], seed: int) -> li
 
 def _read(config: Config, base: Path, inputs: dict[str, FileFacts]) -> dict[str, list[_Half]]:
     """Return the halves of the images and of the texts."""
-    names = _column_names(config.images, ("group", "within", "unit", "pair", "caption", "label"))
+    names = _column_names(config.images, _IMAGE_COLUMNS)
     pictures, values = read_images(config.images, [*names.values()], base, "images", inputs)
     columns = dict(zip(names, values, strict=True))
     halves = {"images": _split_halves(pictures, columns, config.seed)}  # type: ignore[arg-type]
@@ -120,7 +121,10 @@ def _build_trial(config: Config, half: _Half, base: Path, inputs: dict[str, File
         concepts |= _by_name(prompts_of(config.words, base, subject="words"))
     if config.retrieval is not None:
         retrieval = read_pairs("retrieval", config.retrieval, base, inputs)
-    keys = {"captions": "caption", "units": "unit", "labels": "label"}
+    keys = {
+        "captions": "caption", "neutral_captions": "neutral_caption", "units": "unit",
+        "labels": "label",
+    }  # fmt: skip
     optional = {name: columns[key].tolist() for name, key in keys.items() if key in columns}
     return Trial(
         half.items, columns["group"], concepts, **optional, classes=classes, k=config.k,
@@ -190,7 +194,7 @@ def run(config: Config, *, base: Path = Path(), progress: Progress | None = None
     model = options.load(config.located(base))
     tables: dict[str, list[dict[str, Any]]] = {"components": [], "sweep": [], "parts": []}
     gallery: list[dict[str, Any]] = []
-    notes = [*_NOTES]
+    notes = [*_NOTES, *trial.notes]
     # Edits without a report are those of a killed run.
     with new_run(folder, overwrite=not report.exists()) as edits:
         found = dict[Part, Components]()
