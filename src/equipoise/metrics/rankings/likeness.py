@@ -13,8 +13,11 @@ ALIKE = 0.5
 _SAME = 0.9
 """Correlation from which on queries that all resemble each other are alike."""
 
-_NOISE = 2.0
-"""Standard deviations of likeness between independent queries beyond which pairs are alike."""
+_HALVED = 3.0
+"""Likeness whose square is so many variances of noise is shrunk by half."""
+
+_BETWEEN, _WITHIN = 2.5, 1.25
+"""What shrunken likeness counts as, up to 1: on guard, and of the rows of a cluster."""
 
 _MEDIAN_OF_NORMAL = 0.6745
 """Median of the absolute value of a standard normal number."""
@@ -67,10 +70,10 @@ def cluster_alike(rows: Floats) -> Integers:
 def variance_inflation(rows: Floats, cluster: Integers) -> float:
     """Return by how much alike rows of different clusters raise the variance of a mean, 1 or more.
 
-    Likeness of independent rows is noise, and symmetric: pairs that are alike by more than two
-    standard deviations of it count as one row, less those that are as unlike. So a likeness below
-    `ALIKE` counts where there are numbers enough to see it, and adds nothing on average where rows
-    are independent.
+    Likeness of independent rows is noise, and symmetric about its median. So each pair counts as
+    its likeness, shrunk by that noise, times 2.5, at most 1; pairs that are unlike count as less
+    than 0. That adds nothing on average where rows are independent. Rows of a cluster count too, as
+    noise joins some of them. What clusters allow for is taken off: 1.25 times shrunken likeness.
 
     Parameters
     ----------
@@ -83,11 +86,14 @@ def variance_inflation(rows: Floats, cluster: Integers) -> float:
         return 1.0
     unit = _normalized(rows - rows.mean(axis=1, keepdims=True))
     centred = _normalized(unit - unit.mean(axis=0))
-    # Rows less their mean have a likeness of -1 / (rows - 1) where they are independent.
-    likenesses = (centred @ centred.T)[other_cluster] + 1.0 / (len(rows) - 1)
-    limit = _NOISE * float(np.median(np.abs(likenesses))) / _MEDIAN_OF_NORMAL
-    excess = int((likenesses > limit).sum()) - int((likenesses < -limit).sum())
-    return 1.0 + max(excess, 0) / int((~other_cluster).sum())
+    likenesses = centred @ centred.T
+    excess = likenesses - np.median(likenesses[other_cluster])
+    noise = float(np.median(np.abs(excess[other_cluster]))) / _MEDIAN_OF_NORMAL
+    shrunk = excess**3 / np.maximum(_HALVED * noise**2 + excess**2, 1e-18)
+    np.fill_diagonal(shrunk, 1.0)
+    needed = float(np.clip(_BETWEEN * shrunk, -1.0, 1.0).sum())
+    allowed = float(np.clip(_WITHIN * shrunk, 0.0, 1.0)[~other_cluster].sum())
+    return max(1.0, needed / allowed)
 
 
 def comparable_rows(
