@@ -14,10 +14,10 @@ _SAME = 0.9
 """Correlation from which on queries that all resemble each other are alike."""
 
 _HALVED = 3.0
-"""Likeness whose square is so many variances of noise is shrunk by half."""
+"""Variances of noise that a squared likeness equals where noise shrinks it by half."""
 
-_BETWEEN, _WITHIN = 2.5, 1.25
-"""What shrunken likeness counts as, up to 1: on guard, and of the rows of a cluster."""
+_COUNTED, _ALLOWED = 2.5, 1.25
+"""Factors of shrunken likeness: what a pair counts as, and what a cluster allows for."""
 
 _MEDIAN_OF_NORMAL = 0.6745
 """Median of the absolute value of a standard normal number."""
@@ -68,12 +68,12 @@ def cluster_alike(rows: Floats) -> Integers:
 
 
 def variance_inflation(rows: Floats, cluster: Integers) -> float:
-    """Return by how much alike rows of different clusters raise the variance of a mean, 1 or more.
+    """Return by how much likeness beyond clusters raises the variance of a mean, 1 or more.
 
     Likeness of independent rows is noise, and symmetric about its median. So each pair counts as
     its likeness, shrunk by that noise, times 2.5, at most 1; pairs that are unlike count as less
-    than 0. That adds nothing on average where rows are independent. Rows of a cluster count too, as
-    noise joins some of them. What clusters allow for is taken off: 1.25 times shrunken likeness.
+    than 0. That adds little where rows are independent. Pairs of a cluster count too, as noise
+    joins some of them: a cluster allows for 1.25 times their shrunken likeness, at most 1.
 
     Parameters
     ----------
@@ -81,19 +81,19 @@ def variance_inflation(rows: Floats, cluster: Integers) -> float:
     cluster : ndarray of int64, shape (queries,)
         Cluster of each row, see `cluster_alike`.
     """
-    other_cluster = cluster[:, None] != cluster
-    if not other_cluster.any() or len(rows) > _MOST_QUERIES or rows.shape[1] < _FEWEST:
+    if cluster.max() == 0 or len(rows) > _MOST_QUERIES or rows.shape[1] < _FEWEST:
         return 1.0
     unit = _normalized(rows - rows.mean(axis=1, keepdims=True))
     centred = _normalized(unit - unit.mean(axis=0))
-    likenesses = centred @ centred.T
-    excess = likenesses - np.median(likenesses[other_cluster])
-    noise = float(np.median(np.abs(excess[other_cluster]))) / _MEDIAN_OF_NORMAL
+    first, second = np.triu_indices(len(rows), 1)
+    joined = cluster[first] == cluster[second]
+    excess = (centred @ centred.T)[first, second]
+    excess -= np.median(excess[~joined])
+    noise = float(np.median(np.abs(excess[~joined]))) / _MEDIAN_OF_NORMAL
     shrunk = excess**3 / np.maximum(_HALVED * noise**2 + excess**2, 1e-18)
-    np.fill_diagonal(shrunk, 1.0)
-    needed = float(np.clip(_BETWEEN * shrunk, -1.0, 1.0).sum())
-    allowed = float(np.clip(_WITHIN * shrunk, 0.0, 1.0)[~other_cluster].sum())
-    return max(1.0, needed / allowed)
+    counted = len(rows) + 2.0 * float(np.clip(_COUNTED * shrunk, -1.0, 1.0).sum())
+    allowed = len(rows) + 2.0 * float(np.clip(_ALLOWED * shrunk[joined], 0.0, 1.0).sum())
+    return max(1.0, counted / allowed)
 
 
 def comparable_rows(
