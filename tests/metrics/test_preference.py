@@ -105,9 +105,10 @@ def test_a_preference_on_the_whole_is_found():
         systematic_preference(
             *world(seed, own_bias=0.3, shift=0.4), k=16, resampling=Permutation(99)
         )
-        for seed in range(5)
+        for seed in range(10)
     ]
-    assert max(row.p_value for row in p) <= 0.05
+    # Chance likeness of queries takes the power of one world in twenty.
+    assert sorted(row.p_value for row in p)[-2] <= 0.05
 
 
 def test_queries_that_rank_images_alike_count_as_one():
@@ -121,7 +122,9 @@ def test_queries_that_rank_images_alike_count_as_one():
         for rows in (np.arange(28), order)
     ]
     for estimate in estimates:
-        assert estimate.params["independent_subjects"] == estimate.params["effective_subjects"] == 7
+        assert estimate.params["independent_subjects"] == 7
+        # As of any seven queries, chance likeness takes a little off.
+        assert 6.3 <= estimate.params["effective_subjects"] <= 7
         assert estimate.params["subjects"] == 28
     assert estimates[0].value == pytest.approx(estimates[1].value)
     apart = systematic_preference(

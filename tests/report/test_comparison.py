@@ -148,6 +148,14 @@ def test_what_is_untested_says_why_once():
     assert "few" in conclusion_sentence(few, conclusion)
 
 
+def test_models_without_any_difference_have_no_size_of_one():
+    small = replace(FOUND["accuracy", ""], value=0.0, verdict=Verdict.BELOW_THRESHOLD, p_value=1.0)
+    for high, has_size in ((0.0, False), (0.01, True)):
+        found = replace(small, ci_low=-high, ci_high=high)
+        (conclusion,) = conclusions_of([found])
+        assert ("point" in conclusion_sentence(found, conclusion)) is has_size
+
+
 def test_conclusions_of_models_survive_a_file(tmp_path):
     conclusions = conclusions_of(comparison().findings)
     write(replace(comparison(), conclusions=conclusions), tmp_path)

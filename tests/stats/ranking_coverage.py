@@ -103,10 +103,15 @@ def rankings_section(samples):
     """Return the section of the page on preferences of rankings."""
     crossed_worlds = [widths(*case, samples) for case in product(QUERIES, SHARED)]
     crossed_worlds += [widths(24, shared, samples, shift=0.3) for shared in SHARED]
-    blocks = [level(like, n, 64, samples) for n, like in product(GROUPS, LIKENESS)]
-    blocks += [level(0.0, n, 16, samples) for n in GROUPS]
-    blocks += [level(0.0, 2, size, samples, shift=0.6) for size in DIMENSIONS]
-    blocks += [level(0.5, 2, 64, samples, shift=0.6), level(0.5, 2, 16, samples)]
+    n_levels = 2 * samples
+    blocks = [
+        level(like, n, size, n_levels)
+        for size, n, like in product(DIMENSIONS[::-1], GROUPS, LIKENESS)
+    ]
+    blocks += [
+        level(like, n, size, n_levels, shift=0.6)
+        for like, n, size in product((0.0, 0.5), GROUPS, DIMENSIONS)
+    ]
     return [
         "## Preferences of rankings",
         "",
@@ -126,7 +131,7 @@ def rankings_section(samples):
         "24 queries in blocks of four: vectors of a block have the correlation “likeness”. Each",
         "query prefers some group, none is preferred on the whole, but where a group's scores are",
         "shifted. How often p ≤ 0.05, how many clusters there are on average, and how many",
-        f"independent queries the 24 count as. {samples} samples per case.",
+        f"independent queries the 24 count as. {n_levels} samples per case.",
         "",
         "| likeness | groups | dimensions | shift | p ≤ 0.05 | clusters | count as |",
         "|---|---|---|---|---|---|---|",

@@ -412,7 +412,8 @@ def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
         start = "The difference is too small to matter" if small else "No difference was found"
         return f"{start}: {name}{by} is {scaled(finding.value)}{unit} ({ends}{n_text})."
     if small:
-        return f"No {name}{by} larger than {scaled(bound)}{unit} ({n_text})."
+        size = f" larger than {scaled(bound)}{unit}" if bound else ""
+        return f"No {name}{by}{size} ({n_text})."
     return f"No {name}{by} was found; up to {scaled(bound)}{unit} can't be excluded ({n_text})."
 
 
@@ -899,7 +900,8 @@ def _bound_of_pair(finding: Finding, conclusion: Conclusion) -> Sentence:
         return Sentence(f"{models} have no verdict in {place}: {reason}.")
     start, found = f"No difference between {models} in {place}", sized(finding, reach)
     if conclusion.verdict is Verdict.BELOW_THRESHOLD and not math.isnan(reach):
-        return Sentence(f"{start} larger than {found} ({rows}).")
+        size = f" larger than {found}" if reach else ""
+        return Sentence(f"{start}{size} ({rows}).")
     if math.isnan(reach):
         return Sentence(f"{start} was found ({rows}).")
     return Sentence(f"{start} was found; up to {found} can't be excluded ({rows}).")

@@ -13,8 +13,11 @@ ALIKE = 0.5
 _SAME = 0.9
 """Correlation from which on queries that all resemble each other are alike."""
 
-_NOISE = 2.0
-"""Standard deviations of likeness between independent queries beyond which pairs are alike."""
+_HALVED = 3.0
+"""Variances of noise that a squared likeness equals where noise shrinks it by half."""
+
+_COUNTED, _ALLOWED = 2.5, 1.25
+"""Factors of shrunken likeness: what a pair counts as, and what a cluster allows for."""
 
 _MEDIAN_OF_NORMAL = 0.6745
 """Median of the absolute value of a standard normal number."""
@@ -65,12 +68,12 @@ def cluster_alike(rows: Floats) -> Integers:
 
 
 def variance_inflation(rows: Floats, cluster: Integers) -> float:
-    """Return by how much alike rows of different clusters raise the variance of a mean, 1 or more.
+    """Return by how much likeness beyond clusters raises the variance of a mean, 1 or more.
 
-    Likeness of independent rows is noise, and symmetric: pairs that are alike by more than two
-    standard deviations of it count as one row, less those that are as unlike. So a likeness below
-    `ALIKE` counts where there are numbers enough to see it, and adds nothing on average where rows
-    are independent.
+    Likeness of independent rows is noise, and symmetric about its median. So each pair counts as
+    its likeness, shrunk by that noise, times 2.5, at most 1; pairs that are unlike count as less
+    than 0. That adds little where rows are independent. Pairs of a cluster count too, as noise
+    joins some of them: a cluster allows for 1.25 times their shrunken likeness, at most 1.
 
     Parameters
     ----------
@@ -78,16 +81,19 @@ def variance_inflation(rows: Floats, cluster: Integers) -> float:
     cluster : ndarray of int64, shape (queries,)
         Cluster of each row, see `cluster_alike`.
     """
-    other_cluster = cluster[:, None] != cluster
-    if not other_cluster.any() or len(rows) > _MOST_QUERIES or rows.shape[1] < _FEWEST:
+    if cluster.max() == 0 or len(rows) > _MOST_QUERIES or rows.shape[1] < _FEWEST:
         return 1.0
     unit = _normalized(rows - rows.mean(axis=1, keepdims=True))
     centred = _normalized(unit - unit.mean(axis=0))
-    # Rows less their mean have a likeness of -1 / (rows - 1) where they are independent.
-    likenesses = (centred @ centred.T)[other_cluster] + 1.0 / (len(rows) - 1)
-    limit = _NOISE * float(np.median(np.abs(likenesses))) / _MEDIAN_OF_NORMAL
-    excess = int((likenesses > limit).sum()) - int((likenesses < -limit).sum())
-    return 1.0 + max(excess, 0) / int((~other_cluster).sum())
+    first, second = np.triu_indices(len(rows), 1)
+    joined = cluster[first] == cluster[second]
+    excess = (centred @ centred.T)[first, second]
+    excess -= np.median(excess[~joined])
+    noise = float(np.median(np.abs(excess[~joined]))) / _MEDIAN_OF_NORMAL
+    shrunk = excess**3 / np.maximum(_HALVED * noise**2 + excess**2, 1e-18)
+    counted = len(rows) + 2.0 * float(np.clip(_COUNTED * shrunk, -1.0, 1.0).sum())
+    allowed = len(rows) + 2.0 * float(np.clip(_ALLOWED * shrunk[joined], 0.0, 1.0).sum())
+    return max(1.0, counted / allowed)
 
 
 def comparable_rows(
