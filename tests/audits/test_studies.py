@@ -292,7 +292,7 @@ def draw_few(values):
     """Have generators make few images, each in a step."""
     values["prompts"]["images"] = {"attributes": 2, "targets": 2}
     for generator in values["generators"].values():
-        generator["steps"] = 1
+        generator |= {"steps": 1} if "model" in generator else {}
     for share in values.get("shares", ()):
         share.pop("labelled", None)  # a tiny model tells no classes apart
 
