@@ -338,7 +338,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
 def calling_module() -> str:
     """Return the module that calls the function that calls this."""
-    return str(sys._getframe(2).f_globals["__name__"])
+    return str(sys._getframe(2).f_globals.get("__name__", "__main__"))
 
 
 @lru_cache(maxsize=32)
