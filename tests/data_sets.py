@@ -147,7 +147,7 @@ def visual_genome(folder, count=110):
 
 
 def image_search(folder, count=16):
-    """Folders of queries and regions, and `faces.csv` as `equipoise faces` writes it."""
+    """Folders of queries and regions, `faces.csv` as `equipoise faces` writes it, data sets."""
     rows = [["image_id", "query", "region", "face", "faces", "left", "top", "right", "bottom"]]
     queries = ("CEO", "Engineer", "Nurse", "Politician", "School Teacher")
     kinds = [*product(queries, ("WANA", "NA", "EA"), range(count))]
@@ -157,6 +157,9 @@ def image_search(folder, count=16):
         rows.append([name, query, region, *face_cells])
         _put(folder / "images" / name, number)
     write_csv(folder / "faces.csv", rows)
+    for place, name in enumerate(("FFHQ", "WIKI", "IMDB", "LFW", "UTK")):
+        for copy in range(3):
+            _put(folder / "datasets" / name / f"{copy}.jpg", 3 * place + copy)
 
 
 def people_by_region(folder, count=4):

@@ -149,15 +149,17 @@ def missing(folder: Path) -> Iterator[str]:
 
 def _packaged(stem: str, work: Work) -> bool:
     """Return whether a work has the table of a file, or the numbers of text for a file of text."""
-    match = re.search(r"(table|figure|section)s?_(.*)", stem)
+    match = re.search(r"(table|figure|section)(s?)_(.*)", stem)
     if match is None:
         return stem == "claims" or any(name.startswith("Section") for name in work.tables)
-    number = ".".join(digits.lstrip("0") for digits in re.findall(r"\d+", match[2]))
+    kind, several = match[1].capitalize(), bool(match[2])
+    digits = [number.lstrip("0") for number in re.findall(r"\d+", match[3])]
+    # A file of several tables has a chapter and a number of each.
+    length = 2 if several else len(digits)
+    wanted = {".".join(digits[place : place + length]) for place in range(0, len(digits), length)}
     names = [name.partition(",")[0] for name in work.tables]
-    return any(
-        name.startswith(match[1].capitalize()) and re.sub(r"[^\d.]", "", name) == number
-        for name in names
-    )
+    packaged = {re.sub(r"[^\d.]", "", name) for name in names if name.startswith(kind)}
+    return wanted <= packaged
 
 
 def _missing_tables(work: Work, studies: Mapping[str, Study]) -> Iterator[str]:

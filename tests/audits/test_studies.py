@@ -90,6 +90,7 @@ def tiny(tmp_path_factory):
         "hf:google/vit": f"hf:{model_checkpoints.vit(folder / 'vit', labels=labels)}",
         "timm:": f"timm:{model_checkpoints.timm(folder / 'resnet', classes)}",
         "diffusers:": "python:generator_models:swatches",
+        "python:vgg_maps": "python:picture_models:new_rows",
     }
     return lambda name: next(
         (replacements[key] for key in replacements if name.startswith(key)), name

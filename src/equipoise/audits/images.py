@@ -13,7 +13,7 @@ import polars as pl
 from equipoise.audits.config_fields import ImageTable, located, where_of
 from equipoise.audits.config_images import CORNERS, PicturesConfig
 from equipoise.audits.config_yaml import nearest
-from equipoise.core import ConfigError, DataError, InputError, Integers, record
+from equipoise.core import ConfigError, DataError, InputError, Integers, integers, record
 from equipoise.core.types import FileFacts
 from equipoise.data import (
     FORMATS,
@@ -33,7 +33,7 @@ from equipoise.data.files import hash_file
 from equipoise.data.image_set import ImageRecords, image_set
 from equipoise.data.tables import NamedFrame, TableSource
 from equipoise.evidence import Pictures, pictures_in_folder, pictures_of_table, pictures_on_disk
-from equipoise.evidence.pictures import ByName, sorted_by_id
+from equipoise.evidence.pictures import ByName, picture_facts, sorted_by_id
 
 Keys = Sequence[str | None]
 
@@ -173,7 +173,8 @@ def open_images(
         for index, rule in enumerate(section.rules)
         if rule.rule != "collapse_rows"
     }
-    images = _read(section, base, [*columns, *section.where], rules.values())
+    wanted = [*columns, *section.selecting_columns]
+    images = _read(section, base, wanted, rules.values())
     with _prefix_errors(f"{place}.path", "name the column of files"):
         keys = dict(zip(images.ids.tolist(), _list_keys(section, images), strict=True))
     for index, rule in rules.items():
@@ -183,12 +184,16 @@ def open_images(
     if section.crop is not None and section.crop.labels:
         with _prefix_errors(f"{place}.crop", "correct it, or leave it out"):
             images = section.crop.boxes(images)
-    _check_columns(images, [*columns, *section.where], place)
+    _check_columns(images, wanted, place)
     all_ids = images.ids
     if section.where:
         images = _select_fitting(section, images)
+    if section.sample is not None:
+        with _prefix_errors(f"{place}.sample", "correct it, or leave it out"):
+            images = section.sample.step(images)
     id_ = section.row_id if section.table is not None else ID
-    left_out = tuple({*all_ids.tolist()} - {*images.ids.tolist()}) if section.where else ()
+    selects = bool(section.where or section.sample)
+    left_out = tuple({*all_ids.tolist()} - {*images.ids.tolist()}) if selects else ()
     name = f"{images.name} ({place}{' under its rules' if section.rules else ''})"
     return AuditImages(
         section=section,
@@ -320,7 +325,26 @@ def _open_pictures(
         )
     if chosen is not None and chosen.file_names == "stems" and not section.path:
         paths = _find_by_stem(root, paths)
-    return pictures_of_table(ids, paths, root=root, name=name, crops=corners)
+    pictures = pictures_of_table(ids, paths, root=root, name=name, crops=corners)
+    margin = section.crop.margin if section.crop and section.crop.columns else 0.0
+    return _widen_crops(pictures, margin) if margin else pictures
+
+
+def _widen_crops(pictures: Pictures, margin: float) -> Pictures:
+    """Return pictures whose crops have a margin, up to the border of the picture.
+
+    A picture that can't be read keeps its crop: it fails when it is decoded.
+    """
+    assert pictures.crops is not None  # noqa: S101 - a margin goes with a crop
+    sizes = picture_facts(replace(pictures, crops=None)).sizes
+    corners = pictures.crops.astype(np.float64)
+    added = margin * (corners[:, 2:] - corners[:, :2])
+    wider = np.column_stack([np.floor(corners[:, :2] - added), np.ceil(corners[:, 2:] + added)])
+    # A crop that doesn't lie inside its picture fails as it would without a margin.
+    inside = (corners[:, :2] >= 0).all(axis=1) & (corners[:, 2:] <= sizes).all(axis=1)
+    wider[:, :2] = np.maximum(wider[:, :2], 0)
+    wider[:, 2:] = np.minimum(wider[:, 2:], sizes)
+    return replace(pictures, crops=integers(np.where(inside[:, None], wider, corners)))
 
 
 def _find_by_stem(root: Path, stems: Sequence[str]) -> list[str]:

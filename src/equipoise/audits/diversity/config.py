@@ -83,10 +83,14 @@ class MetricsConfig(Section):
         Count the zero distances of images to themselves in ISS intra, as the source does.
     components : int, optional
         Principal components of all images to project on before.
+    image_pca : int, optional
+        Rows that each image's vector is cut into; the principal components of these rows take its
+        place.
     """
 
     include_self: bool = False
     components: PositiveInt | None = None
+    image_pca: Annotated[int, Field(ge=2)] | None = None
 
 
 class Config(AuditConfig):
