@@ -163,13 +163,20 @@ def image_search(folder, count=16):
 
 
 def people_by_region(folder, count=4):
-    """`images.csv` and pictures: `count` of every gender and region of Mandal 2024."""
-    rows = [["image_id", "file", "gender", "region"]]
+    """`images.csv` and pictures: `count` of every gender and region of Mandal 2024; `pairs.csv`."""
+    corners = ("left", "top", "right", "bottom")
+    rows = [["image_id", "file", "gender", "region", *corners]]
     kinds = [*product(("Female", "Male"), REGIONS, range(count))]
     for number, (gender, region, _) in enumerate(kinds):
-        rows.append([f"i{number}", f"{number}.jpg", gender, region])
+        rows.append([f"i{number}", f"{number}.jpg", gender, region, 2, 2, 14, 14])
         _put(folder / "people" / "images" / f"{number}.jpg", number)
     write_csv(folder / "people" / "images.csv", rows)
+    persons = ("woman", "man", "with", "without")
+    pairs = [["image_id", "file", "region", *(f"{p}_{c}" for p in persons for c in corners)]]
+    for number in range(4):
+        boxes = [0, 0, 8, 16, 8, 0, 16, 16] * 2
+        pairs.append([f"p{number}", f"{number}.jpg", REGIONS[number // 2], *boxes])
+    write_csv(folder / "people" / "pairs.csv", pairs)
 
 
 def generated(attribute, values, subjects, count=20, further=()):

@@ -42,12 +42,12 @@ def test_every_table_and_claim_of_a_source_is_on_the_page(name):
 
 
 def test_cells_without_a_number_of_the_run_are_not_counted():
-    study = read_study("image-search")
-    table = study.work.tables["Table 3.2"]
-    cells = shown_cells(table, "Table 3.2", study)
-    assert printed_cells(table) == 12
-    assert ("CEO", "ISS cross") in cells
-    assert ("CEO", "ISS intra") not in cells
+    study = read_study("predicted-labels")
+    table = study.work.tables["Table 5.1"]
+    cells = shown_cells(table, "Table 5.1", study)
+    assert printed_cells(table) == 20
+    assert ("knowledgeable", "Woman") in cells
+    assert ("meek", "Woman") not in cells
 
 
 def test_what_is_missing_is_listed(tmp_path):

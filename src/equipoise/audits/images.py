@@ -448,7 +448,10 @@ def _read(
         located(cast("TableSource", section.table), base),
         id=section.row_id,
         columns=tuple(
-            name for name in wanted_columns if name is not None and name not in rule_columns
+            name
+            for name in wanted_columns
+            # The ids may be the paths, too.
+            if name is not None and name != section.row_id and name not in rule_columns
         ),
         attributes=[rule.column for rule in rules if isinstance(rule, BandGroups)],
         **section.csv,
@@ -505,6 +508,8 @@ def _list_keys(section: PicturesConfig, images: ImageSet) -> Keys:
     chosen = FORMATS.get(section.format or "")
     column = section.path or (chosen.file_column if chosen else "")
     keys: list[str | None] = images.ids.tolist()
+    if section.table is not None and column == section.row_id:
+        return keys
     if section.path or column in images.columns:
         keys = images.column(str(column)).to_list()
     return keys

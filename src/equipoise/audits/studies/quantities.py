@@ -225,16 +225,16 @@ class Where(Quantity):
             if value is None:
                 return Reading(self.name, missing=MISSING)
             return Reading(self.name, float(value))
+        low, high, value, chance = finding.ci_low, finding.ci_high, finding.value, finding.chance
         if self.level is not None:
             groups = [group for group in finding.by_group if group.group == self.level]
             if not groups:
                 return Reading(self.name, missing=MISSING)
-            return Reading(self.name, groups[0].value, groups[0].low, groups[0].high)
-        low, high = finding.ci_low, finding.ci_high
+            value, low, high, chance = groups[0].value, groups[0].low, groups[0].high, math.nan
         decides = finding.interval is not IntervalKind.SPREAD or self.spread
-        if finding.interval is IntervalKind.NONE or not decides:
+        if not decides or (finding.interval is IntervalKind.NONE and self.level is None):
             low = high = math.nan
-        return Reading(self.name, finding.value, low, high, finding.chance)
+        return Reading(self.name, value, low, high, chance)
 
     def _reading(self, run: Repetition) -> Reading:
         return _only(self.name, map(self.number_of, self.findings(run)))
@@ -529,6 +529,8 @@ class Cell(Quantity):
 
 NESTED = ("correlation", "change", "mean", "count", "row")
 """Keys of quantities that hold findings, or a row."""
+_BESIDE = ("over", "reaching", "below", "whole")
+"""Keys beside these, which are no fields of a finding."""
 
 
 def _kind(value: Any) -> str:
@@ -560,7 +562,8 @@ def merged(row: Settings, column: Settings) -> Settings:
     keys = [key for key in (*NESTED, "recorded") if key in special]
     if not keys:
         return {**row, **column}
-    fields = {key: other[key] for key in other if key not in (*Quantity.model_fields, *keys)}
+    own_keys = (*Quantity.model_fields, *NESTED, *_BESIDE)
+    fields = {key: other[key] for key in other if key not in own_keys}
     cell = {key: other[key] for key in other if key not in fields} | dict(special)
     for key in NESTED:
         if key in special:

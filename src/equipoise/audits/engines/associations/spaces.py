@@ -451,6 +451,9 @@ class Question:
                 for table, rows in space.members(case.targets[0], case.kinds[1]).items():
                     n_members += int(space.known[table][rows].sum())
             return n_members
+        if options.metric == "label_concentration" and options.regions is not None:
+            coded = space.data.items[self.table].coded[options.regions]
+            return len(cases) * (1 + len(coded.vocabulary))
         if options.metric not in ("trend", "gender_difference"):
             # MCAS is tested with texts as given, and with texts resampled.
             tests_resampled_texts = options.metric == "mcas" and not options.resample_texts
@@ -535,12 +538,25 @@ SCHEMAS: Mapping[str, Columns] = {
         "mean": NUMBER,
         "sd": NUMBER,
     },
-    "labels": {"group": TEXT, "label": TEXT, "count": INTEGER, "share": NUMBER},
+    "labels": {
+        "region": TEXT,
+        "group": TEXT,
+        "label": TEXT,
+        "count": INTEGER,
+        "share": NUMBER,
+    },
     "label_scores": {"label": TEXT, "set": TEXT, "value": NUMBER},
     "words": {
         "region": TEXT,
         "group": TEXT,
         "word": TEXT,
+        "kind": TEXT,
+        "similarity": NUMBER,
+        "n": INTEGER,
+    },
+    "word_sums": {
+        "region": TEXT,
+        "group": TEXT,
         "kind": TEXT,
         "similarity": NUMBER,
         "n": INTEGER,
