@@ -162,7 +162,7 @@ def image_search(folder, count=16):
             _put(folder / "datasets" / name / f"{copy}.jpg", 3 * place + copy)
 
 
-def people_by_region(folder, count=4):
+def people_by_region(folder, count=2):
     """`images.csv` and pictures: `count` of every gender and region of Mandal 2024; `pairs.csv`."""
     corners = ("left", "top", "right", "bottom")
     rows = [["image_id", "file", "gender", "region", *corners]]

@@ -119,7 +119,7 @@ def test_predicted_labels_give_the_weat_of_the_chosen(seed):
 
 def test_common_labels_may_stay_in_both_sets():
     words = np.eye(4)
-    labels = ["a", "a", "a", "b", "b", "c"] + ["a", "a", "a", "d", "d", "c"]
+    labels = [*"aaabbc", *"aaaddc"]
     arguments = {
         "labels": labels, "groups": ["f"] * 6 + ["m"] * 6, "vocabulary": [*"abcd"],
         "embeddings": words, "a": words[:1] + words[1:2], "b": words[3:] + 0.5 * words[2:3],

@@ -341,7 +341,8 @@ def _widen_crops(pictures: Pictures, margin: float) -> Pictures:
     added = margin * (corners[:, 2:] - corners[:, :2])
     wider = np.column_stack([np.floor(corners[:, :2] - added), np.ceil(corners[:, 2:] + added)])
     # A crop that doesn't lie inside its picture fails as it would without a margin.
-    inside = (corners[:, :2] >= 0).all(axis=1) & (corners[:, 2:] <= sizes).all(axis=1)
+    limits = np.column_stack([corners[:, :2] >= 0, corners[:, 2:] <= sizes])
+    inside = np.logical_and.reduce(limits, axis=1)
     wider[:, :2] = np.maximum(wider[:, :2], 0)
     wider[:, 2:] = np.minimum(wider[:, 2:], sizes)
     return replace(pictures, crops=integers(np.where(inside[:, None], wider, corners)))

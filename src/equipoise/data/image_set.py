@@ -535,7 +535,10 @@ class Sample:
             uniforms = unit_uniforms(self.seed, "sample", unit_keys(ids), range(1))[0]
             return integers(np.argsort(np.argsort(uniforms, kind="stable")))
         keys = [
-            [int(text) if place % 2 else text for place, text in enumerate(re.split("([0-9]+)", name))]
+            [
+                int(text) if place % 2 else text
+                for place, text in enumerate(re.split("([0-9]+)", name))
+            ]
             for name in ids
         ]
         by_name = sorted(range(len(ids)), key=keys.__getitem__)

@@ -159,7 +159,9 @@ def test_all_sets_together_are_one_set():
 def test_references_have_a_diversity_of_their_own():
     other = pl.DataFrame({"image": [f"r{n}" for n in range(20)]})
     rows = vectors(seed=9)[:20]
-    references = {"other": {"images": {"table": other, "id": "image"}, "models": {"m": {"file": rows}}}}
+    references = {
+        "other": {"images": {"table": other, "id": "image"}, "models": {"m": {"file": rows}}}
+    }
     result = run(references=references, metrics={"include_self": True})
     finding = by_metric(result)["iss_intra", "other (reference)"]
     assert finding.value == iss_intra(rows, include_self=True).value
@@ -186,9 +188,9 @@ def test_a_pca_of_each_image_takes_the_place_of_its_vector():
     assert any("image_pca" in note for note in result.manifest.notes)
     same = vectors()
     same[0] = 1.0
-    (planned,) = audits.plan(config(metrics={"image_pca": 3}, models={"m": {"file": same}})).details[
-        "models"
-    ]
+    (planned,) = audits.plan(
+        config(metrics={"image_pca": 3}, models={"m": {"file": same}})
+    ).details["models"]
     assert (planned["zero"], planned["dimension"]) == (1, 6)
     with pytest.raises(DataError) as error:
         run(metrics={"image_pca": 4})

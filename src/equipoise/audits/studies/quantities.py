@@ -179,7 +179,15 @@ class Where(Quantity):
         metric = self.metric or ""
         if self.metric:
             metric = name_with(spec_of(self.metric).title, self._aggregate)
-        fields = (self.subject, self.part_of, self.groups, self.level, self.group, self.model, self.version)
+        fields = (
+            self.subject,
+            self.part_of,
+            self.groups,
+            self.level,
+            self.group,
+            self.model,
+            self.version,
+        )
         texts = (
             text if isinstance(text, str) or text is None else json.dumps(dict(text))
             for text in (*fields, *map(str, self.parameters.values()), self.parameter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal, get_args
 
@@ -17,6 +17,7 @@ from equipoise.core import (
     Floats,
     GroupLabels,
     Groups,
+    GroupValue,
     Harm,
     InputError,
     Integers,
@@ -285,14 +286,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     ... )
     <predicted_label_weat 0.755 [−1.414, 1.414]; chance −0.031, p = 0.75, n = 80 in 2 groups>
     """
-    if alternative not in HARM:
-        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-    if alternative != "two-sided" and first is None:
-        raise InputError(
-            f"first: required by alternative={alternative!r}; name the group whose labels go with a"
-        )
-    if common_labels not in COMMON_LABELS:
-        raise InputError(f"common_labels={common_labels!r}: expected one of {[*COMMON_LABELS]}")
+    _check_choices(alternative, first, common_labels)
     sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
     usable, expected = len(sets["labels"]), len(vocabulary)
     if not shape_of(embeddings)[0] == usable == expected:
@@ -303,50 +297,59 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         raise InputError(f"groups: {[*names]}, first={first!r}; expected two, and one of them")
     sign = -1.0 if first == names[1] else 1.0
     scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
-
-    shared = common_labels == "keep"
-    turn = np.array([sign, 1.0, 1.0, sign, sign])
+    shared, turn = common_labels == "keep", np.array([sign, 1.0, 1.0, sign, sign])
 
     def effects(tables: Floats) -> Floats:
         return floats(turn * _effects(tables, scores, ddof, shared))
 
     observed, boot, chance_test = counted.measure(effects, HARM[alternative], resampling, rng)
-    compared = "cosine" if similarity is None else "scores of pairs"
-    method = bootstrap_method(boot, resampling, f"{counted.unit}s")
+    method, value = bootstrap_method(boot, resampling, f"{counted.unit}s"), float(observed[0])
     *sides, in_both = (mask[0] for mask in _chosen(counted.table[None], shared))
-    level = level_of(resampling)
-    low, high = np.array([ends_of(boot, index)(level) for index in (1, 2)]).T
-    n_chosen = [tally(mask) for mask in sides]
-    means = group_rows(
-        counted.groups, n_chosen, observed[1:3], low, high, ["" if n else _NO_LABELS for n in n_chosen]
-    )
-    parts = [
-        number("predicted_label_weat", float(observed[0]), n=sum(n_chosen), by_group=means),
-        *(
-            counted.part(index, float(scores[index]), side)
-            for side, mask in zip("xy", sides[:: int(sign)], strict=True)
-            for index in np.flatnonzero(mask).tolist()
-        ),
-    ]
+    means = _means_of_groups(counted.groups, sides, observed, boot, level_of(resampling))
     params = {
         "alternative": alternative, "ddof": ddof, "common_labels": common_labels,
-        "similarity": compared, "difference": float(observed[3]), "statistic": float(observed[4]),
+        "similarity": "cosine" if similarity is None else "scores of pairs",
+        "difference": float(observed[3]), "statistic": float(observed[4]),
     }  # fmt: skip
     return make_estimate(
         "predicted_label_weat",
-        float(observed[0]),
+        value,
         sizes(counted.groups),
         method if boot is None else spread(method, _CHOSEN_ANEW),
         interval_kind=IntervalKind.SPREAD,
         params=params,
         **chance_test.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
-        by=parts,
+        by=[
+            number("predicted_label_weat", value, n=sum(map(tally, sides)), by_group=means),
+            *counted.parts(scores, sides[:: int(sign)]),
+        ],
         excluded={**counted.excluded, "labels of both groups": 0 if shared else tally(in_both)},
         unit=counted.unit,
-        reason=explain_undefined(observed[0], _UNDEFINED),
+        reason=explain_undefined(value, _UNDEFINED),
         ends=ends_of(boot, 0),
     )
+
+
+def _check_choices(alternative: str, first: str | None, common_labels: str) -> None:
+    if alternative not in HARM:
+        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
+    if alternative != "two-sided" and first is None:
+        raise InputError(
+            f"first: required by alternative={alternative!r}; name the group whose labels go with a"
+        )
+    if common_labels not in COMMON_LABELS:
+        raise InputError(f"common_labels={common_labels!r}: expected one of {[*COMMON_LABELS]}")
+
+
+def _means_of_groups(
+    groups: Groups, sides: Sequence[Booleans], observed: Floats, boot: Floats | None, level: float
+) -> tuple[GroupValue, ...]:
+    """Return the mean score of the labels of each group."""
+    low, high = np.array([ends_of(boot, index)(level) for index in (1, 2)]).T
+    n_chosen = [*map(tally, sides)]
+    notes = ["" if n else _NO_LABELS for n in n_chosen]
+    return group_rows(groups, n_chosen, observed[1:3], low, high, notes)
 
 
 @record
@@ -427,17 +430,20 @@ class LabelCounts:
         name = name_unit(units, "image")
         return cls(names, order, used_groups, table, sampler, excluded, name)
 
-    def part(self, index: int, score: float, side: str) -> Part:
-        """Return the score of a label, with its images by group."""
-        counts, nothing = self.table[index], nans(2)
-        return number(
-            "association_score",
-            score,
-            subject=self.labels[index],
-            n=int(counts.sum()),
-            by_group=group_rows(self.groups, counts, counts, nothing, nothing, ["", ""]),
-            shows=f"images with the label, in {side}",
-        )
+    def parts(self, scores: Floats, sides: Sequence[Booleans]) -> Iterator[Part]:
+        """Yield the score of each label of x, then of y, with its images by group."""
+        nothing = nans(2)
+        for side, mask in zip("xy", sides, strict=True):
+            for index in np.flatnonzero(mask).tolist():
+                counts = self.table[index]
+                yield number(
+                    "association_score",
+                    float(scores[index]),
+                    subject=self.labels[index],
+                    n=int(counts.sum()),
+                    by_group=group_rows(self.groups, counts, counts, nothing, nothing, ["", ""]),
+                    shows=f"images with the label, in {side}",
+                )
 
     def measure(
         self,
@@ -555,7 +561,7 @@ register(
         harm="either",
         definition=(
             "WEAT effect size of the labels predicted most often for each of two groups, in the "
-            "text encoder's space, without labels of both groups."
+            "text encoder's space, without labels of both groups unless they are to be kept."
         ),
         direction="Either: positive means labels of the first group go with a.",
         threshold=0.2,

@@ -766,7 +766,9 @@ def _predict_labels(question: Question) -> PredictedLabels:
     labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
     columns, usable = space.data.items[table].columns, space.usable[table]
     groups = columns[options.groups or ""][usable]
-    regions = np.full(len(labels), None) if options.regions is None else columns[options.regions][usable]
+    regions = (
+        np.full(len(labels), None) if options.regions is None else columns[options.regions][usable]
+    )
     units = images.units if images.clustered else None
     return PredictedLabels(labels, groups, units, regions, vocabulary)
 

@@ -452,8 +452,8 @@ class Question:
                     n_members += int(space.known[table][rows].sum())
             return n_members
         if options.metric == "label_concentration" and options.regions is not None:
-            coded = space.data.items[self.table].coded[options.regions]
-            return len(cases) * (1 + len(coded.vocabulary))
+            vocabulary = space.data.items[self.table].coded[options.regions].vocabulary
+            return len(cases) * (1 + len(vocabulary))
         if options.metric not in ("trend", "gender_difference"):
             # MCAS is tested with texts as given, and with texts resampled.
             tests_resampled_texts = options.metric == "mcas" and not options.resample_texts
