@@ -141,7 +141,8 @@ def words(result: AuditResult) -> Section | None:
         Column("Model", where),
     ]
     table = Table.of("Sums over words of a kind", columns, sums, source="word_sums")
-    return section_of("regions", "Similarity to each word by region", text, charts, table)
+    more = (table,) if sums else ()
+    return section_of("regions", "Similarity to each word by region", text, charts, *more)
 
 
 def _word_chart(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
