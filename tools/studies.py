@@ -152,14 +152,14 @@ def _packaged(stem: str, work: Work) -> bool:
     match = re.search(r"(table|figure|section)(s?)_(.*)", stem)
     if match is None:
         return stem == "claims" or any(name.startswith("Section") for name in work.tables)
-    kind, several = match[1].capitalize(), bool(match[2])
+    kind = match[1].capitalize()
     digits = [number.lstrip("0") for number in re.findall(r"\d+", match[3])]
     # A file of several tables has a chapter and a number of each.
-    length = 2 if several else len(digits)
-    wanted = {".".join(digits[place : place + length]) for place in range(0, len(digits), length)}
+    length = 2 if match[2] else len(digits)
+    numbers = {".".join(digits[place : place + length]) for place in range(0, len(digits), length)}
     names = [name.partition(",")[0] for name in work.tables]
     packaged = {re.sub(r"[^\d.]", "", name) for name in names if name.startswith(kind)}
-    return wanted <= packaged
+    return numbers <= packaged
 
 
 def _missing_tables(work: Work, studies: Mapping[str, Study]) -> Iterator[str]:

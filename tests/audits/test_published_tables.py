@@ -438,7 +438,7 @@ def test_means_and_counts_may_be_of_parts():
     v, phi = {"metric": "cramers_v"}, {"metric": "phi"}
     columns = {
         "mean": {"mean": {**v, "part_of": "{row}", "subject": None}},
-        "below the whole": {"count": {**v, "part_of": "{row}", "subject": None}, "whole": phi,
+        "below the whole": {"count": {**v, "part_of": "{row}", "subject": None}, "total": phi,
                             "below": 0.0},
     }  # fmt: skip
     rows = {"a": {"subject": "a"}, "b": {"subject": "b"}, "all": {"mean": {"part_of": None}}}

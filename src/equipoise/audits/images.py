@@ -173,8 +173,8 @@ def open_images(
         for index, rule in enumerate(section.rules)
         if rule.rule != "collapse_rows"
     }
-    wanted = [*columns, *section.selecting_columns]
-    images = _read(section, base, wanted, rules.values())
+    needed = [*columns, *section.selecting_columns]
+    images = _read(section, base, needed, rules.values())
     with _prefix_errors(f"{place}.path", "name the column of files"):
         keys = dict(zip(images.ids.tolist(), _list_keys(section, images), strict=True))
     for index, rule in rules.items():
@@ -184,7 +184,7 @@ def open_images(
     if section.crop is not None and section.crop.labels:
         with _prefix_errors(f"{place}.crop", "correct it, or leave it out"):
             images = section.crop.boxes(images)
-    _check_columns(images, wanted, place)
+    _check_columns(images, needed, place)
     all_ids = images.ids
     if section.where:
         images = _select_fitting(section, images)

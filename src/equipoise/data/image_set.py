@@ -522,11 +522,11 @@ class Sample:
         places = pl.DataFrame([pl.Series("order", self._places_in_order(images)), *cells])
         ordered = places.with_row_index("place").drop_nulls().sort("order")
         cut = ordered.group_by(names, maintain_order=True) if names else ordered
-        taken_rows = cut.head(self.n)
-        taken = np.zeros(len(images), dtype=np.bool_)
-        taken[taken_rows["place"].to_numpy()] = True
-        counts = {"images_left_out": tally(~taken)}
-        return _take_nonempty(images, taken, Step("sample", self.description, counts))
+        sampled_rows = cut.head(self.n)
+        sampled = np.zeros(len(images), dtype=np.bool_)
+        sampled[sampled_rows["place"].to_numpy()] = True
+        counts = {"images_left_out": tally(~sampled)}
+        return _take_nonempty(images, sampled, Step("sample", self.description, counts))
 
     def _places_in_order(self, images: ImageSet) -> Integers:
         """Return the place of each image in the order that they are taken in."""

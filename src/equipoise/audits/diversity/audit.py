@@ -512,11 +512,11 @@ def _option_notes(config: Config, designs: Sequence[Design]) -> Iterator[Note | 
     """Yield the notes on options that change what a distance is."""
     if config.metrics.include_self:
         sizes = {len(places) for design in designs for places in design.images.values()}
-        least, most = min(sizes), max(sizes)
+        smallest, largest = min(sizes), max(sizes)
         yield (
             "With `include_self` ISS intra depends on the number of images: n zeros lower it by "
             f"1/n. Compare sets of one size, also with numbers from elsewhere. Sets here have "
-            f"{least if least == most else f'{least} to {most}'} images."
+            f"{smallest if smallest == largest else f'{smallest} to {largest}'} images."
         )
     if config.metrics.image_pca is not None:
         yield (

@@ -416,7 +416,7 @@ class Count(Quantity):
     reaching, below : float, optional
         The bounds, the first of them allowed itself.
     over : "subject", "model" or "group"
-    whole : Where, optional
+    total : Where, optional
         Of subjects: the number of what each is a part of, which is subtracted from its own.
     """
 
@@ -424,7 +424,7 @@ class Count(Quantity):
     reaching: float = -math.inf
     below: float = math.inf
     over: Over = "subject"
-    whole: Where | None = None
+    total: Where | None = None
 
     @property
     def name(self) -> str:
@@ -433,7 +433,7 @@ class Count(Quantity):
             f"of at least {self.reaching:g}" if self.reaching > -math.inf else "",
             f"below {self.below:g}" if self.below < math.inf else "",
         ]
-        less = f"minus {self.whole.name}" if self.whole else ""
+        less = f"minus {self.total.name}" if self.total else ""
         return " ".join(filter(None, [f"{self.over}s with {self.count.name}", less, *bounds]))
 
     @property
@@ -453,16 +453,16 @@ class Count(Quantity):
         return Reading(self.name, inside, whole, len(readings) - outside)
 
     def _readings(self, run: Repetition) -> Iterable[Reading]:
-        """Return the numbers that are counted, less those of their wholes."""
+        """Return the numbers that are counted, less those of their totals."""
         readings = self.count.by(self.over, run)
-        if self.whole is None:
+        if self.total is None:
             return readings.values()
-        wholes = self.whole.by(self.over, run)
+        totals = self.total.by(self.over, run)
         part_of = {finding.subject: finding.part_of for finding in self.count.findings(run)}
         return [
-            reading.minus(wholes[whole])
+            reading.minus(totals[parent])
             for key, reading in readings.items()
-            if (whole := part_of.get(key)) in wholes
+            if (parent := part_of.get(key)) in totals
         ]
 
 
@@ -537,7 +537,7 @@ class Cell(Quantity):
 
 NESTED = ("correlation", "change", "mean", "count", "row")
 """Keys of quantities that hold findings, or a row."""
-_BESIDE = ("over", "reaching", "below", "whole")
+_BESIDE = ("over", "reaching", "below", "total")
 """Keys beside these, which are no fields of a finding."""
 
 
@@ -575,8 +575,9 @@ def merged(row: Settings, column: Settings) -> Settings:
     cell = {key: other[key] for key in other if key not in fields} | dict(special)
     for key in NESTED:
         if key in special:
-            both = [part[key] for part in (other, special) if isinstance(part.get(key), Mapping)]
-            nested = {**both[0], **both[1]} if len(both) == 2 else special[key]
+            declared = [part[key] for part in (other, special) if key in part]
+            mappings = [nested for nested in declared if isinstance(nested, Mapping)]
+            nested = {**mappings[0], **mappings[1]} if len(mappings) == 2 else special[key]
             cell[key] = _with_fields(nested, fields)
     return cell
 

@@ -34,8 +34,8 @@ def image_components(vectors: ArrayLike, rows: int) -> Floats:
     n, dimension = numbers.shape
     if rows < 2 or dimension % rows:
         raise InputError(f"rows={rows}: expected a divisor of {dimension}, at least 2")
-    kept = min(rows, dimension // rows)
-    components = np.zeros((n, rows, kept))
+    width = min(rows, dimension // rows)
+    components = np.zeros((n, rows, width))
     for place in range(n):
         cells = floats(numbers[place]).reshape(rows, -1)
         centred = cells - cells.mean(axis=0)

@@ -508,8 +508,8 @@ def _chosen(tables: Floats, shared: bool) -> tuple[Booleans, Booleans, Booleans]
         edge = np.take_along_axis(falling, np.maximum(half - 1, 0)[:, None], axis=1)
         frequent.append((counts >= edge) & (counts > 0))
     first, second = frequent
-    both = first & second
-    return (first, second, both) if shared else (first & ~both, second & ~both, both)
+    common = first & second
+    return (first, second, common) if shared else (first & ~common, second & ~common, common)
 
 
 _shape = partial(
