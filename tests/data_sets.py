@@ -150,7 +150,7 @@ def visual_genome(folder, count=110):
 
 
 def image_search(folder, count=16):
-    """Folders of queries and regions, and `faces.csv` as `equipoise faces` writes it."""
+    """Folders of queries and regions, `faces.csv` as `equipoise faces` writes it, data sets."""
     rows = [["image_id", "query", "region", "face", "faces", "left", "top", "right", "bottom"]]
     queries = ("CEO", "Engineer", "Nurse", "Politician", "School Teacher")
     kinds = [*product(queries, ("WANA", "NA", "EA"), range(count))]
@@ -160,6 +160,9 @@ def image_search(folder, count=16):
         rows.append([name, query, region, *face_cells])
         _put(folder / "images" / name, number)
     write_csv(folder / "faces.csv", rows)
+    for place, name in enumerate(("FFHQ", "WIKI", "IMDB", "LFW", "UTK")):
+        for copy in range(3):
+            _put(folder / "datasets" / name / f"{copy}.jpg", 3 * place + copy)
 
 
 def images_of_prompts(folder, count=2):
@@ -173,14 +176,21 @@ def images_of_prompts(folder, count=2):
     write_csv(folder / "images" / "dalle_2.csv", rows)
 
 
-def people_by_region(folder, count=4):
-    """`images.csv` and pictures: `count` of every gender and region of Mandal 2024."""
-    rows = [["image_id", "file", "gender", "region"]]
+def people_by_region(folder, count=2):
+    """`images.csv` and pictures: `count` of every gender and region of Mandal 2024; `pairs.csv`."""
+    corners = ("left", "top", "right", "bottom")
+    rows = [["image_id", "file", "gender", "region", *corners]]
     kinds = [*product(("Female", "Male"), REGIONS, range(count))]
     for number, (gender, region, _) in enumerate(kinds):
-        rows.append([f"i{number}", f"{number}.jpg", gender, region])
+        rows.append([f"i{number}", f"{number}.jpg", gender, region, 2, 2, 14, 14])
         _put(folder / "people" / "images" / f"{number}.jpg", number)
     write_csv(folder / "people" / "images.csv", rows)
+    persons = ("woman", "man", "with", "without")
+    pairs = [["image_id", "file", "region", *(f"{p}_{c}" for p in persons for c in corners)]]
+    for number in range(4):
+        boxes = [0, 0, 8, 16, 8, 0, 16, 16] * 2
+        pairs.append([f"p{number}", f"{number}.jpg", REGIONS[number // 2], *boxes])
+    write_csv(folder / "people" / "pairs.csv", pairs)
 
 
 def generated(attribute, values, subjects, count=20, further=()):

@@ -141,7 +141,34 @@ def mandal(goldens):
     def read(name):
         return goldens("papers", "mandal_2024", f"{name}.json")
 
-    yield "Table 3.2", listed(read("table_3_2")["rows"].values())
+    yield from _mandal_of_faces(goldens)
+    yield from _mandal_of_labels(read("tables_5_1_to_5_5"))
+    yield "Table 7.2", listed(goldens("mandal_table_7_2.json")["rows"].values())
+    yield "Table 7.2, families", listed(read("table_7_2_families")["rows"].values())
+    yield from mandal_generators(read)
+    yield "Table 10.1", listed(goldens("mandal_table_10_1.json")["rows"].values())
+    scores = goldens("mandal_table_a1.json")["iss_intra"].values()
+    yield "Table A.1", transposed(row.values() for row in scores)
+    similarities = goldens("mandal_table_a2.json")["similarity"]
+    yield "Table A.2, men", listed(similarities["Man"].values())
+    yield "Table A.2, women", listed(similarities["Woman"].values())
+
+
+def _mandal_of_faces(goldens):
+    """Yield the tables of chapters 3 and 4."""
+
+    def read(name):
+        return goldens("papers", "mandal_2024", f"{name}.json")
+
+    pairs = read("tables_3_1_and_4_1")["rows"].values()
+    for number, code in (("3.1", 2), ("4.1", 3)):
+        yield f"Table {number}", [[row[0], ", ".join(row[1]), row[code]] for row in pairs]
+    similarity = read("table_3_2")
+    yield "Table 3.2", listed(similarity["rows"].values())
+    yield "Table 3.3", listed(read("table_3_3")["rows"].values())
+    words = similarity["claim"].split()
+    counts = [[int(word)] for word in words if word.isdigit()]
+    yield "Section 3.6", counts
     sums = read("table_4_2")
     blocks = (sums[kind] for kind in ("positive and negative words", "adjectives", "occupations"))
     yield (
@@ -156,15 +183,44 @@ def mandal(goldens):
             )
         ],
     )
-    yield "Table 7.2", listed(goldens("mandal_table_7_2.json")["rows"].values())
-    yield "Table 7.2, families", listed(read("table_7_2_families")["rows"].values())
-    yield from mandal_generators(read)
-    yield "Table 10.1", listed(goldens("mandal_table_10_1.json")["rows"].values())
-    scores = goldens("mandal_table_a1.json")["iss_intra"].values()
-    yield "Table A.1", transposed(row.values() for row in scores)
-    similarities = goldens("mandal_table_a2.json")["similarity"]
-    yield "Table A.2, men", listed(similarities["Man"].values())
-    yield "Table A.2, women", listed(similarities["Woman"].values())
+    yield "Table 4.2, from Table A.2", _sums(goldens("mandal_table_a2.json"), sums["regions"])
+    figures = read("figures_4_3_4_5_4_7")["rows"].values()
+    for number, (r, p, _) in zip(("4.3", "4.5", "4.7"), figures, strict=True):
+        yield f"Figure {number}", [[r, p, None]]
+
+
+def _sums(words, regions):
+    """Return sums of Table A.2 over positive and negative words, trends and differences."""
+    places, rows, totals = [words["regions"].index(region) for region in regions], [], []
+    for by_word in words["similarity"].values():
+        sums = [
+            [sum(by_word[word][place] for word in words[kind]) for place in places]
+            for kind in ("positive", "negative")
+        ]
+        rows += [*sums, [up - down for up, down in zip(*sums, strict=True)]]
+        totals.append([sum(both) for both in zip(*sums, strict=True)])
+    rows.append([abs(a - b) for a, b in zip(*totals, strict=True)])
+    return [[round(value, 3) for value in row] for row in rows]
+
+
+def _mandal_of_labels(tables):
+    """Yield the tables of chapter 5."""
+    counts, words, shapes, weat, scores, frequent, facts = tables
+    by_group = [counts["man"], counts["woman"]]
+    yield (
+        "Table 5.1",
+        [[of.get(label) for of in by_group] for label in by_group[0] | by_group[1]],
+    )
+    kinds = [words["gender attributes"], words["gender attributes - relations"]]
+    yield "Table 5.2", [[", ".join(of) for of in kind.values()] for kind in kinds]
+    for number, table in zip(("5.3", "5.4", "5.5"), (shapes, weat, scores), strict=True):
+        yield f"Table {number}", listed(table["rows"].values())
+    for number, kind in (("5.1", "adjectives"), ("5.2", "occupations")):
+        lists = (frequent[f"{kind}, {group}"] for group in ("men", "women"))
+        yield f"Figure {number}", transposed(lists)
+    shares = [value for key, value in frequent.items() if key.startswith("share of")]
+    yield "Section 5.3.1", [[round(100 * share)] for share in shares]
+    yield "Figures 5.3 to 5.6", [[value] for value in facts["rows"].values()]
 
 
 def mandal_generators(read):

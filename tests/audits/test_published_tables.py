@@ -426,3 +426,41 @@ def test_claims_survive_a_file(tmp_path):
     judged = with_claims(sprites())
     write(judged, tmp_path)
     assert claims_of(read(tmp_path)) == claims_of(judged)
+
+
+def test_means_and_counts_may_be_of_parts():
+    planted = [
+        effect(f"{query}: {region}", value, part_of=query)
+        for query, values in {"a": (0.1, 0.3), "b": (0.5, 0.9)}.items()
+        for region, value in zip("xy", values, strict=True)
+    ]
+    planted += [effect("a", 0.2, metric="phi"), effect("b", 0.95, metric="phi")]
+    v, phi = {"metric": "cramers_v"}, {"metric": "phi"}
+    columns = {
+        "mean": {"mean": {**v, "part_of": "{row}", "subject": None}},
+        "below the whole": {"count": {**v, "part_of": "{row}", "subject": None}, "total": phi,
+                            "below": 0.0},
+    }  # fmt: skip
+    rows = {"a": {"subject": "a"}, "b": {"subject": "b"}, "all": {"mean": {"part_of": None}}}
+    [first, second, overall] = table_of(rows, {"mean": columns["mean"]}, *planted)
+    assert [reading.value for [reading] in (first, second, overall)] == pytest.approx(
+        [0.2, 0.7, 0.45]
+    )
+    assert first[0].low < 0.1
+    assert first[0].high > 0.3
+    rows = {"a": {}, "b": {}, "all": {"count": {"part_of": None}}}
+    counts = table_of(rows, {"n": columns["below the whole"]}, *planted)
+    assert [reading.value for [reading] in counts] == [1, 2, 3]
+    [[missing]] = table_of({"a": {"mean": v}}, {"c": {"subject": "c"}}, *planted)
+    assert missing.missing == MISSING
+
+
+def test_recomputed_numbers_arent_called_printed():
+    study = read_study("attributes-by-region")
+    table = study.work.tables["Table 4.2, from Table A.2"]
+    assert table.origin == "recomputed"
+    planted = finding(metric="trend", subject="SSA", groups="gender", model="clip",
+                      version="default", by_group=(level("Male", -0.05),))  # fmt: skip
+    result = AuditResult((planted,), manifest(resolved={"study": "attributes-by-region"}))
+    cell = cells(page_tables(result)["Table 4.2, from Table A.2"], "Man, trend")["SSA"]
+    assert str(cell).endswith("; recomputed −0.046")

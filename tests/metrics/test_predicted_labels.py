@@ -100,12 +100,39 @@ def test_predicted_labels_give_the_weat_of_the_chosen(seed):
     vectors = arguments["embeddings"]
     expected = weat(vectors[x], vectors[y], arguments["a"], arguments["b"], resampling=None).value
     assert estimate.value == pytest.approx(expected, abs=1e-12)
-    assert [part.subject for part in estimate.parts] == [VOCABULARY[i] for i in (*x, *y)]
+    overall, *scores = estimate.parts
+    assert [part.subject for part in scores] == [VOCABULARY[i] for i in (*x, *y)]
+    means = {group.group: group.value for group in overall.by_group}
+    by_label = {part.subject: part.value for part in scores}
+    for group, chosen_labels in (("f", x), ("m", y)):
+        values = [by_label[VOCABULARY[i]] for i in chosen_labels]
+        assert means[group] == pytest.approx(np.mean(values), abs=1e-12)
+    assert estimate.params["difference"] == pytest.approx(means["f"] - means["m"], abs=1e-12)
+    sums = sum(by_label[VOCABULARY[i]] for i in x) - sum(by_label[VOCABULARY[i]] for i in y)
+    assert estimate.params["statistic"] == pytest.approx(sums, abs=1e-12)
     assert predicted_label_weat(**arguments, first="m", resampling=FEW).value == -estimate.value
     turned = arguments | {"vocabulary": VOCABULARY[::-1], "embeddings": vectors[::-1]}
     again = predicted_label_weat(**turned, resampling=FEW)
     assert (estimate.value, estimate.p_value) == (again.value, again.p_value)
     assert estimate.method.startswith("resampling spread: percentile bootstrap over images, 200")
+
+
+def test_common_labels_may_stay_in_both_sets():
+    words = np.eye(4)
+    labels = [*"aaabbc", *"aaaddc"]
+    arguments = {
+        "labels": labels, "groups": ["f"] * 6 + ["m"] * 6, "vocabulary": [*"abcd"],
+        "embeddings": words, "a": words[:1] + words[1:2], "b": words[3:] + 0.5 * words[2:3],
+        "resampling": None,
+    }  # fmt: skip
+    dropped = predicted_label_weat(**arguments)
+    shared = predicted_label_weat(**arguments, common_labels="keep")
+    assert [part.subject for part in dropped.parts[1:]] == ["b", "d"]
+    assert [part.subject for part in shared.parts[1:]] == ["a", "b", "a", "d"]
+    assert shared.params["difference"] == pytest.approx(dropped.params["difference"] / 2)
+    assert (dropped.excluded != shared.excluded) is True
+    with pytest.raises(InputError, match="^common_labels="):
+        predicted_label_weat(**arguments, common_labels="none")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pydantic import (
     NonNegativeFloat,
     NonNegativeInt,
     PlainSerializer,
+    PositiveInt,
     SerializeAsAny,
     create_model,
     model_validator,
@@ -28,6 +29,7 @@ from equipoise.audits.config_fields import (
     Names,
     OneOrMore,
     Section,
+    Seed,
     Share,
     Table,
     among,
@@ -36,6 +38,7 @@ from equipoise.audits.config_fields import (
     given_keys,
     located,
     only_one,
+    several,
     where_of,
 )
 from equipoise.core import InputError
@@ -57,6 +60,7 @@ from equipoise.data import (
     LeaveOutUnlabelled,
     RandomSplit,
     Rule,
+    Sample,
     ValueGroups,
     continents,
     find_format,
@@ -223,7 +227,7 @@ class CropConfig(Section):
     labels : list of str
         Boxes of these labels each become an image of their own.
     margin : float
-        Share of a box's width and height that is added on each side.
+        Share of a box's width and height that is added on each side, up to the border.
     pixels : float
         Smaller boxes, in square pixels, are left out.
     left, top, right, bottom : str, optional
@@ -250,14 +254,56 @@ class CropConfig(Section):
 
     @model_validator(mode="after")
     def _check_crop(self) -> Self:
-        boxes = self.labels or self.margin or self.pixels
         if bool(self.labels) == bool(self.columns) or (
-            self.columns and (boxes or len({*self.columns}) != len(CORNERS))
+            self.columns and (self.pixels or len({*self.columns}) != len(CORNERS))
         ):
             raise ValueError(
-                "expected 'labels' of boxes with 'margin' and 'pixels', or four different columns "
-                "'left', 'top', 'right' and 'bottom'"
+                "expected 'labels' of boxes with 'pixels', or four different columns 'left', "
+                "'top', 'right' and 'bottom'; 'margin' goes with both"
             )
+        return self
+
+
+class SampleConfig(Section):
+    """Some of the images that take part, of each cell.
+
+    Attributes
+    ----------
+    n : int
+        Images of each cell; all where it has fewer.
+    by : list of str
+        Columns whose values make the cells; all images are one unless given.
+    order : "random" or "first"
+        Drawn at random, or the first ones.
+    rank : str, optional
+        Of the first ones: column of numbers, the smallest first. Names unless given, in which
+        digits count as numbers.
+    seed : int
+        Of the draw.
+    """
+
+    n: PositiveInt
+    by: Annotated[Names, BeforeValidator(several)] = ()
+    order: Literal["random", "first"] = "random"
+    rank: Name | None = None
+    seed: Seed = 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return (*self.by, *filter(None, [self.rank]))
+
+    @property
+    def step(self) -> Sample:
+        """The step that takes them."""
+        return Sample(self.n, tuple(self.by), self.order, self.rank, self.seed)
+
+    @model_validator(mode="after")
+    def _check_sample(self) -> Self:
+        if self.rank is not None and self.order == "random":
+            raise ValueError("'rank' goes with 'order: first'")
+        if self.seed and self.order == "first":
+            raise ValueError("'seed' goes with 'order: random'")
         return self
 
 
@@ -293,6 +339,8 @@ class PicturesConfig(CsvConfig):
         What is cut out before a model sees it.
     where : mapping
         Column, also one that a rule makes, to the images that take part; all unless given.
+    sample : SampleConfig, optional
+        How many of these images take part; all unless given.
     """
 
     table: Table | None = None
@@ -307,11 +355,17 @@ class PicturesConfig(CsvConfig):
     rules: Listed[Annotated[SerializeAsAny[RuleConfig], BeforeValidator(_rule)]] = ()
     crop: CropConfig | None = None
     where: Filters = Field(default_factory=dict)
+    sample: SampleConfig | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether this is a table that is read as it stands."""
-        return self.table is not None and not self.rules
+        return self.table is not None and not self.rules and self.sample is None
+
+    @property
+    def selecting_columns(self) -> tuple[str, ...]:
+        """Columns that decide which images take part."""
+        return (*self.where, *(self.sample.columns if self.sample else ()))
 
     def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
         """Return the table to read, with paths relative to `base`."""

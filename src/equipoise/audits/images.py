@@ -13,7 +13,7 @@ import polars as pl
 from equipoise.audits.config_fields import ImageTable, located, where_of
 from equipoise.audits.config_images import CORNERS, PicturesConfig
 from equipoise.audits.config_yaml import nearest
-from equipoise.core import ConfigError, DataError, InputError, Integers, record
+from equipoise.core import ConfigError, DataError, InputError, Integers, integers, record
 from equipoise.core.types import FileFacts
 from equipoise.data import (
     FORMATS,
@@ -33,7 +33,7 @@ from equipoise.data.files import hash_file
 from equipoise.data.image_set import ImageRecords, image_set
 from equipoise.data.tables import NamedFrame, TableSource
 from equipoise.evidence import Pictures, pictures_in_folder, pictures_of_table, pictures_on_disk
-from equipoise.evidence.pictures import ByName, sorted_by_id
+from equipoise.evidence.pictures import ByName, picture_facts, sorted_by_id
 
 Keys = Sequence[str | None]
 
@@ -173,7 +173,8 @@ def open_images(
         for index, rule in enumerate(section.rules)
         if rule.rule != "collapse_rows"
     }
-    images = _read(section, base, [*columns, *section.where], rules.values())
+    needed = [*columns, *section.selecting_columns]
+    images = _read(section, base, needed, rules.values())
     with _prefix_errors(f"{place}.path", "name the column of files"):
         keys = dict(zip(images.ids.tolist(), _list_keys(section, images), strict=True))
     for index, rule in rules.items():
@@ -183,12 +184,16 @@ def open_images(
     if section.crop is not None and section.crop.labels:
         with _prefix_errors(f"{place}.crop", "correct it, or leave it out"):
             images = section.crop.boxes(images)
-    _check_columns(images, [*columns, *section.where], place)
+    _check_columns(images, needed, place)
     all_ids = images.ids
     if section.where:
         images = _select_fitting(section, images)
+    if section.sample is not None:
+        with _prefix_errors(f"{place}.sample", "correct it, or leave it out"):
+            images = section.sample.step(images)
     id_ = section.row_id if section.table is not None else ID
-    left_out = tuple({*all_ids.tolist()} - {*images.ids.tolist()}) if section.where else ()
+    selects = bool(section.where or section.sample)
+    left_out = tuple({*all_ids.tolist()} - {*images.ids.tolist()}) if selects else ()
     name = f"{images.name} ({place}{' under its rules' if section.rules else ''})"
     return AuditImages(
         section=section,
@@ -320,7 +325,27 @@ def _open_pictures(
         )
     if chosen is not None and chosen.file_names == "stems" and not section.path:
         paths = _find_by_stem(root, paths)
-    return pictures_of_table(ids, paths, root=root, name=name, crops=corners)
+    pictures = pictures_of_table(ids, paths, root=root, name=name, crops=corners)
+    margin = section.crop.margin if section.crop and section.crop.columns else 0.0
+    return _widen_crops(pictures, margin) if margin else pictures
+
+
+def _widen_crops(pictures: Pictures, margin: float) -> Pictures:
+    """Return pictures whose crops have a margin, up to the border of the picture.
+
+    A picture that can't be read keeps its crop: it fails when it is decoded.
+    """
+    assert pictures.crops is not None  # noqa: S101 - a margin goes with a crop
+    sizes = picture_facts(replace(pictures, crops=None)).sizes
+    corners = pictures.crops.astype(np.float64)
+    added = margin * (corners[:, 2:] - corners[:, :2])
+    wider = np.column_stack([np.floor(corners[:, :2] - added), np.ceil(corners[:, 2:] + added)])
+    # A crop that doesn't lie inside its picture fails as it would without a margin.
+    limits = np.column_stack([corners[:, :2] >= 0, corners[:, 2:] <= sizes])
+    inside = np.logical_and.reduce(limits, axis=1)
+    wider[:, :2] = np.maximum(wider[:, :2], 0)
+    wider[:, 2:] = np.minimum(wider[:, 2:], sizes)
+    return replace(pictures, crops=integers(np.where(inside[:, None], wider, corners)))
 
 
 def _find_by_stem(root: Path, stems: Sequence[str]) -> list[str]:
@@ -424,7 +449,10 @@ def _read(
         located(cast("TableSource", section.table), base),
         id=section.row_id,
         columns=tuple(
-            name for name in wanted_columns if name is not None and name not in rule_columns
+            name
+            for name in wanted_columns
+            # The ids may be the paths, too.
+            if name is not None and name != section.row_id and name not in rule_columns
         ),
         attributes=[rule.column for rule in rules if isinstance(rule, BandGroups)],
         **section.csv,
@@ -481,6 +509,8 @@ def _list_keys(section: PicturesConfig, images: ImageSet) -> Keys:
     chosen = FORMATS.get(section.format or "")
     column = section.path or (chosen.file_column if chosen else "")
     keys: list[str | None] = images.ids.tolist()
+    if section.table is not None and column == section.row_id:
+        return keys
     if section.path or column in images.columns:
         keys = images.column(str(column)).to_list()
     return keys

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,7 @@ from equipoise.core import (
 from equipoise.core.types import FileFacts, Json
 from equipoise.data.labels import Items, ItemSource, load_items
 from equipoise.data.problems import listed, match, show
-from equipoise.stats.streams import stream
+from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 
 
 @dataclass(frozen=True)
@@ -475,6 +476,89 @@ class RandomSplit:
         part = pl.Series(self.column, np.where(test, "test", "train"))
         counts = {"test": tally(test), "train": tally(~test)}
         return images.with_column(part, Step("split", self.description, counts))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some images of each cell take part: drawn at random, or the first ones.
+
+    Attributes
+    ----------
+    n : int
+        Images of each cell; all where it has fewer.
+    by : tuple of str
+        Columns whose values make the cells; images without a value are left out.
+    order : "random" or "first"
+    rank : str, optional
+        Column of numbers whose smallest are first; names otherwise, digits as numbers.
+    seed : int
+    """
+
+    n: int
+    by: tuple[str, ...] = ()
+    order: Literal["random", "first"] = "random"
+    rank: str | None = None
+    seed: int = 0
+
+    @property
+    def description(self) -> str:
+        """The rule in words."""
+        how = f"drawn with seed {self.seed}"
+        if self.order == "first":
+            how = f"the first by {self.rank or 'name'}"
+        of = f" of each {' × '.join(self.by)}" if self.by else ""
+        return f"at most {self.n} images{of}, {how}"
+
+    def __call__(self, images: ImageSet, /) -> ImageSet:
+        """Take them; a draw depends on the names and the seed alone.
+
+        Raises
+        ------
+        InputError
+            When there is no such column, or a rank is no number.
+        """
+        names = [f"cell {place}" for place in range(len(self.by))]
+        cells = [images.column(name).alias(cell) for name, cell in zip(self.by, names, strict=True)]
+        places = pl.DataFrame([pl.Series("order", self._places_in_order(images)), *cells])
+        ordered = places.with_row_index("place").drop_nulls().sort("order")
+        cut = ordered.group_by(names, maintain_order=True) if names else ordered
+        sampled_rows = cut.head(self.n)
+        sampled = np.zeros(len(images), dtype=np.bool_)
+        sampled[sampled_rows["place"].to_numpy()] = True
+        counts = {"images_left_out": tally(~sampled)}
+        return _take_nonempty(images, sampled, Step("sample", self.description, counts))
+
+    def _places_in_order(self, images: ImageSet) -> Integers:
+        """Return the place of each image in the order that they are taken in."""
+        ids = images.ids.tolist()
+        if self.order == "random":
+            uniforms = unit_uniforms(self.seed, "sample", unit_keys(ids), range(1))[0]
+            return integers(np.argsort(np.argsort(uniforms, kind="stable")))
+        keys = [
+            [
+                int(text) if place % 2 else text
+                for place, text in enumerate(re.split("([0-9]+)", name))
+            ]
+            for name in ids
+        ]
+        by_name = sorted(range(len(ids)), key=keys.__getitem__)
+        if self.rank is not None:
+            ranks = _ranks(images.column(self.rank), images)
+            by_name.sort(key=ranks.__getitem__)
+        places = np.empty(len(ids), np.int64)
+        places[by_name] = np.arange(len(ids))
+        return places
+
+
+def _ranks(column: pl.Series, images: ImageSet) -> list[float]:
+    numbers = column.cast(pl.Float64, strict=False).fill_nan(None)
+    if numbers.has_nulls():
+        place = int(numbers.is_null().arg_max() or 0)
+        raise InputError(
+            f"{images.name}, column {column.name!r}: the image {images.ids[place]!r} has "
+            f"{show(column[place])}; expected a number for each image"
+        )
+    return numbers.to_list()
 
 
 def concatenate(parts: Sequence[ImageSet]) -> ImageSet:

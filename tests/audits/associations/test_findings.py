@@ -169,6 +169,31 @@ def test_labels_are_the_nearest_texts():
     assert counts["Male", WORDS["prompt"][0]] == (labels[men] == WORDS["prompt"][0]).sum()
 
 
+def test_labels_are_counted_by_region_too():
+    question = {"images": "images", "groups": "gender", "metric": "label_concentration", "k": 1}
+    result = run(question | {"labels": "prompts", "regions": "region"})
+    rows = pl.DataFrame(result.tables["labels"])
+    regions = IMAGES["region"].drop_nulls()
+    assert {*rows["region"]} == {"", *regions}
+    counts = dict(rows.group_by("region").agg(pl.col("count").sum()).iter_rows())
+    assert 0 < counts["north"] <= (regions == "north").sum() < counts[""]
+    findings = {f.subject: f for f in result.findings if f.metric == "label_concentration"}
+    assert {*findings} == {*rows["region"]}
+    assert findings["north"].family is Family.LEAF
+
+
+def test_sums_of_similarities_make_the_trend():
+    result = run({"metric": "trend", **REGIONS})
+    sums = pl.DataFrame(result.tables["word_sums"]).pivot(
+        "kind", index=["region", "group"], values="similarity"
+    )
+    for region, group, positive, negative in sums.select(
+        "region", "group", "positive", "negative"
+    ).iter_rows():
+        values = {g.group: g.value for g in pick(result, "trend", subject=region).by_group}
+        assert values[group] == pytest.approx(positive - negative, abs=1e-12)
+
+
 REGIONS = {
     "images": "images",
     "groups": "gender",

@@ -12,6 +12,7 @@ from equipoise.audits.diversity.page import PAGE
 from equipoise.core import ConfigError, DataError, Verdict
 from equipoise.metrics import iss_cross, iss_intra
 from equipoise.metrics.vectors.diversity import principal_components
+from equipoise.metrics.vectors.image_components import image_components
 from page_text import check_snapshot, page_text
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -216,3 +217,54 @@ def test_probabilities_that_nothing_reads_are_refused(model, quality):
             "audit": "diversity", "models": {"m": model}, "metrics": {"quality": quality},
             "data": {"images": {"folder": "photos"}, "sets": ["region"]},
         })  # fmt: skip
+
+
+def test_all_sets_together_are_one_set():
+    result = run()
+    [together] = [f for f in result.findings if f.version == "all sets together"]
+    assert together.value == iss_intra(vectors()[:80]).value
+    projected = run(metrics={"components": 3})
+    [together] = [f for f in projected.findings if f.version == "all sets together"]
+    sets = principal_components({"north": vectors()[:40], "south": vectors()[40:80]}, 3)
+    assert together.value == pytest.approx(iss_intra(np.concatenate([*sets.values()])).value)
+
+
+def test_references_have_a_diversity_of_their_own():
+    other = pl.DataFrame({"image": [f"r{n}" for n in range(20)]})
+    rows = vectors(seed=9)[:20]
+    references = {
+        "other": {"images": {"table": other, "id": "image"}, "models": {"m": {"file": rows}}}
+    }
+    result = run(references=references, metrics={"include_self": True})
+    finding = by_metric(result)["iss_intra", "other (reference)"]
+    assert finding.value == iss_intra(rows, include_self=True).value
+    assert any("1/n" in note for note in result.manifest.notes)
+
+
+def test_a_pca_of_each_image_is_that_of_scikit_learn():
+    from sklearn.decomposition import PCA
+
+    rows = np.random.default_rng(3).standard_normal((5, 24))
+    reduced = image_components(rows, 4).reshape(5, 4, 4)
+    for vector, components in zip(rows, reduced, strict=True):
+        expected = PCA(svd_solver="full").fit_transform(vector.reshape(4, 6))
+        # Axes have either sign: here the row with the largest size is positive.
+        assert np.abs(components) == pytest.approx(np.abs(expected))
+        largest = np.abs(components[:, :3]).argmax(axis=0)
+        assert (components[largest, range(3)] > 0).all()
+
+
+def test_a_pca_of_each_image_takes_the_place_of_its_vector():
+    result = run(metrics={"image_pca": 3})
+    finding = by_metric(result)["iss_intra", "north"]
+    assert finding.value == iss_intra(image_components(vectors()[:40], 3)).value
+    assert any("image_pca" in note for note in result.manifest.notes)
+    same = vectors()
+    same[0] = 1.0
+    (planned,) = audits.plan(
+        config(metrics={"image_pca": 3}, models={"m": {"file": same}})
+    ).details["models"]
+    assert (planned["zero"], planned["dimension"]) == (1, 6)
+    with pytest.raises(DataError) as error:
+        run(metrics={"image_pca": 4})
+    assert "image_pca" in str(error.value)

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from PIL import Image
+from pydantic import ValidationError
 
-from equipoise.audits.config_images import RULES, CropConfig, PicturesConfig
+from equipoise.audits.config_images import RULES, CropConfig, PicturesConfig, SampleConfig
 from equipoise.audits.images import open_images
 from equipoise.core import ConfigError, DataError
 from equipoise.data import FORMATS, load_items
@@ -264,6 +266,7 @@ def first_cells(title):
 def test_every_key_has_its_row():
     assert {*first_cells("Which images there are")} == {*PicturesConfig.model_fields}
     assert {*first_cells("Crops")} == {*CropConfig.model_fields}
+    assert {*first_cells("Samples")} == {*SampleConfig.model_fields}
 
 
 def test_every_format_and_its_files_and_options_have_rows():
@@ -286,3 +289,61 @@ def test_the_row_of_a_rule_lists_its_parameters(name):
     cell = first_cells("Rules")[name].split("|")[2]
     named = {*re.findall(r"`(\w+)`", cell)} - ({"id", "file"} if name == "collapse_rows" else set())
     assert named - {"dollar_street"} == {*RULES[name].model_fields} - {"rule"}
+
+
+def sampled(folder, **sample):
+    """Ids of the images of two cells that a sample takes."""
+    rows = [["id", "cell", "rank"], *([f"i{n}", "ab"[n % 2], str(20 - n)] for n in range(12))]
+    write_csv(folder / "t.csv", rows)
+    images = open_images(section(table="t.csv", id="id", sample=sample), folder, columns=["cell"])
+    return [*images.table.frame["id"]]
+
+
+def test_a_sample_takes_some_images_of_each_cell(tmp_path):
+    drawn = sampled(tmp_path, n=2, by="cell")
+    assert sorted(int(name[1:]) % 2 for name in drawn) == [0, 0, 1, 1]
+    assert sampled(tmp_path, n=2, by="cell") == drawn != sampled(tmp_path, n=2, by="cell", seed=1)
+    assert len(sampled(tmp_path, n=100)) == 12
+
+
+def test_a_sample_takes_the_first_images_by_name_or_rank(tmp_path):
+    assert sampled(tmp_path, n=3, order="first") == ["i0", "i1", "i2"]
+    assert sampled(tmp_path, n=2, by=["cell"], order="first", rank="rank") == [
+        "i10", "i11", "i8", "i9",
+    ]  # fmt: skip
+
+
+def test_every_image_is_drawn_equally_often(tmp_path):
+    counts = Counter(name for seed in range(200) for name in sampled(tmp_path, n=3, seed=seed))
+    # 200 draws of 3 of 12 images: 50 of each, with a standard deviation of 6.1.
+    assert sum(counts.values()) == 600
+    assert all(50 - 25 < count < 50 + 25 for count in counts.values())
+
+
+def test_a_rank_that_is_no_number_and_unknown_columns_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="sample"):
+        sampled(tmp_path, n=2, order="first", rank="cell")
+    with pytest.raises(DataError, match="column 'place'"):
+        sampled(tmp_path, n=2, by="place")
+    for wrong in ({"n": 2, "rank": "rank"}, {"n": 2, "order": "first", "seed": 3}, {"n": 0}):
+        with pytest.raises(ValidationError):
+            section(table="t.csv", id="id", sample=wrong)
+
+
+def test_columns_of_crops_have_a_margin_up_to_the_border(tmp_path):
+    crop = {side: side[0] for side in ("left", "top", "right", "bottom")} | {"margin": 0.25}
+    rows = [["id", "l", "t", "r", "b"], ["a.png", 4, 6, 12, 14], ["b.png", 0, 0, 8, 20],
+            ["c.png", 4, 4, 8, 30]]  # fmt: skip
+    write_csv(tmp_path / "t.csv", rows)
+    for name in ("a.png", "b.png", "c.png"):
+        Image.new("RGB", (20, 20)).save(tmp_path / name)
+    config = section(table="t.csv", id="id", path="id", crop=crop)
+    pictures = open_images(config, tmp_path).pictures
+    # The last one doesn't lie inside its picture, and fails as it stands.
+    assert pictures.crops.tolist() == [[2, 4, 14, 16], [0, 0, 10, 20], [4, 4, 8, 30]]
+
+
+def test_ids_may_be_paths_of_a_sample(tmp_path):
+    write_csv(tmp_path / "t.csv", [["id"], ["a.png"], ["b.png"]])
+    images = open_images(section(table="t.csv", id="id", path="id", sample={"n": 1}), tmp_path)
+    assert len(images.pictures) == 1

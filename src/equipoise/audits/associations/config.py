@@ -183,6 +183,8 @@ def _finding_keys(options: MeasureConfig) -> Iterator[tuple[object, ...]]:
     subjects: tuple[object, ...] = options.target_names or ("",)
     if options.metric in PAIRS:
         subjects = (options.target_names,)
+    elif options.metric == "predicted_label_weat":
+        subjects = (options.attributes,)
     elif options.metric in ("alignment", "correlation") and options.figures is not None:
         subjects = ((options.of, options.figures.value),)
     for modality, subject in product(options.modalities or get_args(Modality), subjects):

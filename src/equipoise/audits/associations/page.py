@@ -38,6 +38,7 @@ from equipoise.report.plots import Axis, bars, heat_map, scatter
 from equipoise.report.text import count, interval, number, percent, title
 
 MOST_LABELS = 15
+FIRST_LABELS = 10
 _SCORES = ("association_score", "mcas", "sc_weat", "weat", "differential_association")
 _HOW = (
     "Point: the value. Line: its interval. Grey band: 95 of 100 random exchanges of the two sets' "
@@ -130,7 +131,18 @@ def words(result: AuditResult) -> Section | None:
         charts += [
             _word_chart(f"{group}: {name}", panel_rows, legend) for (group,), panel_rows in by_group
         ]
-    return section_of("regions", "Similarity to each word by region", text, charts)
+    sums = [row for row in rows(result, "word_sums") if has(row["similarity"])]
+    columns = [
+        Column("Region", "region"),
+        Column("Group", "group"),
+        Column("Kind", "kind"),
+        Column("Sum of similarities", "similarity", NUMBER),
+        Column("Images", "n", NUMBER),
+        Column("Model", where),
+    ]
+    table = Table.of("Sums over words of a kind", columns, sums, source="word_sums")
+    more = (table,) if sums else ()
+    return section_of("regions", "Similarity to each word by region", text, charts, *more)
 
 
 def _word_chart(group: str, panel: Sequence[Row], legend: Axis) -> Chart:
@@ -207,7 +219,8 @@ def _metric_name(row: Row) -> str:
 
 def labels(result: AuditResult) -> Section | None:
     """Return the labels predicted most often for each group, and their associations."""
-    charts = [_share_chart(*place) for place in by_place(rows(result, "labels"))]
+    counted = rows(result, "labels")
+    charts = [_share_chart(*place) for place in by_place([r for r in counted if not r["region"]])]
     columns = [
         Column("Label", "label"),
         Column("Most frequent for", "set"),
@@ -216,9 +229,22 @@ def labels(result: AuditResult) -> Section | None:
     ]
     caption = "Labels frequent for one group only, and their association"
     cells = sorted(rows(result, "label_scores"), key=lambda row: -row["value"])
-    more = (Table.of(caption, columns, cells, source="label_scores"),) if cells else ()
+    more = [Table.of(caption, columns, cells, source="label_scores")] if cells else []
+    if by_region := [row for row in counted if row["region"]]:
+        more.append(_labels_by_region(by_region))
     text = "Bars of different length show labels that one group gets more often."
     return section_of("labels", "Predicted labels by group", text, charts, *more)
+
+
+def _labels_by_region(counted: Sequence[Row]) -> Table:
+    """Return the most frequent labels of each region and group."""
+    lines = []
+    for (region, group, _, _, _), panel in panels(counted, "region", "group", *PLACE).items():
+        ranked = sorted(panel, key=lambda row: (-row["count"], row["label"]))[:FIRST_LABELS]
+        texts = ", ".join(f"{row['label']} {count(row['count'])}" for row in ranked)
+        lines.append((region, group, texts, where(panel[0])))
+    heads = [Column(name) for name in ("Region", "Group", "Labels and their images", "Model")]
+    return Table.of("Most frequent labels by region and group", heads, lines, source="labels")
 
 
 def _share_chart(name: str, panel: Sequence[Row]) -> Chart:

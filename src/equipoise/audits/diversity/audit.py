@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ from equipoise.core.sentences import Sentence
 from equipoise.core.types import FileFacts
 from equipoise.data import ArraySource, Items, Vectors, load_items, load_vectors
 from equipoise.metrics.measure import NO_INTERVAL
+from equipoise.metrics.vector_rows import ChosenRows, Table
 from equipoise.metrics.vectors.diversity import (
     REFERENCE,
     Sets,
@@ -51,12 +53,12 @@ from equipoise.metrics.vectors.diversity import (
     mean_distances,
     principal_components,
 )
+from equipoise.metrics.vectors.image_components import image_components
 from equipoise.stats import Permutation, Resampling
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
     from equipoise.data.labels import Outputs
-    from equipoise.metrics.vector_rows import Table
 
 
 def _with_components(draft: UncorrectedFinding, components: int | None) -> UncorrectedFinding:
@@ -68,19 +70,50 @@ def _with_components(draft: UncorrectedFinding, components: int | None) -> Uncor
 def _measure_sets(
     design: Design, all_sets: Sets, config: Config, place: Place
 ) -> Iterator[UncorrectedFinding]:
-    """Describe each set: a single one has no groups to exchange."""
+    """Describe each set, all of them together and each reference: one has no groups to exchange."""
     options, resampling = config.metrics, resampling_of(config, 1)
     for name in design.sets:
         estimate = iss_intra(
             all_sets.only([name]), include_self=options.include_self, resampling=resampling
         )
-        yield whole(estimate, place, Family.DESCRIPTIVE).changed(subject=_subject(design, name))
+        yield _of_set(design, name, estimate, place)
+    if len(design.sets) > 1:
+        pooled = _pooled(all_sets.only(design.sets).arrays)
+        together = Sets.of({_TOGETHER: pooled}, resampling_of(config, 1))
+        estimate = iss_intra(together, include_self=options.include_self, resampling=resampling)
+        described = whole(estimate, place, Family.DESCRIPTIVE)
+        yield described.changed(subject=design.within, version=_TOGETHER)
+    # Beside sets of a value of `within` they would be the same again.
+    for name in () if design.within else all_sets.names:
+        if name not in design.sets:
+            reference = all_sets.only([name])
+            estimate = iss_intra(
+                reference, include_self=options.include_self, resampling=resampling
+            )
+            yield _of_set(design, name, estimate, place)
     reason = f"fewer than {config.data.min_set_size} images with an embedding"
     for name, n in design.small.items():
         estimate = Estimate(
             "iss_intra", math.nan, {"images": n}, NO_INTERVAL, REFERENCE, reason=reason
         )
-        yield whole(estimate, place, Family.DESCRIPTIVE).changed(subject=_subject(design, name))
+        yield _of_set(design, name, estimate, place)
+
+
+_TOGETHER = "all sets together"
+
+
+def _of_set(design: Design, name: str, estimate: Estimate, place: Place) -> UncorrectedFinding:
+    """Return the finding of a set, a part of its value of `within`."""
+    described = whole(estimate, place, Family.DESCRIPTIVE)
+    return described.changed(subject=_subject(design, name), part_of=design.within)
+
+
+def _pooled(arrays: Sequence[Table]) -> Table:
+    """Return the embeddings of several sets as those of one, without a copy where possible."""
+    chosen = [array for array in arrays if isinstance(array, ChosenRows)]
+    if len(chosen) == len(arrays) and len({id(array.table) for array in chosen}) == 1:
+        return ChosenRows(chosen[0].table, np.concatenate([array.rows for array in chosen]))
+    return np.concatenate([np.asarray(array) for array in arrays])
 
 
 def _measure_pairs(
@@ -416,6 +449,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         """Return the notes on embeddings that can't be used, and on small sets."""
         yield "Distances are those of the embedding, and show nothing that it doesn't encode."
         yield "Images are taken as independent: near duplicates make intervals too narrow."
+        yield from _option_notes(config, designs)
         for name, vectors in data.models.items():
             yield from _embedding_notes(name, vectors)
         if n := data.images.counts["missing"].get(config.data.within, 0):
@@ -465,7 +499,10 @@ def _read_embeddings(name: str, config: Config, models: Models) -> tuple[Items, 
         else:
             source = run.source(models.base)
         limit = config.data.max_unmatched
-        vectors[model] = load_vectors(source, items, subject=model, max_unmatched=limit)
+        loaded = load_vectors(source, items, subject=model, max_unmatched=limit)
+        # Stand-ins of a plan needn't have the length of the model's vectors.
+        stands_in = models.dry and loaded.live
+        vectors[model] = loaded if stands_in else _reduce(loaded, config.metrics.image_pca, model)
     return items, vectors
 
 
@@ -484,6 +521,30 @@ def _read_probabilities(items: Items, config: Config, models: Models, model: str
     return load_vectors(source, items, subject=f"{model}, probabilities", max_unmatched=limit)
 
 
+def _reduce(vectors: Vectors, rows: int | None, model: str) -> Vectors:
+    """Return the principal components of each vector's rows; the vectors where none are named.
+
+    Raises
+    ------
+    DataError
+        When the number of rows doesn't divide the numbers of a vector.
+    """
+    if rows is None:
+        return vectors
+    if vectors.dimension % rows:
+        raise DataError(
+            f"metrics.image_pca: {rows} rows don't divide the {vectors.dimension} numbers of a "
+            "vector",
+            file=model,
+            expected="the rows of a feature map, whose cells and channels a vector lists",
+            fix="name the height of the map, or leave it out",
+        )
+    stored = image_components(vectors.stored, rows)
+    zero = (vectors.rows >= 0) & (stored[vectors.rows] == 0.0).all(axis=1) & ~vectors.not_finite
+    counts = {**vectors.counts, "zero": int(zero.sum())}
+    return replace(vectors, stored=stored, normalised=False, zero=zero, counts=counts)
+
+
 def _split_by_size(groups: Groups, rows: Integers) -> tuple[dict[str, Integers], dict[str, int]]:
     """Return the places of the images of sets that are large enough, and sizes of the others."""
     set_groups = groups.take(rows)
@@ -492,6 +553,23 @@ def _split_by_size(groups: Groups, rows: Integers) -> tuple[dict[str, Integers],
     sets = {name: places for name, places in sorted(members) if len(places)}
     large = {name: places for name, places in sets.items() if len(places) >= groups.min_size}
     return large, {name: len(places) for name, places in sets.items() if name not in large}
+
+
+def _option_notes(config: Config, designs: Sequence[Design]) -> Iterator[Note | str]:
+    """Yield the notes on options that change what a distance is."""
+    if config.metrics.include_self:
+        sizes = {len(places) for design in designs for places in design.images.values()}
+        smallest, largest = min(sizes), max(sizes)
+        yield (
+            "With `include_self` ISS intra depends on the number of images: n zeros lower it by "
+            f"1/n. Compare sets of one size, also with numbers from elsewhere. Sets here have "
+            f"{smallest if smallest == largest else f'{smallest} to {largest}'} images."
+        )
+    if config.metrics.image_pca is not None:
+        yield (
+            "With `image_pca` each image has axes of its own: equal places of two vectors belong "
+            "to different axes, and an image can lie far from its own copy."
+        )
 
 
 def _embedding_notes(name: str, vectors: Vectors) -> Iterator[Note | str]:

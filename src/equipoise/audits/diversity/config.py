@@ -98,11 +98,15 @@ class MetricsConfig(Section):
     quality : bool
         Whether the distance of the images from each reference by the unscaled embeddings, and the
         inception score where a model has probabilities, are measured: of all images and each set.
+    image_pca : int, optional
+        Rows that each image's vector is cut into; the principal components of these rows take its
+        place.
     """
 
     include_self: bool = False
     components: PositiveInt | None = None
     quality: bool = False
+    image_pca: Annotated[int, Field(ge=2)] | None = None
 
 
 class Config(AuditConfig):

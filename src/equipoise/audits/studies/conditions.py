@@ -188,17 +188,7 @@ class Alike(Condition):
     def comparisons(self, run: Repetition) -> Iterator[Comparison]:
         """Yield a comparison for each pair."""
         for left, right in combinations([quantity.read(run) for quantity in self.alike], 2):
-            yield compare(_difference(left, right), "within", exact("", self.within))
-
-
-def _difference(left: Reading, right: Reading) -> Reading:
-    return Reading(
-        f"{left.name} minus {right.name}",
-        left.value - right.value,
-        left.low - right.high,
-        left.high - right.low,
-        missing=left.missing or right.missing,
-    )
+            yield compare(left.minus(right), "within", exact("", self.within))
 
 
 _NEEDED: Mapping[str, Callable[[int], int]] = {
@@ -244,7 +234,7 @@ _RELATIONS = ("at_least", "at_most", "above", "opposite_to", "includes", "exclud
 
 
 def _wrapped(value: Any) -> Any:
-    """Take a correlation, change or count beside its bounds for what they are of."""
+    """Take a correlation, change, mean or count beside its bounds for what they are of."""
     if not isinstance(value, Mapping) or not {*value} & {*NESTED, "recorded"}:
         return value
     bounds = {key: value[key] for key in value if key in _RELATIONS}

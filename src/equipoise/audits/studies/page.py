@@ -7,7 +7,7 @@ from equipoise.audits.studies.conditions import UNDECIDED, Mark
 from equipoise.audits.studies.quantities import UNDEFINED, Reading
 from equipoise.audits.studies.repetition import Repetition, contains
 from equipoise.audits.studies.study import Study, StudyTable, study_of
-from equipoise.audits.studies.works import Printed, PrintedTable
+from equipoise.audits.studies.works import PrintedTable
 from equipoise.core import AuditResult
 from equipoise.report import blocks
 from equipoise.report.blocks import NUMBER, Column, Fold, Number, Row, Table, has, panels, rows
@@ -93,7 +93,7 @@ def _fill_table(study: Study, table: StudyTable, run: Repetition) -> Table | Non
         for model in models or ("",):
             line = list[str | Number]()
             for column in columns:
-                source = printed.cell(row, column) if printed else None
+                source = _source_text(printed, row, column)
                 line.append(_cell(table, row, column, run, model, source))
             measured = measured or any(isinstance(cell, Number) for cell in line)
             cells.append([f"{row}, {model}" if len(models) > 1 else row, *line])
@@ -113,7 +113,7 @@ def _printed_alone(study: Study, unmeasured: Sequence[str]) -> Iterator[blocks.B
         if place and (printed := study.work.tables[place]).rows:
             columns = printed.columns
             cells = [
-                [row, *(_source_text(printed.cell(row, name)) or "–" for name in columns)]
+                [row, *(_source_text(printed, row, name) or "–" for name in columns)]
                 for row in printed.rows
             ]
             heads = [Column(name) for name in ("Row", *columns)]
@@ -135,9 +135,8 @@ def _models(table: StudyTable, row: str, run: Repetition) -> Sequence[str]:
 
 
 def _cell(
-    table: StudyTable, row: str, column: str, run: Repetition, model: str, printed: Printed
+    table: StudyTable, row: str, column: str, run: Repetition, model: str, source: str
 ) -> str | Number:
-    source = _source_text(printed)
     if row not in table.rows or column not in table.columns:
         return source or "–"
     quantity = table.quantity(row, column)
@@ -147,12 +146,13 @@ def _cell(
     return Number(_reading_text(reading, source), reading.value, reading.low, reading.high)
 
 
-def _source_text(printed: Printed) -> str:
-    if printed is None:
+def _source_text(table: PrintedTable | None, row: str, column: str) -> str:
+    """Return what a source has in a cell, and whether it prints it; "" of an empty cell."""
+    value = table.cell(row, column) if table else None
+    if table is None or value is None:
         return ""
-    if isinstance(printed, str):
-        return f"printed {printed}"
-    return f"printed {printed:g}".replace("-", "−")
+    text = value if isinstance(value, str) else f"{value:g}".replace("-", "−")
+    return f"{table.origin} {text}"
 
 
 def _reading_text(reading: Reading, source: str) -> str:

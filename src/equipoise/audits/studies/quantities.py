@@ -53,6 +53,16 @@ class Reading:
         """Whether both ends of the interval are known."""
         return not (math.isnan(self.low) or math.isnan(self.high))
 
+    def minus(self, other: Reading) -> Reading:
+        """Return the difference of unpaired numbers; its interval is from end to end."""
+        return Reading(
+            f"{self.name} minus {other.name}",
+            self.value - other.value,
+            self.low - other.high,
+            self.high - other.low,
+            missing=self.missing or other.missing,
+        )
+
     def scaled(self, times: float, *, absolute: bool) -> Reading:
         """Return the number times a factor, and without its sign if `absolute`."""
         value, chance = self.value * times, self.chance * times
@@ -128,8 +138,8 @@ class Where(Quantity):
     model, version : str or mapping, optional
         By name, or by settings of the run's configuration. A name to which the study's
         configurations give settings stands for these, whatever the run calls them.
-    metric, aggregate, compared_to, change_from, subject, groups, within, within_value, variant,
-    group : str, optional
+    metric, aggregate, compared_to, change_from, subject, part_of, groups, within, within_value,
+    variant, group : str, optional
         Fields of the finding. Unless given, `aggregate` is that of the metric, `version` is
         "default", and `compared_to`, `change_from` and `group` are "".
     level : str, optional
@@ -150,6 +160,7 @@ class Where(Quantity):
     compared_to: str | None = None
     change_from: str | None = None
     subject: Label | None = None
+    part_of: Label | None = None
     groups: str | None = None
     within: str | None = None
     within_value: str | None = None
@@ -168,7 +179,15 @@ class Where(Quantity):
         metric = self.metric or ""
         if self.metric:
             metric = name_with(spec_of(self.metric).title, self._aggregate)
-        fields = (self.subject, self.groups, self.level, self.group, self.model, self.version)
+        fields = (
+            self.subject,
+            self.part_of,
+            self.groups,
+            self.level,
+            self.group,
+            self.model,
+            self.version,
+        )
         texts = (
             text if isinstance(text, str) or text is None else json.dumps(dict(text))
             for text in (*fields, *map(str, self.parameters.values()), self.parameter)
@@ -214,16 +233,16 @@ class Where(Quantity):
             if value is None:
                 return Reading(self.name, missing=MISSING)
             return Reading(self.name, float(value))
+        low, high, value, chance = finding.ci_low, finding.ci_high, finding.value, finding.chance
         if self.level is not None:
             groups = [group for group in finding.by_group if group.group == self.level]
             if not groups:
                 return Reading(self.name, missing=MISSING)
-            return Reading(self.name, groups[0].value, groups[0].low, groups[0].high)
-        low, high = finding.ci_low, finding.ci_high
+            value, low, high, chance = groups[0].value, groups[0].low, groups[0].high, math.nan
         decides = finding.interval is not IntervalKind.SPREAD or self.spread
-        if finding.interval is IntervalKind.NONE or not decides:
+        if not decides or (finding.interval is IntervalKind.NONE and self.level is None):
             low = high = math.nan
-        return Reading(self.name, finding.value, low, high, finding.chance)
+        return Reading(self.name, value, low, high, chance)
 
     def _reading(self, run: Repetition) -> Reading:
         return _only(self.name, map(self.number_of, self.findings(run)))
@@ -343,6 +362,40 @@ class Change(Quantity):
         return Reading(self.name, float(differences.mean()), float(low), float(high))
 
 
+class Mean(Quantity):
+    """The mean of a number over subjects, models or groups, by Student's t.
+
+    Attributes
+    ----------
+    mean : Where
+    over : "subject", "model" or "group"
+    """
+
+    mean: Where
+    over: Over = "subject"
+
+    @property
+    def name(self) -> str:
+        """The number."""
+        return f"mean {self.mean.name} over {self.over}s"
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return () if self.over == "model" else (self.mean,)
+
+    def _reading(self, run: Repetition) -> Reading:
+        import numpy as np
+
+        from equipoise.stats.intervals import mean_t
+
+        numbers = np.array([reading.value for reading in self.mean.by(self.over, run).values()])
+        if not len(numbers):
+            return Reading(self.name, missing=MISSING)
+        low, high = mean_t(numbers)
+        return Reading(self.name, float(numbers.mean()), float(low), float(high))
+
+
 def _paired(
     pair: tuple[Where, ...], over: Over, run: Repetition
 ) -> tuple[list[float], list[float]]:
@@ -402,12 +455,15 @@ class Count(Quantity):
     reaching, below : float, optional
         The bounds, the first of them allowed itself.
     over : "subject", "model" or "group"
+    total : Where, optional
+        Of subjects: the number of what each is a part of, which is subtracted from its own.
     """
 
     count: Where
     reaching: float = -math.inf
     below: float = math.inf
     over: Over = "subject"
+    total: Where | None = None
 
     @property
     def name(self) -> str:
@@ -416,7 +472,8 @@ class Count(Quantity):
             f"of at least {self.reaching:g}" if self.reaching > -math.inf else "",
             f"below {self.below:g}" if self.below < math.inf else "",
         ]
-        return " ".join(filter(None, [f"{self.over}s with {self.count.name}", *bounds]))
+        less = f"minus {self.total.name}" if self.total else ""
+        return " ".join(filter(None, [f"{self.over}s with {self.count.name}", less, *bounds]))
 
     @property
     def wheres(self) -> tuple[Where, ...]:
@@ -424,7 +481,7 @@ class Count(Quantity):
         return () if self.over == "model" else (self.count,)
 
     def _reading(self, run: Repetition) -> Reading:
-        readings = self.count.by(self.over, run).values()
+        readings = [*self._readings(run)]
         if not readings:
             return Reading(self.name, missing=MISSING)
         inside = sum(self.reaching <= reading.value < self.below for reading in readings)
@@ -433,6 +490,19 @@ class Count(Quantity):
         whole = sum(self.reaching <= r.low and r.high < self.below for r in readings)
         outside = sum(r.high < self.reaching or r.low >= self.below for r in readings)
         return Reading(self.name, inside, whole, len(readings) - outside)
+
+    def _readings(self, run: Repetition) -> Iterable[Reading]:
+        """Return the numbers that are counted, less those of their totals."""
+        readings = self.count.by(self.over, run)
+        if self.total is None:
+            return readings.values()
+        totals = self.total.by(self.over, run)
+        part_of = {finding.subject: finding.part_of for finding in self.count.findings(run)}
+        return [
+            reading.minus(totals[parent])
+            for key, reading in readings.items()
+            if (parent := part_of.get(key)) in totals
+        ]
 
 
 class Entry(Quantity):
@@ -513,6 +583,8 @@ class Cell(Quantity):
 
 NESTED = ("correlation", "change", "mean", "count", "row")
 """Keys of quantities that hold findings, or a row."""
+_BESIDE = ("over", "reaching", "below", "total")
+"""Keys beside these, which are no fields of a finding."""
 
 
 def _kind(value: Any) -> str:
@@ -537,18 +609,22 @@ AnyQuantity = Annotated[
 def merged(row: Settings, column: Settings) -> Settings:
     """Return the declaration of a cell: what its row declares, and its column.
 
-    Fields of a finding enter the findings of a correlation, change or count, and the row of a
+    Fields of a finding enter the findings of a correlation, change, mean or count, and the row of a
     table. A count of the record has none.
     """
     special, other = (row, column) if {*row} & {*NESTED, "recorded"} else (column, row)
     keys = [key for key in (*NESTED, "recorded") if key in special]
     if not keys:
         return {**row, **column}
-    fields = {key: other[key] for key in other if key not in Quantity.model_fields}
+    own_keys = (*Quantity.model_fields, *NESTED, *_BESIDE)
+    fields = {key: other[key] for key in other if key not in own_keys}
     cell = {key: other[key] for key in other if key not in fields} | dict(special)
     for key in NESTED:
         if key in special:
-            cell[key] = _with_fields(special[key], fields)
+            declared = [part[key] for part in (other, special) if key in part]
+            mappings = [nested for nested in declared if isinstance(nested, Mapping)]
+            nested = {**mappings[0], **mappings[1]} if len(mappings) == 2 else special[key]
+            cell[key] = _with_fields(nested, fields)
     return cell
 
 

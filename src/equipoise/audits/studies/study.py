@@ -45,6 +45,8 @@ class WordsConfig(Section):
         Names of its lists; or words by the name of their list.
     templates : mapping of str to str
         By list, a text with `{}` for the word.
+    columns : list of str
+        Further columns, which are empty: the user fills them in.
     map : str, optional
         In place of lists: a mapping of the lexicon, from classes of a model to labels, which
         becomes a table with the columns `class` and `label`.
@@ -53,6 +55,7 @@ class WordsConfig(Section):
     lexicon: Name | None = None
     lists: Mapping[Text, Listed[Text]] | Listed[Text] = ()
     templates: Mapping[Text, Text] = {}
+    columns: Listed[Name] = ()
     map: Name | None = None
 
     @model_validator(mode="after")
@@ -85,6 +88,7 @@ class WordsConfig(Section):
         for name, words in self.by_list.items():
             for number, word in enumerate(words, 1):
                 rows.append({"text": word, "list": name, "number": number})
+                rows[-1] |= dict.fromkeys(self.columns, "")
                 if self.templates:
                     rows[-1]["prompt"] = self.templates[name].replace("{}", word)
         return pl.DataFrame(rows).write_csv()

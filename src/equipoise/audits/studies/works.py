@@ -40,6 +40,8 @@ class PrintedTable(Section):
         What is wrong or contradictory in the source, and what a reader must know of it.
     words : str, optional
         In place of cells: the lexicon of the package that has the words of the table.
+    origin : "printed" or "recomputed"
+        Whether the source prints the cells, or they follow from another table that it prints.
     """
 
     title: Name
@@ -49,6 +51,7 @@ class PrintedTable(Section):
     rows: Mapping[Text, Listed[Printed]] = {}
     note: str = ""
     words: Name | None = None
+    origin: Literal["printed", "recomputed"] = "printed"
 
     @model_validator(mode="after")
     def _check_printed_table(self) -> Self:

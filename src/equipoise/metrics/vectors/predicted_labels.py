@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from equipoise.core import (
     Floats,
     GroupLabels,
     Groups,
+    GroupValue,
     Harm,
     InputError,
     Integers,
@@ -193,6 +195,9 @@ def _centred_ends(
 
 
 _UNDEFINED = "one group has no labels of its own, or all scores are equal"
+_NO_LABELS = "no labels of its own"
+CommonLabels = Literal["drop", "keep"]
+COMMON_LABELS: tuple[CommonLabels, ...] = get_args(CommonLabels)
 
 
 def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
@@ -206,6 +211,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     first: str | None = None,
     alternative: Alternative = "two-sided",
     ddof: int = 1,
+    common_labels: CommonLabels = "drop",
     similarity: Similarity | None = None,
     units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
@@ -214,7 +220,8 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     """WEAT of the labels that a model predicts most for images of each of two groups.
 
     X and Y are the more frequent half of the distinct labels predicted for each group: those at
-    least as frequent as the label at that place. Labels in both are left out and counted.
+    least as frequent as the label at that place. Labels in both are counted, and left out unless
+    they are to be kept.
 
     Parameters
     ----------
@@ -233,6 +240,8 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         order, which the sign depends on and p doesn't.
     alternative, ddof, similarity
         As in `weat`; "greater": labels of the first group go with a.
+    common_labels : "drop" or "keep"
+        Whether labels in both X and Y are left out, or stay in both.
     units : array-like, shape (n,), optional
         Names of the units that repeat.
     resampling : Bootstrap, Permutation or None
@@ -245,13 +254,16 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     Estimate
         Effect size d. Ends: resampling spread over images; it can leave out d, since replicates
         choose labels anew. Chance and p: images exchange groups, and labels are chosen anew, as
-        they were with the very images they test. `.by` has the score of each label of X and Y.
+        they were with the very images they test. `.by` has d with the mean score of each group's
+        labels, then the score of each label of X and Y. `.params`: "difference" of both means, and
+        "statistic", the difference of both sums.
 
     Raises
     ------
     InputError
         When there are not two groups, a label is not in the vocabulary or has no embedding,
-        lengths differ, or an alternative is one-sided and `first` isn't declared.
+        lengths differ, an alternative is one-sided and `first` isn't declared, or an option is
+        unknown.
 
     References
     ----------
@@ -274,12 +286,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     ... )
     <predicted_label_weat 0.755 [−1.414, 1.414]; chance −0.031, p = 0.75, n = 80 in 2 groups>
     """
-    if alternative not in HARM:
-        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
-    if alternative != "two-sided" and first is None:
-        raise InputError(
-            f"first: required by alternative={alternative!r}; name the group whose labels go with a"
-        )
+    _check_choices(alternative, first, common_labels)
     sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
     usable, expected = len(sets["labels"]), len(vocabulary)
     if not shape_of(embeddings)[0] == usable == expected:
@@ -290,34 +297,59 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         raise InputError(f"groups: {[*names]}, first={first!r}; expected two, and one of them")
     sign = -1.0 if first == names[1] else 1.0
     scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
+    shared, turn = common_labels == "keep", np.array([sign, 1.0, 1.0, sign, sign])
 
     def effects(tables: Floats) -> Floats:
-        return floats(sign * _effects(tables, scores, ddof)[:, None])
+        return floats(turn * _effects(tables, scores, ddof, shared))
 
     observed, boot, chance_test = counted.measure(effects, HARM[alternative], resampling, rng)
-    compared = "cosine" if similarity is None else "scores of pairs"
-    method = bootstrap_method(boot, resampling, f"{counted.unit}s")
-    *sides, in_both = (mask[0] for mask in _chosen(counted.table[None]))
-    parts = [
-        counted.part(index, float(scores[index]), side)
-        for side, mask in zip("xy", sides[:: int(sign)], strict=True)
-        for index in np.flatnonzero(mask).tolist()
-    ]
+    method, value = bootstrap_method(boot, resampling, f"{counted.unit}s"), float(observed[0])
+    *sides, in_both = (mask[0] for mask in _chosen(counted.table[None], shared))
+    means = _means_of_groups(counted.groups, sides, observed, boot, level_of(resampling))
+    params = {
+        "alternative": alternative, "ddof": ddof, "common_labels": common_labels,
+        "similarity": "cosine" if similarity is None else "scores of pairs",
+        "difference": float(observed[3]), "statistic": float(observed[4]),
+    }  # fmt: skip
     return make_estimate(
         "predicted_label_weat",
-        float(observed[0]),
+        value,
         sizes(counted.groups),
         method if boot is None else spread(method, _CHOSEN_ANEW),
         interval_kind=IntervalKind.SPREAD,
-        params={"alternative": alternative, "ddof": ddof, "similarity": compared},
+        params=params,
         **chance_test.fields("no resampling was asked for, or there is no value"),
         harm=HARM[alternative],
-        by=parts,
-        excluded={**counted.excluded, "labels of both groups": tally(in_both)},
+        by=[
+            number("predicted_label_weat", value, n=sum(map(tally, sides)), by_group=means),
+            *counted.parts(scores, sides[:: int(sign)]),
+        ],
+        excluded={**counted.excluded, "labels of both groups": 0 if shared else tally(in_both)},
         unit=counted.unit,
-        reason=explain_undefined(observed[0], _UNDEFINED),
+        reason=explain_undefined(value, _UNDEFINED),
         ends=ends_of(boot, 0),
     )
+
+
+def _check_choices(alternative: str, first: str | None, common_labels: str) -> None:
+    if alternative not in HARM:
+        raise InputError(f"alternative={alternative!r}: expected one of {[*HARM]}")
+    if alternative != "two-sided" and first is None:
+        raise InputError(
+            f"first: required by alternative={alternative!r}; name the group whose labels go with a"
+        )
+    if common_labels not in COMMON_LABELS:
+        raise InputError(f"common_labels={common_labels!r}: expected one of {[*COMMON_LABELS]}")
+
+
+def _means_of_groups(
+    groups: Groups, sides: Sequence[Booleans], observed: Floats, boot: Floats | None, level: float
+) -> tuple[GroupValue, ...]:
+    """Return the mean score of the labels of each group."""
+    low, high = np.array([ends_of(boot, index)(level) for index in (1, 2)]).T
+    n_chosen = [*map(tally, sides)]
+    notes = ["" if n else _NO_LABELS for n in n_chosen]
+    return group_rows(groups, n_chosen, observed[1:3], low, high, notes)
 
 
 @record
@@ -398,17 +430,20 @@ class LabelCounts:
         name = name_unit(units, "image")
         return cls(names, order, used_groups, table, sampler, excluded, name)
 
-    def part(self, index: int, score: float, side: str) -> Part:
-        """Return the score of a label, with its images by group."""
-        counts, nothing = self.table[index], nans(2)
-        return number(
-            "association_score",
-            score,
-            subject=self.labels[index],
-            n=int(counts.sum()),
-            by_group=group_rows(self.groups, counts, counts, nothing, nothing, ["", ""]),
-            shows=f"images with the label, in {side}",
-        )
+    def parts(self, scores: Floats, sides: Sequence[Booleans]) -> Iterator[Part]:
+        """Yield the score of each label of x, then of y, with its images by group."""
+        nothing = nans(2)
+        for side, mask in zip("xy", sides, strict=True):
+            for index in np.flatnonzero(mask).tolist():
+                counts = self.table[index]
+                yield number(
+                    "association_score",
+                    float(scores[index]),
+                    subject=self.labels[index],
+                    n=int(counts.sum()),
+                    by_group=group_rows(self.groups, counts, counts, nothing, nothing, ["", ""]),
+                    shows=f"images with the label, in {side}",
+                )
 
     def measure(
         self,
@@ -439,24 +474,31 @@ class LabelCounts:
         )
 
 
-def _effects(tables: Floats, scores: Floats, ddof: int) -> Floats:
-    """Effect size d of the labels that each of two groups has for itself, shape (r,)."""
-    x, y, _ = _chosen(tables)
+def _effects(tables: Floats, scores: Floats, ddof: int, shared: bool) -> Floats:
+    """Return numbers of the labels of two groups, shape (r, 5).
+
+    They are the effect size d, the mean of each group, their difference and that of sums.
+    """
+    x, y, _ = _chosen(tables, shared)
     nx, ny = x.sum(axis=1), y.sum(axis=1)
-    n, either = nx + ny, x | y
+    either = x | y
+    n, sums = either.sum(axis=1), ((x * scores).sum(axis=1), (y * scores).sum(axis=1))
     with unwarned():
-        means = (x * scores).sum(axis=1) / nx, (y * scores).sum(axis=1) / ny
+        means = sums[0] / nx, sums[1] / ny
         centre = (either * scores).sum(axis=1) / n
         squares = (either * (scores - centre[:, None]) ** 2).sum(axis=1)
         deviation = np.sqrt(squares / np.maximum(n - ddof, 0))
         flat = ~(deviation > 1e-12 * np.abs(scores).max())
-        return floats((means[0] - means[1]) / np.where(flat, np.nan, deviation))
+        difference = means[0] - means[1]
+        effect = difference / np.where(flat, np.nan, deviation)
+        return floats(np.stack([effect, *means, difference, sums[0] - sums[1]], axis=1))
 
 
-def _chosen(tables: Floats) -> tuple[Booleans, Booleans, Booleans]:
-    """Labels of the first group alone, of the second alone, and of both, each (r, labels).
+def _chosen(tables: Floats, shared: bool) -> tuple[Booleans, Booleans, Booleans]:
+    """Return labels of the first group, of the second, and of both, each (r, labels).
 
     A group's labels are those at least as frequent as the one that ends the more frequent half.
+    Unless they are shared, those of both groups are in neither.
     """
     frequent = []
     for group in (0, 1):
@@ -466,7 +508,8 @@ def _chosen(tables: Floats) -> tuple[Booleans, Booleans, Booleans]:
         edge = np.take_along_axis(falling, np.maximum(half - 1, 0)[:, None], axis=1)
         frequent.append((counts >= edge) & (counts > 0))
     first, second = frequent
-    return first & ~second, second & ~first, first & second
+    common = first & second
+    return (first, second, common) if shared else (first & ~common, second & ~common, common)
 
 
 _shape = partial(
@@ -518,7 +561,7 @@ register(
         harm="either",
         definition=(
             "WEAT effect size of the labels predicted most often for each of two groups, in the "
-            "text encoder's space, without labels of both groups."
+            "text encoder's space, without labels of both groups unless they are to be kept."
         ),
         direction="Either: positive means labels of the first group go with a.",
         threshold=0.2,

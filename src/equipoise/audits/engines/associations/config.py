@@ -60,8 +60,8 @@ _TAKES: Mapping[str, tuple[str, ...]] = {
     "mcas": ("generated", "resample_texts", *_SUMMARIES),
     "xmcas": ("offset", "neutral", "size_of_mean", "centre", "resample_texts", *_SUMMARIES),
     "total_absolute_association": ("modalities",),
-    "predicted_label_weat": ("alternative", "first", "ddof"),
-    "label_concentration": ("k", "whole_vocabulary"),
+    "predicted_label_weat": ("alternative", "first", "ddof", "common_labels"),
+    "label_concentration": ("k", "whole_vocabulary", "regions"),
     "trend": ("regions", "outside"),
     "gender_difference": ("regions", "outside"),
     "alignment": ("of", "modalities", "statistic", "each_member"),
@@ -112,6 +112,8 @@ class MeasureConfig(Section):
     first : str
         Group whose labels are expected to go with the first attributes (or, with `less`, with the
         second): required by a one-sided predicted_label_weat.
+    common_labels : "drop" or "keep"
+        Of predicted_label_weat: whether labels frequent for both groups are left out.
     studentized : bool
         Test WEAT in standard errors of the difference, for targets of unequal size and spread.
     generated : bool
@@ -153,6 +155,7 @@ class MeasureConfig(Section):
     alternative: Literal["greater", "less", "two-sided"] = "two-sided"
     first: Label | None = None
     ddof: Literal[0, 1] = 1
+    common_labels: Literal["drop", "keep"] = "drop"
     studentized: bool = False
     generated: bool = False
     offset: float = 0.0

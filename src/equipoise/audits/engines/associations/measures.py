@@ -1,10 +1,12 @@
 """Metrics of sets and of images of groups: scores, WEAT, MCAS, totals, trend, predicted labels."""
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +31,7 @@ from equipoise.audits.kind import Measured
 from equipoise.audits.notes import Note
 from equipoise.core import (
     Aggregate,
+    Booleans,
     Chance,
     DataError,
     Estimate,
@@ -689,24 +692,27 @@ def _average(values: Sequence[float]) -> float:
 
 
 def _rows_of_words(place: Place, images: ImageSimilarities, up: Sequence[str]) -> Iterator[Row]:
-    """Yield the mean similarity of each region and group to each word."""
+    """Yield the mean similarity of each region and group to each word, and their sums by kind."""
     groups = np.asarray(images.groups)
     regions = np.asarray([_ONE_REGION] * len(groups) if images.regions is None else images.regions)
     cells = {cell for cell in zip(regions, groups, strict=True) if None not in cell}
     for region, group in sorted(cells):
         scores = np.asarray(images.scores)[(regions == region) & (groups == group)]
         means = np.sort(scores, axis=0).mean(axis=0)
+        about = {"region": region, "group": group, "n": len(scores)}
+        sums = dict.fromkeys(("positive", "negative"), 0.0)
         for word, mean in zip(images.words, means.tolist(), strict=True):
-            yield Row("words", place, {
-                "region": region, "group": group, "word": word, "similarity": mean,
-                "kind": "positive" if word in up else "negative", "n": len(scores),
-            })  # fmt: skip
+            kind = "positive" if word in up else "negative"
+            sums[kind] += mean
+            yield Row("words", place, {**about, "word": word, "kind": kind, "similarity": mean})
+        for kind, total in sums.items():
+            yield Row("word_sums", place, {**about, "kind": kind, "similarity": total})
 
 
 def measure_label_weat(question: Question) -> Iterator[Result]:
     """Measure WEAT of the labels that are predicted most for each of two groups."""
     options, space, place = question.options, question.space, question.place()
-    labels, groups, units, vocabulary = _predict_labels(question)
+    labels, groups, units, _, vocabulary = _predict_labels(question)
     first, second = _two_groups(question, groups)
     sides = [space.chosen(name, "text") for name in options.attributes]
     estimate = predicted_label_weat(
@@ -718,54 +724,80 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
         first=first,
         alternative=options.alternative,
         ddof=options.ddof,
+        common_labels=options.common_labels,
         similarity=space.similarity,
         units=units,
         **question.drawn,
     )
-    label_sets = {first: "in x", second: "in y"}
-    means = [
-        _average([part.value for part in estimate.parts if part.shows.endswith(side)])
-        for side in label_sets.values()
-    ]
-    names = [f"labels of {group}" for group in label_sets]
+    overall, *of_labels = estimate.parts
+    values = {group.group: group.value for group in overall.by_group}
+    means = [values[group] for group in (first, second)]
+    names = [f"labels of {group}" for group in (first, second)]
     yield finding_of(
         estimate, place, Family.COMPOSITE, subject=" against ".join(options.attributes),
-        direction=crossed(names, means, question.pair),
+        direction=crossed(names, means, question.pair), by_group=overall.by_group,
     )  # fmt: skip
     yield from _rows_of_labels(question, labels, groups)
-    for part in estimate.parts:
+    for part in of_labels:
         side = first if part.shows.endswith("in x") else second
         yield Row("label_scores", place, {**vars(part), "label": part.subject, "set": side})
 
 
 def measure_concentration(question: Question) -> Iterator[Result]:
     """Measure how much the labels of each group concentrate on a few."""
-    options, place = question.options, question.place()
-    labels, groups, units, vocabulary = _predict_labels(question)
-    estimate = label_concentration(
-        labels,
-        groups,
-        vocabulary=vocabulary.ids if options.whole_vocabulary else None,
-        k=options.k,
-        units=units,
-        **question.drawn,
-    )
-    share, *shapes = estimate.parts
-    text = extremes(f"labels pile up on {options.k}", share.by_group)
-    yield finding_of(estimate, place, Family.COMPOSITE, direction=text, by_group=share.by_group)
-    for part in shapes:
+    predicted = _predict_labels(question)
+    place, estimate = question.place(), _concentration(question, predicted)
+    yield _concentration_finding(question, estimate, Family.COMPOSITE)
+    for part in estimate.parts[1:]:
         described = finding_of(estimate, place, Family.DESCRIPTIVE, part, by_group=part.by_group)
         yield without_verdict(described, "a shape of counts, without a chance level")
-    yield from _rows_of_labels(question, labels, groups)
+    yield from _rows_of_labels(question, predicted.labels, predicted.groups)
+    for region in sorted({*predicted.regions} - {None}):
+        inside = predicted.only(predicted.regions == region)
+        estimate = _concentration(question, inside)
+        yield _concentration_finding(question, estimate, Family.LEAF, region)
+        yield from _counts_of_labels(question, inside.labels, inside.groups, region)
+
+
+def _concentration(question: Question, predicted: PredictedLabels) -> Estimate:
+    options = question.options
+    return label_concentration(
+        predicted.labels,
+        predicted.groups,
+        vocabulary=predicted.vocabulary.ids if options.whole_vocabulary else None,
+        k=options.k,
+        units=predicted.units,
+        **question.drawn,
+    )
+
+
+def _concentration_finding(
+    question: Question, estimate: Estimate, family: Family, region: str = ""
+) -> UncorrectedFinding:
+    """Return how much labels pile up, over all images or those of a region."""
+    share = estimate.parts[0]
+    text = extremes(f"labels pile up on {question.options.k}", share.by_group)
+    return finding_of(
+        estimate, question.place(), family, subject=region, direction=text, by_group=share.by_group
+    )
 
 
 class PredictedLabels(NamedTuple):
-    """Labels, groups and units of images, and the vocabulary of the labels."""
+    """Labels, groups, units and regions of images, and the vocabulary of the labels."""
 
     labels: Objects
     groups: Objects
     units: tuple[str, ...] | None
+    regions: Objects
     vocabulary: Side
+
+    def only(self, mask: Booleans) -> PredictedLabels:
+        """Return some of the images."""
+        units = None if self.units is None else tuple(compress(self.units, mask.tolist()))
+        return self._replace(
+            labels=self.labels[mask], groups=self.groups[mask], units=units,
+            regions=self.regions[mask],
+        )  # fmt: skip
 
 
 def _predict_labels(question: Question) -> PredictedLabels:
@@ -778,9 +810,13 @@ def _predict_labels(question: Question) -> PredictedLabels:
     images = space.images(table)
     scores = np.round(_cosines(space, images, vocabulary), _DECIMALS)
     labels = np.array(vocabulary.ids, dtype=object)[scores.argmax(axis=1)]
-    groups = space.data.items[table].columns[options.groups or ""][space.usable[table]]
+    columns, usable = space.data.items[table].columns, space.usable[table]
+    groups = columns[options.groups or ""][usable]
+    regions = (
+        np.full(len(labels), None) if options.regions is None else columns[options.regions][usable]
+    )
     units = images.units if images.clustered else None
-    return PredictedLabels(labels, groups, units, vocabulary)
+    return PredictedLabels(labels, groups, units, regions, vocabulary)
 
 
 def _two_groups(question: Question, groups: Objects) -> list[str]:
@@ -802,15 +838,22 @@ def _rows_of_labels(
     question: Question, labels: Objects, groups: Objects
 ) -> Iterator[Row | Note | str]:
     """Yield how often each group has each label, and the note on images without one."""
+    yield from _counts_of_labels(question, labels, groups)
+    if unused := len(question.space.data.items[question.table]) - len(labels):
+        yield Note(
+            question.model, f"{unused} items of {question.table} have no vector and no label."
+        )
+
+
+def _counts_of_labels(
+    question: Question, labels: Objects, groups: Objects, region: str = ""
+) -> Iterator[Row]:
+    """Yield how often each group has each label, over all images or those of a region."""
     pairs = zip(groups.tolist(), labels.tolist(), strict=True)
     counts = Counter(pair for pair in pairs if None not in pair)
     totals = Counter(group for group, _ in counts.elements())
     for (group, label), n in sorted(counts.items()):
         share = n / totals[group]
-        yield Row(
-            "labels", question.place(), {"group": group, "label": label, "count": n, "share": share}
-        )
-    if unused := len(question.space.data.items[question.table]) - len(labels):
-        yield Note(
-            question.model, f"{unused} items of {question.table} have no vector and no label."
-        )
+        yield Row("labels", question.place(), {
+            "region": region, "group": group, "label": label, "count": n, "share": share,
+        })  # fmt: skip

@@ -457,6 +457,9 @@ class Question:
                 for table, rows in space.members(case.targets[0], case.kinds[1]).items():
                     n_members += int(space.known[table][rows].sum())
             return n_members
+        if options.metric == "label_concentration" and options.regions is not None:
+            vocabulary = space.data.items[self.table].coded[options.regions].vocabulary
+            return len(cases) * (1 + len(vocabulary))
         if options.metric not in ("trend", "gender_difference"):
             # MCAS is tested with texts as given, and with texts resampled.
             tests_resampled_texts = options.metric == "mcas" and not options.resample_texts
@@ -544,12 +547,25 @@ SCHEMAS: Mapping[str, Columns] = {
         "minimum": NUMBER,
         "maximum": NUMBER,
     },
-    "labels": {"group": TEXT, "label": TEXT, "count": INTEGER, "share": NUMBER},
+    "labels": {
+        "region": TEXT,
+        "group": TEXT,
+        "label": TEXT,
+        "count": INTEGER,
+        "share": NUMBER,
+    },
     "label_scores": {"label": TEXT, "set": TEXT, "value": NUMBER},
     "words": {
         "region": TEXT,
         "group": TEXT,
         "word": TEXT,
+        "kind": TEXT,
+        "similarity": NUMBER,
+        "n": INTEGER,
+    },
+    "word_sums": {
+        "region": TEXT,
+        "group": TEXT,
         "kind": TEXT,
         "similarity": NUMBER,
         "n": INTEGER,
