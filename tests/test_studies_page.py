@@ -69,9 +69,8 @@ def test_files_of_several_tables_are_packaged_if_all_are(tmp_path):
     folder = tmp_path / "mandal_2024"
     folder.mkdir()
     names = ("tables_6_3_and_6_4", "tables_6_3_and_6_99", "table_08_1")
-    contents = dict.fromkeys(names, {}) | {
-        "components": {"table": "6.5, components"}, "others": {"table": "6.5, others"},
-    }  # fmt: skip
+    contents = {name: {"table": name} for name in names}
+    contents |= {name: {"table": f"6.5, {name}"} for name in ("components", "others")}
     for stem, content in contents.items():
         (folder / f"{stem}.json").write_text(json.dumps(content))
     lines = {line.strip() for line in missing(tmp_path)}
