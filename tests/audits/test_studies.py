@@ -264,7 +264,7 @@ def tables_of(root, file, tiny):
         values["generator"]["candidates"] = 1
         values["min_group_size"] = 2
     if "prompts" in values:
-        values["prompts"]["images"] = {"attributes": 2, "targets": 2}
+        values["prompts"]["images"] = {"attributes": 1, "targets": 2}
         values["models"] = dict([*values["models"].items()][-2:])
     (root / file).write_text(yaml.safe_dump(values), encoding="utf-8")
     return shown_tables(audits.run(audits.load_config(root / file), base=root))
