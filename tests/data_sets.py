@@ -165,7 +165,7 @@ def image_search(folder, count=16):
             _put(folder / "datasets" / name / f"{copy}.jpg", 3 * place + copy)
 
 
-def images_of_prompts(folder, count=2):
+def images_of_prompts(folder, count=1):
     """`dalle_2.csv` and pictures: `count` of each prompt that Mandal 2024 asks DALL-E 2."""
     content = lexicon("mandal_2024_prompts").content
     sets = [content["attributes"], *content["targets"].values()]

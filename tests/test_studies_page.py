@@ -66,6 +66,19 @@ def test_what_is_missing_is_listed(tmp_path):
     assert any(line.startswith("  M1 (Table 3.2)") for line in lines)
 
 
+def test_files_of_several_tables_are_packaged_if_all_are(tmp_path):
+    folder = tmp_path / "mandal_2024"
+    folder.mkdir()
+    names = ("tables_6_3_and_6_4", "tables_6_3_and_6_99", "table_08_1")
+    contents = {name: {"table": name} for name in names}
+    contents |= {name: {"table": f"6.5, {name}"} for name in ("components", "others")}
+    for stem, content in contents.items():
+        (folder / f"{stem}.json").write_text(json.dumps(content))
+    lines = {line.strip() for line in missing(tmp_path)}
+    absent = {line.partition(":")[0] for line in lines if line.endswith(": not packaged")}
+    assert absent == {"tables_6_3_and_6_99", "others"}
+
+
 def test_tables_that_no_study_shows_are_listed(tmp_path, monkeypatch):
     (tmp_path / "mandal_2024").mkdir()
     monkeypatch.setattr("tools.studies.studies_of", lambda _: {})

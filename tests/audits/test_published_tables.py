@@ -226,6 +226,27 @@ def test_models_are_named_by_settings():
     assert run.models("small") == ["small"]
 
 
+def test_a_mean_over_subjects_has_an_interval():
+    planted = [effect(f"s{place}", place / 10) for place in range(5)]
+    [[mean], [none]] = table_of(
+        {"a": {"mean": {"metric": "cramers_v"}}, "b": {"mean": {"metric": "auroc"}}}, {"c": {}},
+        *planted,
+    )  # fmt: skip
+    assert mean.low < 0.2 < mean.high
+    assert mean.has_interval
+    assert none.missing == MISSING
+
+
+def test_generators_are_models_by_their_settings():
+    resolved = {"models": {"clip": {"model": "hf:c"}}, "generators": {"mine": {"model": "x:a"}}}
+    config = {"generators": {"study's": {"model": "x:a"}}}
+    run = Repetition(AuditResult((), manifest(resolved=resolved)), [config])
+    assert run.models("study's") == ["mine"]
+    assert run.models({"model": "hf:c"}) == ["clip"]
+    other = {**resolved, "generators": {"study's": {"model": "x:b"}}}
+    assert Repetition(AuditResult((), manifest(resolved=other)), [config]).changed() == ["study's"]
+
+
 def test_settings_are_contained_at_any_depth():
     assert contains({"a": {"b": [1, 2], "c": 3}}, {"a": {"b": [1, 2]}})
     assert not contains({"a": {"b": [1, 2]}}, {"a": {"b": [1]}})
@@ -261,6 +282,8 @@ def test_cells_show_several_kinds_of_numbers():
         "k": {**v, "subject": "", "parameter": "k"},
         "r": {"correlation": [v, precision]},
         "large": {"count": v, "reaching": 0.3},
+        "mean": {"mean": v},
+        "mean of two": {"mean": v, "subjects": ["s0", "s4", "s9"]},
         "images": {"recorded": "images.rows"},
         "none": {**v, "subject": "nobody"},
         "several": v,
@@ -269,7 +292,7 @@ def test_cells_show_several_kinds_of_numbers():
         rows, {"c": {}}, *planted, counts={"images": {"rows": 9}}
     )
     values = [reading.value for [reading] in numbers]
-    assert values == pytest.approx([25, 0.4, 7, -1, 2, 9])
+    assert values == pytest.approx([25, 0.4, 7, -1, 2, 0.2, 0.2, 9])
     assert (none.missing, several.missing) == (MISSING, SEVERAL)
 
 

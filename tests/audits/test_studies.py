@@ -305,7 +305,7 @@ def tables_of(root, file, tiny):
 
 def draw_few(values):
     """Have generators make few images, each in a step."""
-    values["prompts"]["images"] = {"attributes": 2, "targets": 2}
+    values["prompts"]["images"] = {"attributes": 1, "targets": 2}
     for generator in values["generators"].values():
         generator |= {"steps": 1} if "model" in generator else {}
     for share in values.get("shares", ()):

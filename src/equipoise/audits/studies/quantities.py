@@ -362,40 +362,6 @@ class Change(Quantity):
         return Reading(self.name, float(differences.mean()), float(low), float(high))
 
 
-class Mean(Quantity):
-    """The mean of a number over subjects, models or groups, by Student's t.
-
-    Attributes
-    ----------
-    mean : Where
-    over : "subject", "model" or "group"
-    """
-
-    mean: Where
-    over: Over = "subject"
-
-    @property
-    def name(self) -> str:
-        """The number."""
-        return f"mean {self.mean.name} over {self.over}s"
-
-    @property
-    def wheres(self) -> tuple[Where, ...]:
-        """The findings that it is made of."""
-        return () if self.over == "model" else (self.mean,)
-
-    def _reading(self, run: Repetition) -> Reading:
-        import numpy as np
-
-        from equipoise.stats.intervals import mean_t
-
-        numbers = np.array([reading.value for reading in self.mean.by(self.over, run).values()])
-        if not len(numbers):
-            return Reading(self.name, missing=MISSING)
-        low, high = mean_t(numbers)
-        return Reading(self.name, float(numbers.mean()), float(low), float(high))
-
-
 def _paired(
     pair: tuple[Where, ...], over: Over, run: Repetition
 ) -> tuple[list[float], list[float]]:
@@ -406,7 +372,7 @@ def _paired(
 
 
 class Mean(Quantity):
-    """The mean over subjects or models of a number, by Student's t.
+    """The mean over subjects, models or groups of a number, by Student's t.
 
     Attributes
     ----------

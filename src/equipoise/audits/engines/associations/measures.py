@@ -496,9 +496,10 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
             **about(all_sides),
         )  # fmt: skip
         distances[target] = distance = _distance(estimate)
-        yield finding_of(
+        described = finding_of(
             estimate, place, Family.DESCRIPTIVE, distance, subject=target, **about(all_sides)
         )
+        yield without_verdict(described, estimate.no_chance)
         for part in estimate.parts:
             yield Row("xmcas", place, {
                 **vars(part), "target": target, "part": part.metric,
