@@ -37,7 +37,9 @@ def test_one_s_own_images(tmp_path, command):
 def test_each_training_is_saved_with_its_predictions_and_covered_faces(tmp_path, command):
     draw(tmp_path)
     text = CONFIG.replace("[cnn]", "{tiny one: 'timm:test_resnet'}").replace("size: 40", "size: 48")
-    (tmp_path / "config.yaml").write_text(text + "output: trained\nnoise: added\n")
+    (tmp_path / "config.yaml").write_text(
+        text + "output: trained\nnoise: {kind: added, strength: 0.5, share: 1}\n"
+    )
     code, _, err = command(*call(tmp_path))
     assert code == 0, err
     table = pl.read_parquet(tmp_path / "trained" / "predictions.parquet")
@@ -91,6 +93,11 @@ def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
             "repeats: 1\noutput: trained",
             "networks.cnn: 'cnn'; 'output' needs networks of timm",
         ),
+        ("repeats: 1", "repeats: 1\narms: [balanced]", "arms: expected 'biased' and others"),
+        ("repeats: 1", "repeats: 1\nmixing: {share: 0}", "mixing.share"),
+        ("repeats: 1", "repeats: 1\nnoise: {strength: 2}", "noise.strength"),
+        ("repeats: 1", "repeats: 1\ndraws: {attributes: 3}", "draws.attributes: needs images"),
+        ("repeats: 1", "repeats: 1\ndraws: {targets: 9}", "expected 1 runs of 9 different images"),
         ("label: tool", "label: job", "job"),
         ("right: right", "right: tool", "biased.csv"),
     ],
