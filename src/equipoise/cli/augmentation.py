@@ -1,5 +1,6 @@
 """The experiment of `equipoise augment`: config, images and run."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain, starmap
 from pathlib import Path
@@ -24,12 +25,16 @@ from equipoise.audits.findings import manifest_of
 from equipoise.audits.studies.claims import with_claims
 from equipoise.cli.training import NetworksConfig, scale_image
 from equipoise.core import AuditResult, DataError, InputError, Progress
-from equipoise.core.types import FileFacts
+from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import PERCEIVED
 from equipoise.core.writing import write, writer
 from equipoise.counterfactuals.parts import png
 from equipoise.evidence import check_place, new_run
-from equipoise.mitigate.augmentation.associations import AttributeImages, association_findings
+from equipoise.mitigate.augmentation.associations import (
+    AttributeImages,
+    association_findings,
+    draw_images,
+)
 from equipoise.mitigate.augmentation.changes import ARMS, Arm, Changes
 from equipoise.mitigate.augmentation.experiment import (
     accuracy_findings,
@@ -182,6 +187,12 @@ class AugmentConfig(TrainingConfig):
             raise ValueError("draws.attributes: needs images of the groups, images.attributes")
         return self
 
+    def with_columns(self, images: SetConfig) -> SetConfig:
+        """Return the section of a set; a table has the columns of ids and paths of all tables."""
+        if images.table is None:
+            return images
+        return images.model_copy(update={"id": self.id, "path": self.path})
+
     @property
     def of_attributes(self) -> Self:
         """The settings for reading images of the groups, which have no labels and need no faces."""
@@ -229,9 +240,7 @@ def read_set(
     """
     detector = None if config.faces.detector is None else CascadeDetector()
     sides = config.faces.columns or {}
-    image_config = set_config
-    if set_config.table is not None:
-        image_config = set_config.model_copy(update={"id": config.id, "path": config.path})
+    image_config = config.with_columns(set_config)
     pictures, (labels, groups, *ends) = read_images(
         image_config, (config.label, config.group), base, f"{name} images", inputs,
         optional=[sides[side] for side in SIDES if sides],
@@ -284,6 +293,59 @@ _DRAWN = (
     "hair, and 99 of 100 with a bar or a square long hair; in the balanced and the test images "
     "half of each."
 )
+
+
+def plan_configured(config: AugmentConfig, base: Path) -> dict[str, Json]:
+    """Return what an experiment would train, from its tables; no image is opened.
+
+    Parameters
+    ----------
+    config : AugmentConfig
+    base : Path
+        Folder of relative paths.
+
+    Returns
+    -------
+    dict
+        `trainings`, `epochs` of all of them at most, `models` to save, and `images`: by set and
+        class, the number of each group.
+
+    Raises
+    ------
+    DataError
+        When a table can't be used.
+    InputError
+        When there are too few images for the draws of all runs.
+    """
+    sets, rows = dict[str, Faces](), list[dict[str, Json]]()
+    for name, set_config in config.images:
+        if set_config is None:
+            continue
+        labels = config.group if name == "attributes" else config.label
+        pictures, columns = read_images(
+            config.with_columns(set_config), (labels, config.group), base, f"{name} images", {}
+        )
+        no_faces = Regions(
+            np.zeros((len(pictures), 4), np.int64), np.zeros(len(pictures), np.bool_)
+        )
+        sets[name] = Faces(pictures, *columns, no_faces)
+        counts = Counter(zip(*columns, strict=True))
+        groups = sorted({*columns[1]})
+        for label in [""] if name == "attributes" else sorted({*columns[0]}):
+            of_group = {group: counts[label or group, group] for group in groups}
+            rows.append({"images": name, "class": label, **of_group})
+    attributes = AttributeImages(sets.get("attributes"), **config.draws.model_dump())
+    draw_images(attributes, sets["test"], config.repeats, config.seed)
+    schedules = dict.fromkeys(config.networks, config.schedule) | dict(config.schedules)
+    epochs = sum(stage.epochs for schedule in schedules.values() for stage in schedule.parts)
+    runs = len(config.arms) * config.repeats
+    saved = {"first": 1, "all": config.repeats}[config.save] * len(config.arms)
+    return {
+        "trainings": len(config.networks) * runs,
+        "epochs": epochs * runs,
+        "models": 0 if config.output is None else len(config.networks) * saved,
+        "images": rows,
+    }
 
 
 def run_configured(

@@ -218,12 +218,18 @@ class Where(Quantity):
             groups = [group for group in finding.by_group if group.group == self.level]
             if not groups:
                 return Reading(self.name, missing=MISSING)
-            return Reading(self.name, groups[0].value, groups[0].low, groups[0].high)
+            low, high = groups[0].low, groups[0].high
+            if not self._decides(finding):
+                low = high = math.nan
+            return Reading(self.name, groups[0].value, low, high)
         low, high = finding.ci_low, finding.ci_high
-        decides = finding.interval is not IntervalKind.SPREAD or self.spread
-        if finding.interval is IntervalKind.NONE or not decides:
+        if finding.interval is IntervalKind.NONE or not self._decides(finding):
             low = high = math.nan
         return Reading(self.name, finding.value, low, high, finding.chance)
+
+    def _decides(self, finding: Finding) -> bool:
+        """Return whether intervals of a finding and its groups may decide a claim."""
+        return finding.interval is not IntervalKind.SPREAD or self.spread
 
     def _reading(self, run: Repetition) -> Reading:
         return _only(self.name, map(self.number_of, self.findings(run)))
@@ -260,6 +266,88 @@ def _only(name: str, readings: Iterable[Reading]) -> Reading:
     if len(distinct) == 1:
         return next(iter(distinct.values()))
     return Reading(name, missing=SEVERAL if distinct else MISSING)
+
+
+class Mean(Quantity):
+    """The mean of numbers, such as of the models of a family.
+
+    Its interval lies between the means of the numbers' ends, which is wide enough whether their
+    errors are shared or not.
+
+    Attributes
+    ----------
+    mean : list of Where
+    """
+
+    mean: Annotated[Listed[Where], Field(min_length=2)]
+
+    @property
+    def name(self) -> str:
+        """All numbers."""
+        return f"mean of {' and '.join(where.name for where in self.mean)}"
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return self.mean
+
+    def _reading(self, run: Repetition) -> Reading:
+        readings = [where.read(run) for where in self.mean]
+        if missing := next(filter(None, (reading.missing for reading in readings)), ""):
+            return Reading(self.name, missing=missing)
+        value, low, high, chance = (
+            sum(getattr(reading, name) for reading in readings) / len(readings)
+            for name in ("value", "low", "high", "chance")
+        )
+        return Reading(self.name, value, low, high, chance)
+
+
+def _is_mean(value: Any) -> str:
+    keys = {*value} if isinstance(value, Mapping) else {*value.model_fields_set}
+    return "mean" if "mean" in keys else "finding"
+
+
+FindingOrMean = Annotated[
+    Annotated[Where, Tag("finding")] | Annotated[Mean, Tag("mean")], Discriminator(_is_mean)
+]
+
+
+class PercentAbove(Quantity):
+    """By how many percent a number lies above another; its interval is from end to end.
+
+    Attributes
+    ----------
+    percent_above : list of Where or Mean
+        The number, and what it is compared with.
+    """
+
+    percent_above: Annotated[Listed[FindingOrMean], Field(min_length=2, max_length=2)]
+
+    @property
+    def name(self) -> str:
+        """Both numbers."""
+        first, second = self.percent_above
+        return f"{first.name} above {second.name}, in percent"
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return tuple(where for number in self.percent_above for where in number.wheres)
+
+    def _reading(self, run: Repetition) -> Reading:
+        first, second = (number.read(run) for number in self.percent_above)
+        if missing := first.missing or second.missing:
+            return Reading(self.name, missing=missing)
+        if second.value <= 0:
+            return Reading(self.name, missing=UNDEFINED)
+        low = high = math.nan
+        if second.low > 0:
+            low, high = _percent(first.low, second.high), _percent(first.high, second.low)
+        return Reading(self.name, _percent(first.value, second.value), low, high)
+
+
+def _percent(value: float, base: float) -> float:
+    return 100.0 * (value / base - 1.0)
 
 
 class Correlation(Quantity):
@@ -465,7 +553,7 @@ class Cell(Quantity):
         return Reading(self.name, value / divisor if divisor else math.nan)
 
 
-NESTED = ("correlation", "change", "count", "row")
+NESTED = ("correlation", "change", "count", "row", "mean", "percent_above")
 """Keys of quantities that hold findings, or a row."""
 
 
@@ -481,6 +569,8 @@ AnyQuantity = Annotated[
     | Annotated[Change, Tag("change")]
     | Annotated[Count, Tag("count")]
     | Annotated[Cell, Tag("row")]
+    | Annotated[Mean, Tag("mean")]
+    | Annotated[PercentAbove, Tag("percent_above")]
     | Annotated[Entry, Tag("recorded")],
     Discriminator(_kind),
 ]
@@ -508,5 +598,6 @@ def merged(row: Settings, column: Settings) -> Settings:
 def _with_fields(wheres: Json, fields: Settings) -> Json:
     """Return findings, one or several, with further fields, unless they have them."""
     if isinstance(wheres, Mapping):
-        return {**fields, **wheres}
+        nested = {key: _with_fields(wheres[key], fields) for key in NESTED if key in wheres}
+        return {**wheres, **nested} if nested else {**fields, **wheres}
     return [_with_fields(where, fields) for where in wheres] if isinstance(wheres, list) else wheres

@@ -146,6 +146,7 @@ def train_command(config: Path, overwrite: bool, as_json: bool) -> None:
     show_default=True,
     help="Of drawn faces: training runs of each arm.",
 )
+@click.option("--plan", is_flag=True, help="Count trainings and images; nothing is trained.")
 @json_option
 def augment_command(
     config: Path | None,
@@ -154,6 +155,7 @@ def augment_command(
     networks: str,
     images: int,
     repeats: int,
+    plan: bool,
     as_json: bool,
 ) -> None:
     """Test whether mixing or covering faces helps training.
@@ -164,12 +166,23 @@ def augment_command(
     What is trained is kept beside the run, so that a killed experiment goes on where it was.
     """
     from equipoise.audits.config import load_as
-    from equipoise.cli.augmentation import AugmentConfig, run_configured, run_synthetic
+    from equipoise.cli.augmentation import (
+        AugmentConfig,
+        plan_configured,
+        run_configured,
+        run_synthetic,
+    )
     from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import new_run
 
     if images % 4:
         raise click.BadParameter(f"{images} is no multiple of 4", param_hint="'--images'")
+    if plan:
+        if config is None:
+            raise click.BadParameter("needs a CONFIG", param_hint="'--plan'")
+        planned = plan_configured(load_as(config, AugmentConfig), config.parent)
+        (say_json if as_json else say_values)(planned)
+        return
     target = out or Path("runs", "augment")
     with new_run(target, overwrite=overwrite) as folder:
         with Steps() as progress:
