@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
@@ -264,6 +265,22 @@ def test_fields_of_a_column_enter_the_findings_of_nested_numbers():
     inner = {**V, "subject": "a"}
     models = [{**inner, "model": name} for name in "xyz"]
     assert cell == {"times": 1, "percent_above": [{"mean": models[:2]}, models[2]]}
+
+
+def test_the_names_with_the_largest_numbers_are_listed():
+    rows = [
+        {"model": "x", "label": name, "count": n}
+        for name, n in zip("abcd", (1, 3, 3, 2), strict=True)
+    ]
+    table = pa.Table.from_pylist([*rows, {"model": "y", "label": "e", "count": 9}])
+    run = Repetition(AuditResult((), manifest(), {"labels": table}))
+    top = {"top": 3, "table": "labels", "column": "label", "by": "count"}
+    read = TypeAdapter(AnyQuantity).validate_python
+    assert read({**top, "row": {"model": "x"}}).read(run).text == "b, c, d"
+    assert read({**top, "row": {"model": "z"}}).read(run).missing == MISSING
+    assert merged({"model": "x"}, {**top, "row": {"group": "g"}})["row"] == {
+        "model": "x", "group": "g"
+    }  # fmt: skip
 
 
 def test_a_spread_of_groups_decides_only_where_a_claim_allows_it():

@@ -38,7 +38,9 @@ def test_each_training_is_saved_with_its_predictions_and_covered_faces(tmp_path,
     draw(tmp_path)
     text = CONFIG.replace("[cnn]", "{tiny one: 'timm:test_resnet'}").replace("size: 40", "size: 48")
     (tmp_path / "config.yaml").write_text(
-        text + "output: trained\nnoise: {kind: added, strength: 0.5, share: 1}\n"
+        text.replace("repeats: 1", "repeats: 2") + "output: trained\nsave: all\n"
+        "arms: [uniform noise, biased]\nkeep_originals: true\n"
+        "noise: {kind: added, strength: 0.5, share: 1}\n"
     )
     code, _, err = command(*call(tmp_path))
     assert code == 0, err
@@ -52,11 +54,35 @@ def test_each_training_is_saved_with_its_predictions_and_covered_faces(tmp_path,
     assert (covered[3][top:bottom, left:right] == 128).all()
     changed = (covered[3] != images[3]).any(axis=2)
     assert not np.delete(changed, np.s_[left:right], axis=1).any()
-    for arm in ("biased", "partial mixing", "uniform noise", "balanced"):
-        model = load_model(f"timm:{tmp_path / 'trained' / f'tiny one, {arm}'}", device="cpu")
+    trainings = [name for name in table.columns if name.startswith("tiny one")]
+    assert trainings == [
+        f"tiny one, {arm}{run}" for arm in ("biased", "uniform noise") for run in ("", ", run 2")
+    ]
+    for training in trainings:
+        model = load_model(f"timm:{tmp_path / 'trained' / training}", device="cpu")
         codes = model.predict_proba(images).argmax(axis=1)
-        assert [model.labels[code] for code in codes] == table[f"tiny one, {arm}"].to_list()
+        assert [model.labels[code] for code in codes] == table[training].to_list()
     assert command(*call(tmp_path), "--overwrite")[0] == 0
+
+
+def test_a_plan_counts_trainings_and_images_and_trains_nothing(tmp_path, command):
+    draw(tmp_path)
+    (tmp_path / "config.yaml").write_text(
+        CONFIG.replace("repeats: 1", "repeats: 2").replace(
+            "networks: [cnn]", "networks: [cnn, vit]"
+        )
+        + "arms: [biased, balanced]\nschedules: {vit: {stages: [{epochs: 2}, {epochs: 3}]}}\n"
+    )
+    code, out, err = command("augment", str(tmp_path / "config.yaml"), "--plan", "--json")
+    assert code == 0, err
+    planned = json.loads(out)
+    assert (planned["trainings"], planned["epochs"], planned["models"]) == (8, 4 * 1 + 4 * 5, 0)
+    rows = {(row["images"], row["class"]): row for row in planned["images"]}
+    assert rows["biased", "bar"] == {
+        "images": "biased", "class": "bar", "long hair": 8, "short hair": 0
+    }  # fmt: skip
+    assert not [*(tmp_path / "evidence").rglob("*")]
+    assert command("augment", "--plan")[0] == 2
 
 
 def test_drawn_faces_in_words(tmp_path, monkeypatch, command):

@@ -1,11 +1,11 @@
 """The experiment of `equipoise augment`: config, images and run."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, starmap
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 import numpy as np
 import polars as pl
@@ -321,19 +321,18 @@ def plan_configured(config: AugmentConfig, base: Path) -> dict[str, Json]:
     for name, set_config in config.images:
         if set_config is None:
             continue
-        labels = config.group if name == "attributes" else config.label
-        pictures, columns = read_images(
-            config.with_columns(set_config), (labels, config.group), base, f"{name} images", {}
+        label = config.group if name == "attributes" else config.label
+        images, (labels, groups) = read_images(
+            config.with_columns(set_config), (label, config.group), base, f"{name} images", {}
         )
-        no_faces = Regions(
-            np.zeros((len(pictures), 4), np.int64), np.zeros(len(pictures), np.bool_)
-        )
-        sets[name] = Faces(pictures, *columns, no_faces)
-        counts = Counter(zip(*columns, strict=True))
-        groups = sorted({*columns[1]})
-        for label in [""] if name == "attributes" else sorted({*columns[0]}):
-            of_group = {group: counts[label or group, group] for group in groups}
-            rows.append({"images": name, "class": label, **of_group})
+        pictures, n = cast("Sequence[Image]", images), len(images)
+        no_faces = Regions(np.zeros((n, 4), np.int64), np.zeros(n, np.bool_))
+        sets[name] = Faces(pictures, labels, groups, no_faces)
+        counts = Counter(zip(labels, groups, strict=True))
+        names = sorted({*groups})
+        for value in [""] if name == "attributes" else sorted({*labels}):
+            of_group = {group: counts[value or group, group] for group in names}
+            rows.append({"images": name, "class": value, **of_group})
     attributes = AttributeImages(sets.get("attributes"), **config.draws.model_dump())
     draw_images(attributes, sets["test"], config.repeats, config.seed)
     schedules = dict.fromkeys(config.networks, config.schedule) | dict(config.schedules)

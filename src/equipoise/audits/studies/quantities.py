@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, PositiveInt, Tag
 
 from equipoise.audits.config_fields import Label, Listed, Name, Section
 from equipoise.audits.studies.repetition import Repetition, Settings, contains
@@ -39,6 +39,8 @@ class Reading:
         Its chance level; NaN without one.
     missing : str
         Why there is no number; "" where there is one.
+    text : str
+        In place of a number: names.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Reading:
     high: float = math.nan
     chance: float = math.nan
     missing: str = ""
+    text: str = ""
 
     @property
     def has_interval(self) -> bool:
@@ -107,7 +110,7 @@ class Quantity(Section):
     def read(self, run: Repetition) -> Reading:
         """Read the number from a run."""
         reading = self._reading(run)
-        if not reading.missing and math.isnan(reading.value):
+        if not (reading.missing or reading.text) and math.isnan(reading.value):
             reading = replace(reading, missing=UNDEFINED)
         return reading.scaled(self.times, absolute=self.absolute)
 
@@ -534,23 +537,59 @@ class Cell(Quantity):
         return ", ".join([f"{self.table}: {column}", *map(str, self.row.values())])
 
     def _reading(self, run: Repetition) -> Reading:
-        table = run.result.tables.get(self.table)
-        models = run.models(self.row["model"]) if "model" in self.row else ()
-        rows = [
-            row
-            for row in ([] if table is None else table.to_pylist())
-            if all(
-                row.get(key) in models if key == "model" else row.get(key) == value
-                for key, value in self.row.items()
-            )
-        ]
-        return _only(self.name, map(self._number_of, rows))
+        return _only(self.name, map(self._number_of, _rows(run, self.table, self.row)))
 
     def _number_of(self, row: Settings) -> Reading:
         value, divisor = row.get(self.column), 1 if self.per is None else row.get(self.per)
         if not isinstance(value, int | float) or not isinstance(divisor, int | float):
             return Reading(self.name, missing=MISSING)
         return Reading(self.name, value / divisor if divisor else math.nan)
+
+
+def _rows(run: Repetition, name: str, wanted: Settings) -> list[Settings]:
+    """Return the rows of a table of the record that have some values."""
+    table = run.result.tables.get(name)
+    models = run.models(wanted["model"]) if "model" in wanted else ()
+    return [
+        row
+        for row in ([] if table is None else table.to_pylist())
+        if all(
+            row.get(key) in models if key == "model" else row.get(key) == value
+            for key, value in wanted.items()
+        )
+    ]
+
+
+class Top(Quantity):
+    """The names with the largest numbers in a table of the run's record, equal ones in its order.
+
+    Attributes
+    ----------
+    top : int
+        How many.
+    table, column, by : str
+        The table, its column of names, and that of numbers.
+    row : mapping
+        Columns with the values that the rows have; a model by its name in the study.
+    """
+
+    top: PositiveInt
+    table: Name
+    column: Name
+    by: Name
+    row: Settings = Field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The column and the rows."""
+        return ", ".join([f"{self.column} with the most {self.by}", *map(str, self.row.values())])
+
+    def _reading(self, run: Repetition) -> Reading:
+        rows = _rows(run, self.table, self.row)
+        if not rows:
+            return Reading(self.name, missing=MISSING)
+        first = sorted(rows, key=lambda row: -float(row[self.by]))[: self.top]
+        return Reading(self.name, text=", ".join(str(row[self.column]) for row in first))
 
 
 NESTED = ("correlation", "change", "count", "row", "mean", "percent_above")
@@ -560,7 +599,7 @@ NESTED = ("correlation", "change", "count", "row", "mean", "percent_above")
 def _kind(value: Any) -> str:
     """Return which quantity a mapping declares."""
     keys = {*value} if isinstance(value, Mapping) else {*value.model_fields_set}
-    return next((key for key in (*NESTED, "recorded") if key in keys), "finding")
+    return next((key for key in ("top", *NESTED, "recorded") if key in keys), "finding")
 
 
 AnyQuantity = Annotated[
@@ -569,6 +608,7 @@ AnyQuantity = Annotated[
     | Annotated[Change, Tag("change")]
     | Annotated[Count, Tag("count")]
     | Annotated[Cell, Tag("row")]
+    | Annotated[Top, Tag("top")]
     | Annotated[Mean, Tag("mean")]
     | Annotated[PercentAbove, Tag("percent_above")]
     | Annotated[Entry, Tag("recorded")],

@@ -205,8 +205,9 @@ def _mean_over_runs(trained: Sequence[Sequence[Mapping[Key, Estimate]]], key: Ke
     if values.size == len(estimates) == 1:
         span = estimates[0][0].interval()
         return Mean(float(values[0]), span.low, span.high)
-    low, high = mean_t(values, LEVEL)
-    return Mean(float(values.mean()), float(low), float(high))
+    # A difference of two cosines is at most 2.
+    low, high = np.clip(mean_t(values, LEVEL), -2.0, 2.0).tolist()
+    return Mean(float(values.mean()), low, high)
 
 
 def _total(means: Sequence[Mean]) -> Mean:
