@@ -293,6 +293,21 @@ def shown_tables(result):
     return [block for block in blocks if isinstance(block, Table) and block.caption != CLAIMS]
 
 
+@pytest.mark.parametrize("name", ["changed-faces", "cnn-vit"])
+def test_stages_name_parts_that_networks_have(name):
+    import timm
+    import torch
+
+    values = read_study(name).parsed_configs[0]
+    for network, schedule in values["schedules"].items():
+        architecture = values["networks"][network].removeprefix("timm:").partition(".")[0]
+        with torch.device("meta"):
+            parts = dict(timm.create_model(architecture).named_modules())
+        for stage in schedule["stages"]:
+            if stage["layers"] != "last":
+                assert {*stage["layers"]} <= {*parts}
+
+
 def test_a_folder_with_spaces_and_quotes_is_read_back(tmp_path):
     folder = tmp_path / 'it\'s "data": x'
     text = study_files("hall-vg", tmp_path / "c.yaml", folder)[tmp_path / "c.yaml"]

@@ -85,6 +85,15 @@ def test_a_plan_counts_trainings_and_images_and_trains_nothing(tmp_path, command
     assert command("augment", "--plan")[0] == 2
 
 
+@pytest.mark.parametrize("other", ["plan", "audit"])
+def test_commands_of_audits_name_the_command_of_a_configuration(tmp_path, command, other):
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG)
+    code, _, err = command(other, str(path))
+    assert code == 2
+    assert f"'equipoise augment {path}'" in err
+
+
 def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     arguments = ("augment", "--networks", "cnn", "--images", "40", "--repeats", "1")

@@ -32,6 +32,37 @@ if TYPE_CHECKING:
 _REPORT = b'<meta name="generator" content="equipoise">'
 
 
+def _load_config(path: Path) -> AuditConfig:
+    """Read the configuration of an audit.
+
+    Raises
+    ------
+    ConfigError
+        When it is wrong, or configures another command, which the error names.
+    """
+    import yaml
+
+    from equipoise.audits.config import load_config
+    from equipoise.audits.studies.study import command_of
+    from equipoise.core import ConfigError
+
+    try:
+        return load_config(path)
+    except ConfigError:
+        try:
+            values = yaml.safe_load(path.read_bytes())
+        except (OSError, ValueError, yaml.YAMLError):
+            values = None
+        if not isinstance(values, dict) or "audit" in values:
+            raise
+        command, _ = command_of(values)
+        if command == "audit":
+            raise
+        raise ConfigError(
+            f"{path}: no configuration of an audit. To do: run 'equipoise {command} {path}'"
+        ) from None
+
+
 @click.command("plan", epilog="Example: equipoise plan audit.yaml")
 @config_argument
 @click.option(
@@ -59,11 +90,10 @@ def plan_command(
     show, what the data can't give at all, the number of tests, and about how long it takes.
     """
     from equipoise import audits
-    from equipoise.audits.config import load_config
     from equipoise.audits.limits import ERROR_RATE
 
     planned = audits.plan(
-        load_config(config), base=config.parent, error_rate=error_rate or ERROR_RATE,
+        _load_config(config), base=config.parent, error_rate=error_rate or ERROR_RATE,
         kept_share=kept_sets,
     )  # fmt: skip
     if as_json:
@@ -83,11 +113,10 @@ def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool
     CONFIG says which tables to read, see docs/config.md. The run appears when it is whole: a
     failure or Ctrl-C leaves nothing behind.
     """
-    from equipoise.audits.config import load_config
     from equipoise.cli.runs import facts, show
 
     run = out or Path("runs", config.stem)
-    result = _audit(load_config(config), config.parent, run, config.read_bytes(), overwrite)
+    result = _audit(_load_config(config), config.parent, run, config.read_bytes(), overwrite)
     if as_json:
         say_json(facts(result, run))
     else:
