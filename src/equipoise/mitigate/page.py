@@ -313,7 +313,7 @@ def _means(result: AuditResult) -> list[dict[str, object]]:
          "faces": finding.version, "value": finding.value, "low": finding.ci_low,
          "high": finding.ci_high}
         for finding in result.findings
-        if finding.metric in ("association_score", "total_absolute_association")
+        if finding.audit == "augmentation" and finding.groups
     ]  # fmt: skip
 
 

@@ -238,9 +238,11 @@ class Schedule(Section):
 
     @model_validator(mode="after")
     def _check_schedule(self) -> Self:
-        whole = {"epochs", "learning_rate", "patience"} & self.model_fields_set
-        if self.stages and whole:
-            raise ValueError(f"each stage has its own {', '.join(sorted(whole))}: leave them out")
+        stage_keys = {"epochs", "learning_rate", "patience"} & self.model_fields_set
+        if self.stages and stage_keys:
+            raise ValueError(
+                f"each stage has its own {', '.join(sorted(stage_keys))}: leave them out"
+            )
         if not self.validation and any(stage.patience for stage in self.parts):
             raise ValueError("'patience' needs a share of 'validation' images")
         return self
@@ -248,8 +250,10 @@ class Schedule(Section):
     @property
     def parts(self) -> Sequence[Stage]:
         """The stages; one of all layers without any."""
-        whole = Stage(epochs=self.epochs, learning_rate=self.learning_rate, patience=self.patience)
-        return self.stages or (whole,)
+        single_stage = Stage(
+            epochs=self.epochs, learning_rate=self.learning_rate, patience=self.patience
+        )
+        return self.stages or (single_stage,)
 
     def rate(self, steps: int, step: int) -> float:
         """Return the factor of the learning rate in a step, from 0, of a stage's steps."""

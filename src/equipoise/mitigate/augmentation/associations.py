@@ -65,7 +65,7 @@ def draw_images(images: AttributeImages, test: Faces, runs: int, seed: int) -> l
         When there are too few images for all runs, or the groups differ.
     """
     targets = {
-        label: _drawn(
+        label: _draw_rows(
             _rows_by_group(test.groups, test.labels == label), images.targets, runs,
             f"test images of {label}", seed,
         )
@@ -77,10 +77,13 @@ def draw_images(images: AttributeImages, test: Faces, runs: int, seed: int) -> l
         if (attribute_groups := sorted({*map(str, faces.groups)})) != groups:
             raise InputError(f"attributes: images of {attribute_groups}; expected {groups}")
         rows = _rows_by_group(faces.groups, np.ones(len(faces), np.bool_))
-        attributes = _drawn(rows, images.attributes, runs, "attributes", seed)
+        attributes = _draw_rows(rows, images.attributes, runs, "attributes", seed)
     return [
         Draws(
-            {label: np.concatenate([*drawn[run].values()]) for label, drawn in targets.items()},
+            {
+                label: np.concatenate([*rows_by_run[run].values()])
+                for label, rows_by_run in targets.items()
+            },
             attributes[run] if attributes else {},
         )
         for run in range(runs)
@@ -92,7 +95,7 @@ def _rows_by_group(groups: Objects, selected: Booleans) -> dict[str, Integers]:
     return {name: np.flatnonzero(selected & (groups == name)) for name in names}
 
 
-def _drawn(
+def _draw_rows(
     rows: Mapping[str, Integers],
     n: int | None,
     runs: int,
@@ -142,8 +145,8 @@ def class_associations(
     groups, associations = sorted({*map(str, test.groups)}), dict[Key, Estimate]()
     for label, targets in draws.targets.items():
         if attribute_features is None:
-            others = test.labels != label
-            sides = [features[FACES[0]][others & (test.groups == group)] for group in groups]
+            other_class = test.labels != label
+            sides = [features[FACES[0]][other_class & (test.groups == group)] for group in groups]
         else:
             sides = [attribute_features[draws.attributes[group]] for group in groups]
         for kind, vectors in features.items():

@@ -172,9 +172,9 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     if len({*networks}) < len(networks) or not networks or repeats < 1:
         raise InputError("expected different networks, at least one, and at least one repeat")
     kinds = networks if isinstance(networks, Mapping) else {name: name for name in networks}
-    size, chosen = np.asarray(test.images[0]).shape[0], attributes or AttributeImages()
+    size, people = np.asarray(test.images[0]).shape[0], attributes or AttributeImages()
     check_networks([(kinds[name], schedules[name]) for name in networks], size)
-    draws = draw_images(chosen, test, repeats, seed)
+    draws = draw_images(people, test, repeats, seed)
     covered = [*map(test.cover_face, range(len(test)))]
     images = {FACES[0]: [*map(np.asarray, test.images)], FACES[1]: covered}
     answers: dict[Pair, Integers] = {}
@@ -194,7 +194,7 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
             runs.append(predictions[FACES[0]][0])
             scores.append(class_associations(
                 {kind: features for kind, (_, features) in predictions.items()},
-                None if chosen.faces is None else predict(module, [*chosen.faces.images])[1],
+                None if people.faces is None else predict(module, [*people.faces.images])[1],
                 test, draws[run], resampling or Bootstrap(), seed,
             ))  # fmt: skip
             if saved is not None and (every_run or run == 0):

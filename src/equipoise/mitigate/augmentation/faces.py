@@ -309,8 +309,8 @@ class PlainFaces:
         """Return rows of images, and of their changed copies that join them."""
         if not self.keep_originals:
             return rows
-        drawn = stream(self.seed, "copies").random(len(self.faces)) < self.share
-        has_copy = drawn & np.array([self.changes(row) for row in range(len(self.faces))])
+        in_share = stream(self.seed, "copies").random(len(self.faces)) < self.share
+        has_copy = in_share & np.array([self.changes(row) for row in range(len(self.faces))])
         return np.concatenate([rows, rows[has_copy[rows]] + len(self.faces)])
 
     def changes(self, _: int) -> bool:
