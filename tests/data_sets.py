@@ -368,21 +368,28 @@ def domain_net(folder, count=14):
         (folder / "DomainNet" / name).write_text("".join(lines))
 
 
-def people_at_work(folder, count=80):
-    """Three tables of `count` drawn faces with boxes, and their pictures."""
-    names = dict(zip(TOOLS, ("nurse", "engineer", "CEO", "school teacher"), strict=True))
-    shares = {"biased": (0.0, 0.25, 1.0, 0.75), "balanced": (0.5,) * 4, "test": (0.5,) * 4}
-    for seed, (part, long_hair) in enumerate(shares.items()):
-        faces = draw_faces(count, long_hair=long_hair, seed=seed)
-        rows = [["image_id", "file", "occupation", "gender", "left", "top", "right", "bottom"]]
-        for place, image in enumerate(faces.images):
-            file = f"{part}-{place}.png"
-            (folder / "cnn-vit").mkdir(exist_ok=True)
-            Image.fromarray(np.asarray(image)).save(folder / "cnn-vit" / file)
-            gender = "woman" if faces.groups[place] == "long hair" else "man"
-            box = faces.boxes[place].tolist()
-            rows.append([f"i{place}", file, names[faces.labels[place]], gender, *box])
-        write_csv(folder / "cnn-vit" / f"{part}.csv", rows)
+def people_at_work(name, label, count=16):
+    """Return a function that writes three tables of `count` drawn faces, and people alone."""
+    names = dict(zip(TOOLS, ("Nurse", "Engineer", "CEO", "School Teacher"), strict=True))
+    shares = {
+        "biased": (0.75, 0.25, 0.25, 0.75), "balanced": (0.5,) * 4, "test": (0.5,) * 4,
+        "people": (0.5,) * 4,
+    }  # fmt: skip
+
+    def write(folder):
+        (folder / name).mkdir()
+        for seed, (part, long_hair) in enumerate(shares.items()):
+            faces = draw_faces(64 if part == "people" else count, long_hair=long_hair, seed=seed)
+            rows = [["image_id", "file", label, "gender", "left", "top", "right", "bottom"]]
+            for place, image in enumerate(faces.images):
+                file = f"{part}-{place}.png"
+                Image.fromarray(np.asarray(image)).save(folder / name / file)
+                gender = "woman" if faces.groups[place] == "long hair" else "man"
+                box = faces.boxes[place].tolist()
+                rows.append([f"{part}{place}", file, names[faces.labels[place]], gender, *box])
+            write_csv(folder / name / f"{part}.csv", rows)
+
+    return write
 
 
 def mistakes(folder):

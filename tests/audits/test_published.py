@@ -1,6 +1,7 @@
 """Every number of a published work that ships equals that of the work's collected tables."""
 
 import json
+import re
 from itertools import chain
 
 import pytest
@@ -143,10 +144,8 @@ def mandal(goldens):
 
     yield from _mandal_of_faces(goldens)
     yield from _mandal_of_labels(read("tables_5_1_to_5_5"))
-    yield "Table 7.2", listed(goldens("mandal_table_7_2.json")["rows"].values())
-    yield "Table 7.2, families", listed(read("table_7_2_families")["rows"].values())
+    yield from mandal_of_networks(goldens, read)
     yield from mandal_generators(read)
-    yield "Table 10.1", listed(goldens("mandal_table_10_1.json")["rows"].values())
     scores = goldens("mandal_table_a1.json")["iss_intra"].values()
     yield "Table A.1", transposed(row.values() for row in scores)
     similarities = goldens("mandal_table_a2.json")["similarity"]
@@ -254,6 +253,41 @@ def rows_by_model(tables):
     return chain.from_iterable(table.values() for table in tables.values())
 
 
+def mandal_of_networks(goldens, read):
+    """Yield the tables of chapters 7 and 10 with the rows that were collected."""
+    families = read("table_7_2_families")
+    first, second = families["protocol of chapter 7"], families["protocol of chapter 10"]
+    images, classes = first["test images"], len(first["classes"])
+    keys = ("training images", "a class", "imbalance", "test images")
+    in_cell = images // (2 * classes)
+    yield "Section 7.3.1", [*([first[key]] for key in keys), [in_cell], [first["runs"]]]
+    cnn, vit = ([*map(int, re.findall(r"\d+", first[name]))] for name in ("CNN", "ViT"))
+    yield "Section 7.3.1, stages", [[cnn[0], None], cnn[1:], vit[:2], vit[2:]]
+    yield "Table 7.2", listed(goldens("mandal_table_7_2.json")["rows"].values())
+    higher = families["percent higher for ViT"]
+    yield "Table 7.2, families", [*listed(families["rows"].values()), higher]
+    table = read("table_7_3")
+    larger = {", ".join((of, name)): n for of, (name, n) in table["percent higher"].items()}
+    percents = [larger.get(column) for column in table["columns"]]
+    yield "Table 7.3", [*listed(table["rows"].values()), percents]
+    table, groups = read("table_7_4"), ("men", "women")
+    top, higher = table["top three"], table["percent higher for ViT"]
+    rows = {
+        name: [cell for group, share in zip(groups, shares, strict=True)
+               for cell in (share, ", ".join(top[name][group]) if name in top else None)]
+        for name, shares in table["rows"].items()
+    }  # fmt: skip
+    yield "Table 7.4", [*rows.values(), [higher["men"], None, higher["women"], None]]
+    table = read("table_7_5")
+    higher = [table["percent higher for ViT"][group] for group in groups]
+    yield "Table 7.5", [*listed(table["rows"].values()), higher]
+    least, runs = second["training images"].partition(" in ")[0], second["runs"]
+    networks = goldens("mandal_table_10_1.json")["rows"]
+    numbers = (len(second["classes"]), second["imbalance"], least, runs, len(networks) * runs)
+    yield "Section 10.3.1", [[number] for number in numbers]
+    yield "Table 10.1", listed(networks.values())
+
+
 COLLECTED = {
     "chen_dou_2022": chen_dou,
     "hall_2023": hall,
@@ -297,6 +331,10 @@ def test_headings_and_rows_follow_the_collected_table(goldens):
     assert [*printed.rows] == [*table["rows"]]
     regions = goldens("papers", "mandal_2024", "table_4_2.json")["regions"]
     assert [*read_work("mandal_2024").tables["Table 4.2"].columns] == regions
+    masked = goldens("papers", "mandal_2024", "table_7_3.json")
+    printed = read_work("mandal_2024").tables["Table 7.3"]
+    assert [name.lower() for name in printed.columns] == [n.lower() for n in masked["columns"]]
+    assert [*printed.rows][:-1] == [*masked["rows"]]
     words = goldens("mandal_table_a2.json")
     printed = read_work("mandal_2024").tables["Table A.2, men"]
     assert [*printed.columns] == words["regions"]

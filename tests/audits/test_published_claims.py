@@ -2,13 +2,20 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from audits.planted_findings import effect, level
 from equipoise.audits.studies import claims as recorded_claims
 from equipoise.audits.studies.conditions import Mark, StudyClaim, mark_of
-from equipoise.audits.studies.quantities import MISSING, SEVERAL, UNDEFINED
+from equipoise.audits.studies.quantities import (
+    MISSING,
+    SEVERAL,
+    UNDEFINED,
+    AnyQuantity,
+    merged,
+)
 from equipoise.audits.studies.repetition import Repetition
 from equipoise.core import Aggregate, AuditResult, IntervalKind, Verdict
 from report.synthetic import NAN, finding, manifest
@@ -232,6 +239,57 @@ def test_sizes_of_changes_leave_their_signs_out():
     change = {"change": [{**V, "version": "new"}, {**V, "version": "old"}]}
     assert judged({**change, "at_least": 0.15}, *planted)[0] is FAILS
     assert judged({**change, "absolute": True, "at_least": 0.15}, *planted)[0] is HOLDS
+
+
+def test_a_mean_has_the_mean_ends_and_percents_go_from_end_to_end():
+    planned = [effect("a", 0.6, 0.02, model=m) for m in ("x", "y")]
+    planned += [effect("a", 0.3, 0.1, model="z"), effect("a", 0.0, 0.1, model="zero")]
+    run = run_of(*planned)
+    read = TypeAdapter(AnyQuantity).validate_python
+    fields = {**V, "subject": "a"}
+    pair = [{**fields, "model": m} for m in ("x", "z")]
+    mean = read({"mean_of": pair}).read(run)
+    assert (mean.value, mean.low, mean.high) == pytest.approx((0.45, 0.39, 0.51))
+    percent = read({"percent_above": [{"mean_of": pair}, pair[0]]}).read(run)
+    ends = [100 * (a / b - 1) for a, b in ((0.45, 0.6), (0.39, 0.62), (0.51, 0.58))]
+    assert (percent.value, percent.low, percent.high) == pytest.approx(ends)
+    undefined = read({"percent_above": [pair[0], {**fields, "model": "zero"}]}).read(run)
+    assert undefined.missing == UNDEFINED
+    lacking = read({"mean_of": [pair[0], {**fields, "model": "nobody"}]}).read(run)
+    assert lacking.missing == MISSING
+
+
+def test_fields_of_a_column_enter_the_findings_of_nested_numbers():
+    row = {"percent_above": [{"mean_of": [{"model": "x"}, {"model": "y"}]}, {"model": "z"}]}
+    cell = merged({**row, "times": 1}, {**V, "subject": "a", "times": 100})
+    inner = {**V, "subject": "a"}
+    models = [{**inner, "model": name} for name in "xyz"]
+    assert cell == {"times": 1, "percent_above": [{"mean_of": models[:2]}, models[2]]}
+
+
+def test_the_names_with_the_largest_numbers_are_listed():
+    rows = [
+        {"model": "x", "label": name, "count": n}
+        for name, n in zip("abcd", (1, 3, 3, 2), strict=True)
+    ]
+    table = pa.Table.from_pylist([*rows, {"model": "y", "label": "e", "count": 9}])
+    run = Repetition(AuditResult((), manifest(), {"labels": table}))
+    top = {"top": 3, "table": "labels", "column": "label", "by": "count"}
+    read = TypeAdapter(AnyQuantity).validate_python
+    assert read({**top, "row": {"model": "x"}}).read(run).text == "b, c, d"
+    assert read({**top, "row": {"model": "z"}}).read(run).missing == MISSING
+    assert merged({"model": "x"}, {**top, "row": {"group": "g"}})["row"] == {
+        "model": "x", "group": "g"
+    }  # fmt: skip
+
+
+def test_a_spread_of_groups_decides_only_where_a_claim_allows_it():
+    planned = effect("a", 0.7, by_group=(level("red", 0.9),))
+    planned = replace(planned, interval=IntervalKind.SPREAD)
+    condition = {"finding": {**V, "level": "red"}, "at_least": 0.5}
+    assert judged(condition, planned)[0] is OPEN
+    condition["finding"]["spread"] = True
+    assert judged(condition, planned)[0] is HOLDS
 
 
 def test_counts_of_the_record_are_exact():

@@ -14,9 +14,9 @@ from equipoise import audits
 from equipoise.audits.config import load_as
 from equipoise.audits.studies import STUDIES
 from equipoise.audits.studies.page import source_tables
-from equipoise.audits.studies.study import read_study, study_files
+from equipoise.audits.studies.study import config_path, read_study, study_files
 from equipoise.cli.app import run as command
-from equipoise.cli.augmentation import AugmentConfig
+from equipoise.cli.augmentation import AugmentConfig, plan_configured
 from equipoise.cli.runs import page_of
 from equipoise.cli.training import TrainConfig, run_training
 from equipoise.core import DataError
@@ -29,11 +29,16 @@ from equipoise.report import read, render
 from equipoise.report.blocks import Number, Table
 
 CLIP = "hf:openai/clip-vit-base-patch32"
-NETWORKS = {"ResNet 152": "timm:test_resnet", "ViT B/16": "timm:test_vit"}
+NETWORKS = {
+    "changed-faces": {"Xception": "timm:test_resnet"},
+    "cnn-vit": {"ResNet 152": "timm:test_resnet", "ViT B/16": "timm:test_vit"},
+}
+"""Tiny networks in place of those that `augment` trains."""
 WORLDS = {
     "attributes-by-region": (data_sets.people_by_region, "people"),
+    "changed-faces": (data_sets.people_at_work("changed-faces", "class"), "changed-faces"),
     "chen-dou": (data_sets.fairface_and_coco, "fairface"),
-    "cnn-vit": (data_sets.people_at_work, "cnn-vit"),
+    "cnn-vit": (data_sets.people_at_work("cnn-vit", "occupation"), "cnn-vit"),
     "hall-coco": (data_sets.coco, "coco"),
     "hall-dollar-street": (data_sets.dollar_street, "dataset_dollarstreet"),
     "hall-vg": (data_sets.visual_genome, "visual_genome"),
@@ -135,7 +140,7 @@ def world(tmp_path_factory):
             if "train" in read_study(name).configs:
                 train(root / "study-train.yaml")
             if "augment" in read_study(name).configs:
-                augment(root / "study-augment.yaml")
+                augment(config_path(read_study(name), "augment", root / "study.yaml"))
         return folders[name]
 
     return of
@@ -159,20 +164,25 @@ def train(path):
 
 
 def augment(path):
-    """Change the configuration of `augment` to two tiny networks, and run it."""
+    """Change the configuration of `augment` to tiny networks and few draws, and run it."""
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    values |= {"networks": NETWORKS, "size": 48, "schedule": {"epochs": 1, "batch": 16}}
-    values["families"] = {"CNN": ["ResNet 152"], "ViT": ["ViT B/16"]}
-    values["faces"] = {"columns": {side: side for side in ("left", "top", "right", "bottom")}}
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    assert command(["augment", str(path), "--out", str(path.with_name("augmented"))]) == 0
-    # Models that this doesn't train are left out.
-    columns = pl.read_parquet_schema(path.with_name("trained") / "predictions.parquet")
-    values = yaml.safe_load((main := path.with_name("study.yaml")).read_text(encoding="utf-8"))
-    models = {
-        name: model for name, model in values["models"].items() if model["prediction"] in columns
+    networks = NETWORKS[values["study"]]
+    values |= {"networks": networks, "size": 32, "schedule": {"epochs": 1, "batch": 16}}
+    values["families"] = {
+        family: [name for name in members if name in networks]
+        for family, members in values["families"].items()
+        if {*members} & {*networks}
     }
-    main.write_text(yaml.safe_dump(values | {"models": models}), encoding="utf-8")
+    values["faces"] = {"columns": {side: side for side in ("left", "top", "right", "bottom")}}
+    values |= {"schedules": {}, "repeats": 1, "replicates": 100}
+    if "draws" in values:
+        values |= {"repeats": 2, "draws": {"attributes": 2, "targets": 1}}
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    activations = path.with_name("study-activations.yaml")
+    if activations.is_file():
+        text = activations.read_text(encoding="utf-8")
+        activations.write_text(text.replace("data:", "data:\n  min_group_size: 2"))
+    assert command(["augment", str(path), "--out", str(path.with_name("augmented"))]) == 0
 
 
 def configs(name):
@@ -188,7 +198,9 @@ CONFIGS = [(name, file) for name in STUDIES for file in configs(name)]
 def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
     values = yaml.safe_load((world(name) / file).read_text(encoding="utf-8"))
     if "faces" in values:
-        assert load_as(world(name) / file, AugmentConfig).study == name
+        config = load_as(world(name) / file, AugmentConfig)
+        assert config.study == name
+        assert {*plan_configured(config, world(name))["images"][0]} >= {"images", "man", "woman"}
         return
     if "concepts" in values:
         assert load_as(world(name) / file, Neurons).study == name
@@ -325,6 +337,21 @@ def shown_tables(result):
     assert 'id="study"' in render(result, page_of(result))
     blocks = source_tables(result).blocks
     return [block for block in blocks if isinstance(block, Table) and block.caption != CLAIMS]
+
+
+@pytest.mark.parametrize("name", ["changed-faces", "cnn-vit"])
+def test_stages_name_parts_that_networks_have(name):
+    import timm
+    import torch
+
+    values = read_study(name).parsed_configs[0]
+    for network, schedule in values["schedules"].items():
+        architecture = values["networks"][network].removeprefix("timm:").partition(".")[0]
+        with torch.device("meta"):
+            parts = dict(timm.create_model(architecture).named_modules())
+        for stage in schedule["stages"]:
+            if stage["layers"] != "last":
+                assert {*stage["layers"]} <= {*parts}
 
 
 def test_a_folder_with_spaces_and_quotes_is_read_back(tmp_path):

@@ -37,7 +37,11 @@ def test_one_s_own_images(tmp_path, command):
 def test_each_training_is_saved_with_its_predictions_and_covered_faces(tmp_path, command):
     draw(tmp_path)
     text = CONFIG.replace("[cnn]", "{tiny one: 'timm:test_resnet'}").replace("size: 40", "size: 48")
-    (tmp_path / "config.yaml").write_text(text + "output: trained\nnoise: added\n")
+    (tmp_path / "config.yaml").write_text(
+        text.replace("repeats: 1", "repeats: 2") + "output: trained\nsave: all\n"
+        "arms: [uniform noise, biased]\nkeep_originals: true\n"
+        "noise: {kind: added, strength: 0.5, share: 1}\n"
+    )
     code, _, err = command(*call(tmp_path))
     assert code == 0, err
     table = pl.read_parquet(tmp_path / "trained" / "predictions.parquet")
@@ -50,11 +54,44 @@ def test_each_training_is_saved_with_its_predictions_and_covered_faces(tmp_path,
     assert (covered[3][top:bottom, left:right] == 128).all()
     changed = (covered[3] != images[3]).any(axis=2)
     assert not np.delete(changed, np.s_[left:right], axis=1).any()
-    for arm in ("biased", "partial mixing", "uniform noise", "balanced"):
-        model = load_model(f"timm:{tmp_path / 'trained' / f'tiny one, {arm}'}", device="cpu")
+    trainings = [name for name in table.columns if name.startswith("tiny one")]
+    assert trainings == [
+        f"tiny one, {arm}{run}" for arm in ("biased", "uniform noise") for run in ("", ", run 2")
+    ]
+    for training in trainings:
+        model = load_model(f"timm:{tmp_path / 'trained' / training}", device="cpu")
         codes = model.predict_proba(images).argmax(axis=1)
-        assert [model.labels[code] for code in codes] == table[f"tiny one, {arm}"].to_list()
+        assert [model.labels[code] for code in codes] == table[training].to_list()
     assert command(*call(tmp_path), "--overwrite")[0] == 0
+
+
+def test_a_plan_counts_trainings_and_images_and_trains_nothing(tmp_path, command):
+    draw(tmp_path)
+    (tmp_path / "config.yaml").write_text(
+        CONFIG.replace("repeats: 1", "repeats: 2").replace(
+            "networks: [cnn]", "networks: [cnn, vit]"
+        )
+        + "arms: [biased, balanced]\nschedules: {vit: {stages: [{epochs: 2}, {epochs: 3}]}}\n"
+    )
+    code, out, err = command("augment", str(tmp_path / "config.yaml"), "--plan", "--json")
+    assert code == 0, err
+    planned = json.loads(out)
+    assert (planned["trainings"], planned["epochs"], planned["models"]) == (8, 4 * 1 + 4 * 5, 0)
+    rows = {(row["images"], row["class"]): row for row in planned["images"]}
+    assert rows["biased", "bar"] == {
+        "images": "biased", "class": "bar", "long hair": 8, "short hair": 0
+    }  # fmt: skip
+    assert not [*(tmp_path / "evidence").rglob("*")]
+    assert command("augment", "--plan")[0] == 2
+
+
+@pytest.mark.parametrize("other", ["plan", "audit"])
+def test_commands_of_audits_name_the_command_of_a_configuration(tmp_path, command, other):
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG)
+    code, _, err = command(other, str(path))
+    assert code == 2
+    assert f"'equipoise augment {path}'" in err
 
 
 def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
@@ -91,6 +128,11 @@ def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
             "repeats: 1\noutput: trained",
             "networks.cnn: 'cnn'; 'output' needs networks of timm",
         ),
+        ("repeats: 1", "repeats: 1\narms: [balanced]", "arms: expected 'biased' and others"),
+        ("repeats: 1", "repeats: 1\nmixing: {share: 0}", "mixing.share"),
+        ("repeats: 1", "repeats: 1\nnoise: {strength: 2}", "noise.strength"),
+        ("repeats: 1", "repeats: 1\ndraws: {attributes: 3}", "draws.attributes: needs images"),
+        ("repeats: 1", "repeats: 1\ndraws: {targets: 9}", "expected 1 runs of 9 different images"),
         ("label: tool", "label: job", "job"),
         ("right: right", "right: tool", "biased.csv"),
     ],

@@ -96,6 +96,18 @@ def test_studies_are_listed(project_dir, command):
     assert not (project_dir / "equipoise.yaml").exists()
 
 
+@pytest.mark.parametrize(
+    ("study", "steps"),
+    [
+        ("cnn-vit", ["augment cnn-vit.yaml --plan", "augment cnn-vit.yaml"]),
+        ("chen-dou", ["plan chen-dou.yaml", "audit chen-dou.yaml"]),
+    ],
+)
+def test_the_next_commands_are_those_of_the_study(project_dir, command, study, steps):
+    _, _, err = command("new", f"{study}.yaml", "--study", study)
+    assert err.endswith(" and ".join(f"'equipoise {step}'" for step in steps) + "\n")
+
+
 def test_a_study_without_data_takes_no_folder(project_dir, command):
     code, _, err = command("new", "mine.yaml", "--study", "text-to-image", "--data", "faces")
     assert code == 2

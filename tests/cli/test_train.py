@@ -76,17 +76,23 @@ def test_models_that_load_and_their_predictions(folder, command):
 
 def test_a_model_of_its_own_is_the_start_of_another_training(folder, command):
     assert command("train", "train.yaml")[0] == 0
-    frozen = {"epochs": 2, "batch": 8, "frozen_epochs": 2, "frozen_rate": 0.05}
+    head = {"layers": "last", "epochs": 2, "learning_rate": 0.05}
+    block = {"layers": ["layer4.0"], "epochs": 1, "learning_rate": 0.01}
     network = {"again": "timm:trained/tiny, all"}
-    write(CONFIG | {"networks": network, "schedule": frozen, "output": "second"})
-    code, _, err = command("train", "train.yaml")
-    assert code == 0, err
-    first, second = (
+    for output, stages in {"second": [head], "third": [head, block]}.items():
+        schedule = {"batch": 8, "stages": stages}
+        write(CONFIG | {"networks": network, "schedule": schedule, "output": output})
+        code, _, err = command("train", "train.yaml")
+        assert code == 0, err
+    first, second, third = (
         load_file(Path(name) / "model.safetensors")
-        for name in ("trained/tiny, all", "second/again, few")
+        for name in ("trained/tiny, all", "second/again, few", "third/again, few")
     )
     changed = {name for name in first if (first[name] != second[name]).any()}
     assert changed == {"fc.weight", "fc.bias"}
+    changed = {name for name in first if (first[name] != third[name]).any()}
+    assert {name.partition(".")[0] for name in changed} == {"fc", "layer4"}
+    assert all(name.startswith(("fc.", "layer4.0.")) for name in changed)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,15 @@ def test_a_model_of_its_own_is_the_start_of_another_training(folder, command):
         ({"label": "thing"}, "no column 'thing'"),
         ({"schedules": {"other": {"epochs": 1}}}, "schedules"),
         ({"schedule": {"patience": 2}}, "'patience' needs a share of 'validation' images"),
-        ({"schedule": {"epochs": 1, "frozen_epochs": 2}}, "frozen_epochs 2 is above epochs 1"),
+        (
+            {"schedule": {"epochs": 1, "stages": [{"epochs": 2}]}},
+            "each stage has its own epochs: leave them out",
+        ),
+        ({"schedule": {"stages": [{"patience": 2}]}}, "'patience' needs a share of 'validation'"),
+        (
+            {"schedule": {"stages": [{"layers": ["layer5"]}]}},
+            "the network has no part 'layer5' that could learn. Did you mean 'layer",
+        ),
         (
             {"trainings": {"all": {"where": {"class": "zebra", "domain": "real"}}}},
             "trainings.all: 4 images of 1 classes",
@@ -131,11 +145,44 @@ def test_training_stops_early_and_keeps_the_weights_with_the_lowest_loss(tmp_pat
         train(Job("cnn", TOOLS, 2, schedule), PlainFaces(faces(64, 1)), path)
 
 
-def test_the_rate_is_constant_then_rises_then_falls():
-    schedule = Schedule(epochs=5, frozen_epochs=1, frozen_rate=1e-2, warm_up=0.25)
-    rates = [schedule.rate(10, step) for step in range(50)]
-    assert rates[:10] == [10.0] * 10
-    np.testing.assert_allclose(rates[10:20], np.arange(1, 11) / 10)
-    assert rates[20] == 1.0
-    assert (np.diff(rates[20:]) < 0).all()
+def test_the_rate_of_a_stage_rises_then_falls():
+    schedule = Schedule(warm_up=0.25)
+    rates = [schedule.rate(40, step) for step in range(40)]
+    np.testing.assert_allclose(rates[:10], np.arange(1, 11) / 10)
+    assert rates[10] == 1.0
+    assert (np.diff(rates[10:]) < 0).all()
     assert rates[-1] < 0.01
+
+
+def test_a_stage_starts_from_the_best_weights_of_the_one_before(tmp_path):
+    stages = [
+        {"layers": "last", "epochs": 30, "learning_rate": 0.5, "patience": 1},
+        {"epochs": 2, "learning_rate": 1e-9},
+    ]
+    schedule = Schedule(batch=16, validation=0.25, stages=stages)
+    job, path = Job("cnn", TOOLS, 1, schedule), tmp_path / "state.pt"
+    trained = train(job, PlainFaces(faces(64, 1)), path)
+    state = read_state(path, repr(job))
+    # The first stage ends early; the second has its epochs, whatever the loss.
+    assert (state["stage"], state["epochs"]) == (1, 2)
+    assert 2 + 1 < state["total"] < 32
+    for name, weight in trained.state_dict().items():
+        np.testing.assert_array_equal(weight.cpu(), state["best"]["weights"][name])
+
+
+def test_a_training_of_stages_goes_on_where_it_was_killed(tmp_path):
+    stages = [{"layers": "last", "epochs": 2}, {"layers": ["8"], "epochs": 2}]
+    job = Job("cnn", TOOLS, 1, Schedule(batch=16, stages=stages))
+    whole = train(job, PlainFaces(faces(48, 1)), tmp_path / "whole.pt")
+
+    class Stopped(PlainFaces):
+        def training_image(self, row):
+            if self.epoch == 3:
+                raise KeyboardInterrupt
+            return super().training_image(row)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(job, Stopped(faces(48, 1)), tmp_path / "cut.pt")
+    resumed = train(job, PlainFaces(faces(48, 1)), tmp_path / "cut.pt")
+    for name, weight in whole.state_dict().items():
+        np.testing.assert_array_equal(weight, resumed.state_dict()[name])

@@ -21,7 +21,8 @@ from equipoise.core import (
 )
 from equipoise.metrics import SPECS, association_score
 from equipoise.metrics.spec import own_aggregate
-from equipoise.mitigate.augmentation.experiment import ARMS, Experiment, findings_of, tables_of
+from equipoise.mitigate.augmentation.changes import ARMS
+from equipoise.mitigate.augmentation.experiment import Experiment, findings_of, tables_of
 
 NAN = math.nan
 PIXEL = b"\x89PNG\r\n\x1a\n"
@@ -206,7 +207,9 @@ def augmentation():
     leans = {("ring", "whole"): association_score(*random.normal(size=(3, 8, 4)))}
     counts = {name: dict.fromkeys(product(*NAMES), 100) for name in ("balanced", "test")}
     missing = {"test": {"short": (3, 200)}}
-    done = Experiment(("cnn",), *NAMES, truth, answers, {("cnn", "biased"): leans}, missing, counts)
+    done = Experiment(
+        ("cnn",), *NAMES, truth, answers, {("cnn", "biased"): [leans]}, missing, counts
+    )
     return AuditResult(findings_of(done), manifest(), tables_of(done, replicates=100))
 
 

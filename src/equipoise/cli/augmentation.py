@@ -1,10 +1,11 @@
 """The experiment of `equipoise augment`: config, images and run."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, starmap
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 import numpy as np
 import polars as pl
@@ -13,24 +14,34 @@ from pydantic import Field, PositiveInt, model_validator
 from equipoise.audits.config_fields import (
     FilePath,
     Level,
+    Listed,
     Name,
     Section,
     among,
+    distinct,
     only_one,
 )
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.studies.claims import with_claims
 from equipoise.cli.training import NetworksConfig, scale_image
 from equipoise.core import AuditResult, DataError, InputError, Progress
-from equipoise.core.types import FileFacts
+from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import PERCEIVED
 from equipoise.core.writing import write, writer
 from equipoise.counterfactuals.parts import png
 from equipoise.evidence import check_place, new_run
+from equipoise.mitigate.augmentation.associations import (
+    AttributeImages,
+    association_findings,
+    draw_images,
+)
+from equipoise.mitigate.augmentation.changes import ARMS, Arm, Changes
 from equipoise.mitigate.augmentation.experiment import (
+    accuracy_findings,
     augmentation_experiment,
     difference_findings,
     findings_of,
+    name_of_run,
     tables_of,
 )
 from equipoise.mitigate.augmentation.faces import (
@@ -51,11 +62,20 @@ from equipoise.stats import Bootstrap
 
 
 class ImagesConfig(Section):
-    """The two training sets and the test set."""
+    """The two training sets, the test set, and images of the groups alone.
+
+    Attributes
+    ----------
+    biased, balanced, test : ImagesConfig
+    attributes : ImagesConfig, optional
+        Images of people of each group, for associations; the test images of other classes unless
+        given.
+    """
 
     biased: SetConfig
     balanced: SetConfig
     test: SetConfig
+    attributes: SetConfig | None = None
 
 
 class FacesConfig(Section):
@@ -78,34 +98,56 @@ class FacesConfig(Section):
         return self
 
 
-class TrainingConfig(NetworksConfig):
+class DrawsConfig(Section):
+    """Images of associations that each training run draws; no image is drawn twice.
+
+    Attributes
+    ----------
+    attributes : int, optional
+        Images of each group; all unless given.
+    targets : int, optional
+        Test images of each class and group; all unless given.
+    """
+
+    attributes: PositiveInt | None = None
+    targets: PositiveInt | None = None
+
+
+class TrainingConfig(Changes, NetworksConfig):
     """Networks, their training and their comparison.
 
     Attributes
     ----------
     families : mapping of str to list of str
-        Networks of each family, whose Accuracy Differences are compared.
-    noise : {"replaces", "added"}
-        Whether noise covers a face or is added to it.
+        Networks of each family, whose Accuracy Differences and associations are compared.
+    arms : list of str
+        Training images: "biased" and others of the four.
+    draws : DrawsConfig
     repeats : int
         Training runs of each arm.
     replicates : int
         Of the bootstrap.
     threshold, alpha : float
         Least difference in accuracy that matters, and the level of the tests.
+    save : {"first", "all"}
+        Whether the networks of the first run or of all runs become models in the output.
     """
 
     families: Mapping[Name, Names] = {}
-    noise: Literal["replaces", "added"] = "replaces"
+    arms: Listed[Arm] = ARMS
+    draws: DrawsConfig = DrawsConfig()
     repeats: PositiveInt = 3
     replicates: Annotated[int, Field(ge=100)] = 1000
     threshold: Level = 0.01
     alpha: Level = 0.05
+    save: Literal["first", "all"] = "first"
 
     @model_validator(mode="after")
     def _check_augmentation_training(self) -> Self:
         for family, names in self.families.items():
             among(f"families.{family}", names, self.networks)
+        if len({*distinct(self.arms)} - {ARMS[0]}) < 1 or ARMS[0] not in self.arms:
+            raise ValueError(f"arms: expected {ARMS[0]!r} and others to compare it with")
         return self
 
 
@@ -123,8 +165,8 @@ class AugmentConfig(TrainingConfig):
     store : path
         Where the state of each training is kept.
     output : path, optional
-        Folder that gets the networks of the first run as models, their predictions, and the test
-        images whole and with covered faces.
+        Folder that gets networks as models, the predictions of all runs, and the test images whole
+        and with covered faces.
     """
 
     images: ImagesConfig
@@ -141,7 +183,21 @@ class AugmentConfig(TrainingConfig):
     def _check_augmentation(self) -> Self:
         if self.output is not None:
             self.need_timm("'output'")
+        if self.draws.attributes is not None and self.images.attributes is None:
+            raise ValueError("draws.attributes: needs images of the groups, images.attributes")
         return self
+
+    def with_columns(self, images: SetConfig) -> SetConfig:
+        """Return the section of a set; a table has the columns of ids and paths of all tables."""
+        if images.table is None:
+            return images
+        return images.model_copy(update={"id": self.id, "path": self.path})
+
+    @property
+    def of_attributes(self) -> Self:
+        """The settings for reading images of the groups, which have no labels and need no faces."""
+        without_faces = FacesConfig.model_construct(columns=None, detector=None)
+        return self.model_copy(update={"label": self.group, "faces": without_faces})
 
 
 _AT_ONCE = 64
@@ -184,9 +240,7 @@ def read_set(
     """
     detector = None if config.faces.detector is None else CascadeDetector()
     sides = config.faces.columns or {}
-    image_config = set_config
-    if set_config.table is not None:
-        image_config = set_config.model_copy(update={"id": config.id, "path": config.path})
+    image_config = config.with_columns(set_config)
     pictures, (labels, groups, *ends) = read_images(
         image_config, (config.label, config.group), base, f"{name} images", inputs,
         optional=[sides[side] for side in SIDES if sides],
@@ -241,6 +295,58 @@ _DRAWN = (
 )
 
 
+def plan_configured(config: AugmentConfig, base: Path) -> dict[str, Json]:
+    """Return what an experiment would train, from its tables; no image is opened.
+
+    Parameters
+    ----------
+    config : AugmentConfig
+    base : Path
+        Folder of relative paths.
+
+    Returns
+    -------
+    dict
+        `trainings`, `epochs` of all of them at most, `models` to save, and `images`: by set and
+        class, the number of each group.
+
+    Raises
+    ------
+    DataError
+        When a table can't be used.
+    InputError
+        When there are too few images for the draws of all runs.
+    """
+    sets, rows = dict[str, Faces](), list[dict[str, Json]]()
+    for name, set_config in config.images:
+        if set_config is None:
+            continue
+        label = config.group if name == "attributes" else config.label
+        images, (labels, groups) = read_images(
+            config.with_columns(set_config), (label, config.group), base, f"{name} images", {}
+        )
+        pictures, n = cast("Sequence[Image]", images), len(images)
+        no_faces = Regions(np.zeros((n, 4), np.int64), np.zeros(n, np.bool_))
+        sets[name] = Faces(pictures, labels, groups, no_faces)
+        counts = Counter(zip(labels, groups, strict=True))
+        names = sorted({*groups})
+        for value in [""] if name == "attributes" else sorted({*labels}):
+            of_group = {group: counts[value or group, group] for group in names}
+            rows.append({"images": name, "class": value, **of_group})
+    attributes = AttributeImages(sets.get("attributes"), **config.draws.model_dump())
+    draw_images(attributes, sets["test"], config.repeats, config.seed)
+    schedules = dict.fromkeys(config.networks, config.schedule) | dict(config.schedules)
+    epochs = sum(stage.epochs for schedule in schedules.values() for stage in schedule.parts)
+    runs = len(config.arms) * config.repeats
+    saved = {"first": 1, "all": config.repeats}[config.save] * len(config.arms)
+    return {
+        "trainings": len(config.networks) * runs,
+        "epochs": epochs * runs,
+        "models": 0 if config.output is None else len(config.networks) * saved,
+        "images": rows,
+    }
+
+
 def run_configured(
     config: AugmentConfig, base: Path, progress: Progress | None, *, overwrite: bool = False
 ) -> AuditResult:
@@ -263,8 +369,15 @@ def run_configured(
     faces = {
         name: read_set(name, set_config, config, base, inputs, progress)
         for name, set_config in config.images
+        if name != "attributes"
     }
-    missing = chain.from_iterable(starmap(_faces_missing, faces.items()))
+    people = config.images.attributes
+    if people is not None:
+        faces["attributes"] = read_set(
+            "attributes", people, config.of_attributes, base, inputs, progress
+        )
+    searched = [(name, face_set) for name, face_set in faces.items() if name != "attributes"]
+    missing = chain.from_iterable(starmap(_faces_missing, searched))
     notes = (*missing, *_sizes(faces))
     counts = {name: len(face_set) for name, face_set in faces.items()}
     folder = base / config.store / "augmentation"
@@ -353,9 +466,12 @@ def _experiment(
         faces["test"],
         folder / digest_experiment(faces["biased"], faces["balanced"], config.seed),
         networks=config.networks,
+        arms=config.arms,
         repeats=config.repeats,
-        noise=config.noise,
+        changes=config,
+        attributes=AttributeImages(faces.get("attributes"), **config.draws.model_dump()),
         saved=saved,
+        every_run=config.save == "all",
         schedules=dict.fromkeys(config.networks, config.schedule) | dict(config.schedules),
         resampling=Bootstrap(replicates=config.replicates),
         seed=config.seed,
@@ -374,10 +490,15 @@ def _experiment(
     findings = findings_of(experiment, threshold=config.threshold, alpha=config.alpha)
     resampling_options = {"seed": config.seed, "replicates": config.replicates}
     findings += difference_findings(experiment, config.families, **resampling_options)
+    findings += tuple(accuracy_findings(experiment))
+    findings += tuple(
+        association_findings(experiment.associations, experiment.groups, config.families)
+    )
     if saved is not None:
         table = {
-            f"{network}, {arm}": np.array(experiment.classes)[answers[0]].tolist()
+            name_of_run(network, arm, run): np.array(experiment.classes)[codes].tolist()
             for (network, arm), answers in experiment.answers.items()
+            for run, codes in enumerate(answers)
         }
         with writer(saved / "predictions.parquet") as file:
             pl.DataFrame(table).write_parquet(file)

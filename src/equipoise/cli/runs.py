@@ -96,6 +96,37 @@ def result_of(
     )
 
 
+def load_audit_config(path: Path) -> AuditConfig:
+    """Read the configuration of an audit.
+
+    Raises
+    ------
+    ConfigError
+        When it is wrong, or configures another command, which the error names.
+    """
+    import yaml
+
+    from equipoise.audits.config import load_config
+    from equipoise.audits.studies.study import command_of
+    from equipoise.core import ConfigError
+
+    try:
+        return load_config(path)
+    except ConfigError:
+        try:
+            values = yaml.safe_load(path.read_bytes())
+        except (OSError, ValueError, yaml.YAMLError):
+            values = None
+        if not isinstance(values, dict) or "audit" in values:
+            raise
+        command, _ = command_of(values)
+        if command == "audit":
+            raise
+        raise ConfigError(
+            f"{path}: no configuration of an audit. To do: run 'equipoise {command} {path}'"
+        ) from None
+
+
 def run_audit(
     config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: bool
 ) -> AuditResult:

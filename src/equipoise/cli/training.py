@@ -88,7 +88,8 @@ class NetworksConfig(Section):
     def resolve_networks(self, base: Path, size: int) -> Mapping[str, str]:
         """Return the networks, with folders relative to `base` in full, each built once."""
         networks = {name: absolute(network, base) for name, network in self.networks.items()}
-        check_networks([*networks.values()], size)
+        schedules = dict.fromkeys(networks, self.schedule) | dict(self.schedules)
+        check_networks([(networks[name], schedules[name]) for name in networks], size)
         return networks
 
 

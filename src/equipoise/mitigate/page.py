@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from equipoise.audits.studies.page import source_tables
 from equipoise.core import AuditResult, Finding
-from equipoise.mitigate.augmentation.experiment import ARMS
+from equipoise.mitigate.augmentation.changes import ARMS
 from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, name_measure
 from equipoise.report.blocks import (
     NUMBER,
@@ -178,21 +178,36 @@ PAGE = Page(
 _DISTANCE = (
     "Δ is how far an accuracy is from that after balanced images, without a sign; %Δ is its share "
     "of the latter. Intervals over images are of these very networks on other test images; those "
-    "over runs are of training them again."
+    "over runs are of training them again. A mean Δ of runs is above 0 where runs differ by luck "
+    "alone."
 )
 _ASSOCIATION = (
     "Image-image association of the features: how much closer images of a class are to those "
     "of one group than to those of the other, whose faces are whole; their own faces are whole "
     "or covered. What classes with covered faces have in common comes from the cover, which "
-    "may look more like one group; what tells them apart does not come from the face. First "
-    "training run; described, without a verdict."
+    "may look more like one group; what tells them apart does not come from the face. The sum "
+    "of sizes is over classes. Described, without a verdict."
 )
 
 
+_VERSIONS = {
+    "default": "Δ",
+    "percent": "%Δ",
+    "runs": "mean Δ of runs",
+    "percent, runs": "mean %Δ of runs",
+}
 _FAMILIES = [
     Column("Of", "of"),
-    Column("Δ", "value", NUMBER),
+    Column("Number", "number"),
+    Column("Value", "value", NUMBER),
     Column("Over images", ("low", "high"), NUMBER),
+]
+_MEANS = [
+    Column("Trained network or family", "model"),
+    Column("Class", "class"),
+    Column("Faces", "faces"),
+    Column("Association", "value", NUMBER),
+    Column("Over runs", ("low", "high"), NUMBER),
 ]
 _DISTANCES = [
     Column("Network", "network"),
@@ -206,6 +221,7 @@ _DISTANCES = [
 _ASSOCIATIONS = [
     Column("Network", "network"),
     Column("Trained on", "arm"),
+    Column("Run", "run", NUMBER),
     Column("Class", "class"),
     Column("Faces", "faces"),
     Column("Association", "value", NUMBER),
@@ -251,22 +267,12 @@ def augmentation(result: AuditResult) -> Section | None:
         "runs and test images."
     )
     form = "Accuracy on the test images, by training images, in the form of Mandal 2024, Table 10.1"
-    by_arm = [Column("Network"), *(Column(arm.capitalize(), format=NUMBER) for arm in ARMS)]
-    families = [
-        {
-            "of": finding.model,
-            "value": finding.value,
-            "low": finding.ci_low,
-            "high": finding.ci_high,
-        }
-        for finding in result.findings
-        if finding.metric == "accuracy_difference"
-        and finding.model not in distinct(trained, "network")
-    ]
+    arms = [arm for arm in ARMS if arm in distinct(trained, "arm")]
+    by_arm = [Column("Network"), *(Column(arm.capitalize(), format=NUMBER) for arm in arms)]
     folds = (
         Fold(title, (Table.of(title, columns, rows(result, name)),))
         for title, columns, name in (
-            ("Associations of classes with groups", _ASSOCIATIONS, "augmentation_associations"),
+            ("Associations of classes in each run", _ASSOCIATIONS, "augmentation_associations"),
             ("Images of each label and group", _IMAGES, "augmentation_images"),
             ("Images without a face, which stay as they are", _MISSING, "faces_missing"),
         )
@@ -282,11 +288,33 @@ def augmentation(result: AuditResult) -> Section | None:
             _DISTANCES,
             [row for row in trained if has(row["difference"])],
         ),
-        Table.of("Accuracy Difference of families of networks", _FAMILIES, families),
+        Table.of("Accuracy Difference of networks and families", _FAMILIES, _differences(result)),
         _DISTANCE,
+        Table.of("Associations of classes with groups, mean over runs", _MEANS, _means(result)),
         _ASSOCIATION,
         *folds,
     )
+
+
+def _differences(result: AuditResult) -> list[dict[str, object]]:
+    """Return Accuracy Differences of networks and families, in each version."""
+    return [
+        {"of": finding.model, "number": _VERSIONS[finding.version], "value": finding.value,
+         "low": finding.ci_low, "high": finding.ci_high}
+        for finding in result.findings
+        if finding.metric == "accuracy_difference"
+    ]  # fmt: skip
+
+
+def _means(result: AuditResult) -> list[dict[str, object]]:
+    """Return associations of networks and families, a sum of sizes after the classes."""
+    return [
+        {"model": finding.model, "class": finding.subject or "sum of sizes",
+         "faces": finding.version, "value": finding.value, "low": finding.ci_low,
+         "high": finding.ci_high}
+        for finding in result.findings
+        if finding.audit == "augmentation" and finding.groups
+    ]  # fmt: skip
 
 
 def _chart(trained: Sequence[Row]) -> Chart:

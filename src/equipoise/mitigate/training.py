@@ -5,27 +5,27 @@ import math
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from pydantic import (
     Field,
     NonNegativeFloat,
-    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     model_validator,
 )
 
 from equipoise import __version__
-from equipoise.audits.config_fields import Section
+from equipoise.audits.config_fields import Listed, Name, Section
 from equipoise.core import AnyArray, Bytes, Floats32, InputError, Integers, ModelError, Progress
+from equipoise.data.problems import listed, nearest
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces
 from equipoise.mitigate.recipe import digest_images, read_state, save_state
 from equipoise.models import runtimes
@@ -129,8 +129,15 @@ def save_network(
         )  # fmt: skip
 
 
-def check_networks(names: Sequence[str], size: int) -> None:
-    """Build each network and run it once, to find errors before training.
+def check_networks(networks: Iterable[tuple[str, "Schedule"]], size: int) -> None:
+    """Build each network, run it once, and look up the layers of its stages.
+
+    Parameters
+    ----------
+    networks : iterable of (str, Schedule)
+        Networks as `network` takes them, with their schedules.
+    size : int
+        Side of the images in pixels.
 
     Raises
     ------
@@ -138,8 +145,10 @@ def check_networks(names: Sequence[str], size: int) -> None:
         As `network`.
     """
     blank = np.zeros((size, size, 3), np.uint8)
-    for name in names:
+    for name, schedule in networks:
         module = network(name, 2, size, seed=0).eval()
+        for stage in schedule.parts:
+            _learning(module, stage)
         try:
             with runtimes.torch("hf").inference_mode():
                 _logits(module, [blank])
@@ -178,6 +187,26 @@ def _vit(classes: int, size: int) -> Any:
     return ViTForImageClassification(config)
 
 
+class Stage(Section):
+    """A part of a training, in which some layers learn.
+
+    Attributes
+    ----------
+    layers : "all", "last", or list of str
+        All layers, the last one, or parts by their name in the network (`layer4.2`), with which
+        the last layer learns, too.
+    epochs : int
+    learning_rate : float
+    patience : int, optional
+        Epochs without a lower validation loss after which the stage ends.
+    """
+
+    layers: Literal["all", "last"] | Annotated[Listed[Name], Field(min_length=1)] = "all"
+    epochs: PositiveInt = 10
+    learning_rate: PositiveFloat = 1e-3
+    patience: PositiveInt | None = None
+
+
 class Schedule(Section):
     """Settings of a training.
 
@@ -186,42 +215,48 @@ class Schedule(Section):
     epochs, batch : int
     learning_rate, weight_decay : float
         Of AdamW; the rate falls to 0 along a cosine after `warm_up`.
-    frozen_epochs : int
-        First epochs, in which the last layer alone learns, at `frozen_rate`.
-    frozen_rate : float
     warm_up : float
-        Share of the other steps over which the rate rises.
+        Share of a stage's steps over which the rate rises.
     validation : float
         Share of the training images that is withheld; the weights with the lowest loss on them
         are kept.
     patience : int, optional
         Epochs without a lower validation loss after which training stops.
+    stages : list of Stage
+        Parts of the training, one after another; each starts from the weights that the one before
+        keeps. Without stages all layers learn for `epochs` at `learning_rate`.
     """
 
     epochs: PositiveInt = 10
     batch: Annotated[int, Field(ge=2)] = 64
     learning_rate: PositiveFloat = 1e-3
     weight_decay: NonNegativeFloat = 0.01
-    frozen_epochs: NonNegativeInt = 0
-    frozen_rate: PositiveFloat = 1e-3
     warm_up: Annotated[float, Field(ge=0, lt=1)] = 0.1
     validation: Annotated[float, Field(ge=0, lt=1)] = 0.0
     patience: PositiveInt | None = None
+    stages: Listed[Stage] = ()
 
     @model_validator(mode="after")
     def _check_schedule(self) -> Self:
-        if self.frozen_epochs > self.epochs:
-            raise ValueError(f"frozen_epochs {self.frozen_epochs} is above epochs {self.epochs}")
-        if self.patience is not None and not self.validation:
+        stage_keys = {"epochs", "learning_rate", "patience"} & self.model_fields_set
+        if self.stages and stage_keys:
+            raise ValueError(
+                f"each stage has its own {', '.join(sorted(stage_keys))}: leave them out"
+            )
+        if not self.validation and any(stage.patience for stage in self.parts):
             raise ValueError("'patience' needs a share of 'validation' images")
         return self
 
-    def rate(self, steps_an_epoch: int, step: int) -> float:
-        """Return the factor of the learning rate in a step, from 0."""
-        step -= self.frozen_epochs * steps_an_epoch
-        if step < 0:
-            return self.frozen_rate / self.learning_rate
-        steps = (self.epochs - self.frozen_epochs) * steps_an_epoch
+    @property
+    def parts(self) -> Sequence[Stage]:
+        """The stages; one of all layers without any."""
+        single_stage = Stage(
+            epochs=self.epochs, learning_rate=self.learning_rate, patience=self.patience
+        )
+        return self.stages or (single_stage,)
+
+    def rate(self, steps: int, step: int) -> float:
+        """Return the factor of the learning rate in a step, from 0, of a stage's steps."""
         warm = max(int(steps * self.warm_up), 1)
         if step < warm:
             return (step + 1) / warm
@@ -297,45 +332,98 @@ def train(
     RunError
         When the checkpoint is of another training.
     """
-    torch, schedule = runtimes.torch("hf"), job.schedule
     size = np.asarray(data.faces.images[0]).shape[0]
     module: Any = network(job.name, len(job.classes), size, seed=job.seed).to(_choose_device())
-    mixed = np.arange(len(data))
-    n_validation = int(schedule.validation * len(data))
-    if n_validation:
-        mixed = stream(job.seed, "validation").permutation(len(data))
-    steps = -(-(len(data) - n_validation) // schedule.batch)
-    optimizer = torch.optim.AdamW(
-        module.parameters(), lr=schedule.learning_rate, weight_decay=schedule.weight_decay
-    )
-    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(schedule.rate, steps))
-    parts = {"module": module, "optimizer": optimizer, "rate": rate}
-    targets = torch.from_numpy(class_codes(job.classes, data.faces.labels))
-    saved_state = read_state(checkpoint, repr(job))
-    best: dict[str, Any] = {"loss": math.inf, "epochs": 0}
-    if saved_state is not None:
-        best = saved_state["best"]
-        for name, part in parts.items():
-            part.load_state_dict(saved_state[name])
-    for epoch in range(0 if saved_state is None else saved_state["epochs"], schedule.epochs):
-        if schedule.patience is not None and epoch - best["epochs"] >= schedule.patience:
-            break
-        progress(f"training {job.name}", epoch, schedule.epochs)
-        data.epoch = epoch
-        # The network's own draws (dropout) follow from the seed and the epoch, too.
-        torch.manual_seed(1_000_003 * job.seed + epoch)
-        _freeze(module, last_linear(torch, module) if epoch < schedule.frozen_epochs else module)
-        order = stream(job.seed, "order", epoch).permutation(mixed[n_validation:])
-        _learn(
-            _losses(module, data.training_image, targets, order, schedule.batch), optimizer, rate
-        )
-        best = _update_best(module, data.faces, targets, mixed[:n_validation], epoch, best)
-        state = {name: part.state_dict() for name, part in parts.items()}
-        save_state(checkpoint, repr(job), {"epochs": epoch + 1, "best": best, **state})
-    if "weights" in best:
-        module.load_state_dict(best["weights"])
+    places, withheld = _split_rows(job, data)
+    state = read_state(checkpoint, repr(job)) or _START
+    if "module" in state:
+        module.load_state_dict(state["module"])
+    rows = TrainingRows(data, places, withheld, _targets(job, data))
+    for number in range(state["stage"], len(job.schedule.parts)):
+        if state["stage"] < number:
+            state = {**state, "stage": number, "epochs": 0, "optimizer": None}
+        state = _train_stage(module, job, rows, state, checkpoint, progress)
+        if "weights" in state["best"]:
+            module.load_state_dict(state["best"]["weights"])
     trained: Module = module.eval()
     return trained
+
+
+_START: Mapping[str, Any] = {
+    "stage": 0, "epochs": 0, "total": 0, "best": {"loss": math.inf, "stage": 0, "epochs": 0},
+    "optimizer": None,
+}  # fmt: skip
+"""State of a training before its first epoch."""
+
+
+class TrainingRows(NamedTuple):
+    """Images of a training, the rows that are learned and withheld, and the class of each."""
+
+    data: PlainFaces
+    learned: Integers
+    withheld: Integers
+    targets: Any
+
+
+def _split_rows(job: Job, data: PlainFaces) -> tuple[Integers, Integers]:
+    """Return the rows to learn, with changed copies, and those withheld for validation."""
+    n = len(data.faces)
+    n_validation = int(job.schedule.validation * n)
+    order = np.arange(n)
+    if n_validation:
+        order = stream(job.seed, "validation").permutation(n)
+    return data.with_copies(order[n_validation:]), order[:n_validation]
+
+
+def _targets(job: Job, data: PlainFaces) -> Any:
+    codes = class_codes(job.classes, data.faces.labels)
+    return runtimes.torch("hf").from_numpy(np.concatenate([codes, codes]))
+
+
+def _train_stage(
+    module: Any,
+    job: Job,
+    rows: TrainingRows,
+    state: Mapping[str, Any],
+    checkpoint: Path,
+    progress: Progress,
+) -> Mapping[str, Any]:
+    """Train a stage from its state, and return its last state."""
+    torch, schedule = runtimes.torch("hf"), job.schedule
+    stage = schedule.parts[state["stage"]]
+    n_steps = -(-len(rows.learned) // schedule.batch) * stage.epochs
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=stage.learning_rate, weight_decay=schedule.weight_decay
+    )
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(schedule.rate, n_steps))
+    if state["optimizer"] is not None:
+        optimizer.load_state_dict(state["optimizer"])
+        rate.load_state_dict(state["rate"])
+    for epoch in range(state["epochs"], stage.epochs):
+        best, total = state["best"], state["total"]
+        since = epoch - (best["epochs"] if best["stage"] == state["stage"] else 0)
+        if stage.patience is not None and since >= stage.patience:
+            break
+        progress(f"training {job.name}", total, sum(part.epochs for part in schedule.parts))
+        rows.data.epoch = total
+        # The network's own draws (dropout) follow from the seed and the epoch, too.
+        torch.manual_seed(1_000_003 * job.seed + total)
+        _freeze(module, stage)
+        order = stream(job.seed, "order", total).permutation(rows.learned)
+        losses = _losses(module, rows.data.training_image, rows.targets, order, schedule.batch)
+        _learn(losses, optimizer, rate)
+        loss = _validation_loss(module, rows)
+        if loss < best["loss"]:
+            weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+            place = {"stage": state["stage"], "epochs": epoch + 1}
+            best = {"loss": loss, "weights": weights, **place}
+        state = {
+            "stage": state["stage"], "epochs": epoch + 1, "total": total + 1, "best": best,
+            "module": module.state_dict(), "optimizer": optimizer.state_dict(),
+            "rate": rate.state_dict(),
+        }  # fmt: skip
+        save_state(checkpoint, repr(job), state)
+    return state
 
 
 def _learn(losses: Iterator[Any], optimizer: Any, rate: Any) -> None:
@@ -348,40 +436,57 @@ def _learn(losses: Iterator[Any], optimizer: Any, rate: Any) -> None:
         rate.step()
 
 
-def _update_best(
-    module: Any,
-    faces: Faces,
-    targets: Any,
-    validation_rows: Integers,
-    epoch: int,
-    best: dict[str, Any],
-) -> dict[str, Any]:
-    """Return the weights with the lowest validation loss so far."""
-    if not len(validation_rows):
-        return best
+def _validation_loss(module: Any, rows: TrainingRows) -> float:
+    """Return the mean loss of the withheld images; infinite without any."""
+    if not len(rows.withheld):
+        return math.inf
     module.eval()
+    images = rows.data.faces.images
     with runtimes.torch("hf").inference_mode():
         losses = _losses(
-            module, lambda row: np.asarray(faces.images[row]), targets, validation_rows, _AT_ONCE
+            module, lambda row: np.asarray(images[row]), rows.targets, rows.withheld, _AT_ONCE
         )
-        sizes = np.minimum(
-            _AT_ONCE, len(validation_rows) - np.arange(0, len(validation_rows), _AT_ONCE)
-        )
-        loss = float(np.average([float(batch_loss) for batch_loss in losses], weights=sizes))
-    if loss >= best["loss"]:
-        return best
-    weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
-    return {"loss": loss, "epochs": epoch + 1, "weights": weights}
+        n = len(rows.withheld)
+        sizes = np.minimum(_AT_ONCE, n - np.arange(0, n, _AT_ONCE))
+        return float(np.average([float(batch_loss) for batch_loss in losses], weights=sizes))
 
 
 def _choose_device() -> str:
     return runtimes.place("auto", "float32", "hf").device
 
 
-def _freeze(module: "Module", learning: "Module | None") -> None:
-    """Make a part of a network trainable, and freeze the rest."""
+def _freeze(module: "Module", stage: Stage) -> None:
+    """Make the layers of a stage trainable, and freeze the others."""
     module.requires_grad_(requires_grad=False).eval()
-    (learning or module).requires_grad_(requires_grad=True).train()
+    for part in _learning(module, stage):
+        part.requires_grad_(requires_grad=True).train()
+
+
+def _learning(module: "Module", stage: Stage) -> list["Module"]:
+    """Return the parts of a network that learn in a stage.
+
+    Raises
+    ------
+    ModelError
+        When a part is not there.
+    """
+    if stage.layers == "all":
+        return [module]
+    last = last_linear(runtimes.torch("hf"), module)
+    parts: list[Module] = [] if last is None else [last]
+    if isinstance(stage.layers, str):
+        return parts
+    by_name = dict(module.named_modules())
+    for name in stage.layers:
+        if not name or name not in by_name:
+            close = nearest(name, by_name)
+            hint = "" if close is None else f" Did you mean {close!r}?"
+            raise ModelError(
+                f"the network has no part {name!r} that could learn.{hint} To do: name parts as "
+                f"they are called in it: {listed([*by_name][1:])}"
+            )
+        parts.append(by_name[name])
+    return parts
 
 
 def _losses(

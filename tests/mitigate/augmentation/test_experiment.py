@@ -9,8 +9,8 @@ from scipy import stats
 
 from equipoise.core import InputError, Verdict
 from equipoise.mitigate import Faces, MixedFaces, Regions, Schedule, augmentation_experiment
+from equipoise.mitigate.augmentation.changes import ARMS
 from equipoise.mitigate.augmentation.experiment import (
-    ARMS,
     Experiment,
     compare_trainings,
     difference_findings,
@@ -94,7 +94,8 @@ def test_the_tables_and_findings_of_an_experiment(tmp_path):
     assert rows[0]["percent_low"] <= rows[0]["percent_difference"] <= rows[0]["percent_high"]
     assert rows[-1]["difference"] is None
     assert rows[0]["chance"] == 0.25
-    assert tables["augmentation_associations"].num_rows == 4 * 4 * 2
+    # For each of four arms and two runs, by class and kind of faces.
+    assert tables["augmentation_associations"].num_rows == 4 * 2 * 4 * 2
     counts = tables["augmentation_images"].to_pylist()
     assert [row["count"] for row in counts[:2]] == [15, 1]
     assert sum(row["count"] for row in counts) == 64 + 64 + 80

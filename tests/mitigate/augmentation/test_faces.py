@@ -1,6 +1,7 @@
 """Where faces are, and what is done to them."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -13,6 +14,7 @@ from equipoise.mitigate import (
     CascadeDetector,
     Faces,
     MixedFaces,
+    NoisyFaces,
     Regions,
     mix_regions,
     noise_region,
@@ -73,6 +75,24 @@ def test_noise_is_uniform_within_the_box_alone_and_repeats():
     assert (noisy[:, :10] == 7).all()
 
 
+@pytest.mark.parametrize("strength", [1.0, 0.25, 1 / 255])
+def test_added_noise_is_uniform_up_to_its_strength_and_cut_at_white(strength):
+    image = np.full((80, 80, 3), 7, np.uint8)
+    image[:50] = 255
+    box, random = (10, 20, 70, 80), np.random.default_rng(1)
+    noisy = noise_region(image, box, random, added=True, strength=strength)
+    changed = noisy.astype(int) - image
+    inside = changed[50:80, 10:70]
+    top = 255 * strength
+    # Of rounded numbers whose mean is that of uniform ones, where white doesn't cut them.
+    expected = np.clip(np.linspace(0, top, 100_001), 0, 248).mean()
+    assert abs(inside.mean() - expected) < 4 * (top / math.sqrt(12) + 0.3) / math.sqrt(inside.size)
+    assert inside.min() == 0
+    assert inside.max() == min(round(top), 248)
+    changed[50:80, 10:70] = 0
+    assert not changed.any()
+
+
 def test_what_cannot_be_mixed():
     image = np.zeros((6, 6, 3), np.uint8)
     with pytest.raises(
@@ -112,6 +132,44 @@ def test_what_is_drawn_follows_from_seed_epoch_and_place_alone():
     assert any(
         (data.training_image(place) != again.training_image(place)).any() for place in range(40)
     )
+
+
+def test_changed_copies_join_the_originals():
+    faces, share = people(), 0.5
+    replacing = NoisyFaces(faces, seed=3, share=share)
+    joining = NoisyFaces(faces, seed=3, share=share, keep_originals=True)
+    n, copies = len(faces), joining.rows[len(faces) :]
+    assert len(replacing) == n
+    assert 0.2 < len(copies) / n < 0.8
+    assert len(joining) == n + len(copies)
+    for row in range(n):
+        np.testing.assert_array_equal(joining.training_image(row), faces.images[row])
+    first = [joining.training_image(row) for row in copies]
+    assert all(
+        (image != faces.images[row - n]).any() for image, row in zip(first, copies, strict=True)
+    )
+    assert joining[n][1] == faces.labels[copies[0] - n]
+    # Copies are a set of images: the same in each epoch. Replacements are drawn anew.
+    joining.epoch = 1
+    np.testing.assert_array_equal(first, [joining.training_image(row) for row in copies])
+    # An image without a face has no copy, and the others go with their originals.
+    assert (faces.regions.has_face[copies - n]).all()
+    assert joining.with_copies(copies[:1] - n).tolist() == [copies[0] - n, copies[0]]
+    assert joining.with_copies(np.array([n - 1])).tolist() == [n - 1]
+
+
+def test_partners_may_have_the_label_alone():
+    faces = people()
+    for group, label in zip(faces.groups, faces.labels, strict=True):
+        partners = faces.partners(group, label)
+        assert {*faces.labels[partners]} == {label}
+        assert group not in faces.groups[partners]
+        assert {*partners} < {*faces.partners(group, None)}
+    numbered = np.broadcast_to(np.arange(40, dtype=np.uint8)[:, None, None, None], (40, 16, 16, 3))
+    mixed = MixedFaces(replace(faces, images=numbered), seed=3, partners="label")
+    for row in range(39):
+        [partner] = {*np.unique(mixed.training_image(row)).tolist()} - {row}
+        assert faces.labels[partner] == faces.labels[row]
 
 
 def test_what_is_no_set_of_faces():

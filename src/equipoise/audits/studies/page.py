@@ -1,5 +1,6 @@
 """The section of a report that compares a run with its source."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from equipoise.audits.studies.claims import CLAIMS, COMPARISONS, count_marks
@@ -143,6 +144,9 @@ def _cell(
     reading = quantity.read(run.of(model) if model and quantity.any_model else run)
     if reading.missing not in ("", UNDEFINED):
         return enclose(f"{reading.missing}; ", source) or reading.missing
+    if reading.text:
+        text = "; ".join(filter(None, (reading.text, source)))
+        return Number(text, math.nan, math.nan, math.nan)
     return Number(_reading_text(reading, source), reading.value, reading.low, reading.high)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, PositiveInt, Tag
 
 from equipoise.audits.config_fields import Label, Listed, Name, Section
 from equipoise.audits.studies.repetition import Repetition, Settings, contains
@@ -39,6 +39,8 @@ class Reading:
         Its chance level; NaN without one.
     missing : str
         Why there is no number; "" where there is one.
+    text : str
+        In place of a number: names.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Reading:
     high: float = math.nan
     chance: float = math.nan
     missing: str = ""
+    text: str = ""
 
     @property
     def has_interval(self) -> bool:
@@ -117,7 +120,7 @@ class Quantity(Section):
     def read(self, run: Repetition) -> Reading:
         """Read the number from a run."""
         reading = self._reading(run)
-        if not reading.missing and math.isnan(reading.value):
+        if not (reading.missing or reading.text) and math.isnan(reading.value):
             reading = replace(reading, missing=UNDEFINED)
         return reading.scaled(self.times, absolute=self.absolute)
 
@@ -239,10 +242,14 @@ class Where(Quantity):
             if not groups:
                 return Reading(self.name, missing=MISSING)
             value, low, high, chance = groups[0].value, groups[0].low, groups[0].high, math.nan
-        decides = finding.interval is not IntervalKind.SPREAD or self.spread
-        if not decides or (finding.interval is IntervalKind.NONE and self.level is None):
+        unknown = finding.interval is IntervalKind.NONE and self.level is None
+        if unknown or not self._decides(finding):
             low = high = math.nan
         return Reading(self.name, value, low, high, chance)
+
+    def _decides(self, finding: Finding) -> bool:
+        """Return whether intervals of a finding and its groups may decide a claim."""
+        return finding.interval is not IntervalKind.SPREAD or self.spread
 
     def _reading(self, run: Repetition) -> Reading:
         return _only(self.name, map(self.number_of, self.findings(run)))
@@ -279,6 +286,88 @@ def _only(name: str, readings: Iterable[Reading]) -> Reading:
     if len(distinct) == 1:
         return next(iter(distinct.values()))
     return Reading(name, missing=SEVERAL if distinct else MISSING)
+
+
+class MeanOf(Quantity):
+    """The mean of numbers, such as of the models of a family.
+
+    Its interval lies between the means of the numbers' ends, which is wide enough whether their
+    errors are shared or not.
+
+    Attributes
+    ----------
+    mean_of : list of Where
+    """
+
+    mean_of: Annotated[Listed[Where], Field(min_length=2)]
+
+    @property
+    def name(self) -> str:
+        """All numbers."""
+        return f"mean of {' and '.join(where.name for where in self.mean_of)}"
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return self.mean_of
+
+    def _reading(self, run: Repetition) -> Reading:
+        readings = [where.read(run) for where in self.mean_of]
+        if missing := next(filter(None, (reading.missing for reading in readings)), ""):
+            return Reading(self.name, missing=missing)
+        value, low, high, chance = (
+            sum(getattr(reading, name) for reading in readings) / len(readings)
+            for name in ("value", "low", "high", "chance")
+        )
+        return Reading(self.name, value, low, high, chance)
+
+
+def _is_mean(value: Any) -> str:
+    keys = {*value} if isinstance(value, Mapping) else {*value.model_fields_set}
+    return "mean_of" if "mean_of" in keys else "finding"
+
+
+FindingOrMean = Annotated[
+    Annotated[Where, Tag("finding")] | Annotated[MeanOf, Tag("mean_of")], Discriminator(_is_mean)
+]
+
+
+class PercentAbove(Quantity):
+    """By how many percent a number lies above another; its interval is from end to end.
+
+    Attributes
+    ----------
+    percent_above : list of Where or MeanOf
+        The number, and what it is compared with.
+    """
+
+    percent_above: Annotated[Listed[FindingOrMean], Field(min_length=2, max_length=2)]
+
+    @property
+    def name(self) -> str:
+        """Both numbers."""
+        first, second = self.percent_above
+        return f"{first.name} above {second.name}, in percent"
+
+    @property
+    def wheres(self) -> tuple[Where, ...]:
+        """The findings that it is made of."""
+        return tuple(where for number in self.percent_above for where in number.wheres)
+
+    def _reading(self, run: Repetition) -> Reading:
+        first, second = (number.read(run) for number in self.percent_above)
+        if missing := first.missing or second.missing:
+            return Reading(self.name, missing=missing)
+        if second.value <= 0:
+            return Reading(self.name, missing=UNDEFINED)
+        low = high = math.nan
+        if second.low > 0:
+            low, high = _percent(first.low, second.high), _percent(first.high, second.low)
+        return Reading(self.name, _percent(first.value, second.value), low, high)
+
+
+def _percent(value: float, base: float) -> float:
+    return 100.0 * (value / base - 1.0)
 
 
 class Correlation(Quantity):
@@ -524,17 +613,7 @@ class Cell(Quantity):
         return ", ".join([f"{self.table}: {column}", *map(str, self.row.values())])
 
     def _reading(self, run: Repetition) -> Reading:
-        table = run.result.tables.get(self.table)
-        models = run.models(self.row["model"]) if "model" in self.row else ()
-        rows = [
-            row
-            for row in ([] if table is None else table.to_pylist())
-            if all(
-                row.get(key) in models if key == "model" else row.get(key) == value
-                for key, value in self.row.items()
-            )
-        ]
-        return _only(self.name, map(self._number_of, rows))
+        return _only(self.name, map(self._number_of, _rows(run, self.table, self.row)))
 
     def _number_of(self, row: Settings) -> Reading:
         value, divisor = row.get(self.column), 1 if self.per is None else row.get(self.per)
@@ -547,7 +626,53 @@ class Cell(Quantity):
         return Reading(self.name, value / divisor if divisor else math.nan, low, high)
 
 
-NESTED = ("correlation", "change", "mean", "count", "row")
+def _rows(run: Repetition, name: str, wanted: Settings) -> list[Settings]:
+    """Return the rows of a table of the record that have some values."""
+    table = run.result.tables.get(name)
+    models = run.models(wanted["model"]) if "model" in wanted else ()
+    return [
+        row
+        for row in ([] if table is None else table.to_pylist())
+        if all(
+            row.get(key) in models if key == "model" else row.get(key) == value
+            for key, value in wanted.items()
+        )
+    ]
+
+
+class Top(Quantity):
+    """The names with the largest numbers in a table of the run's record, equal ones in its order.
+
+    Attributes
+    ----------
+    top : int
+        How many.
+    table, column, by : str
+        The table, its column of names, and that of numbers.
+    row : mapping
+        Columns with the values that the rows have; a model by its name in the study.
+    """
+
+    top: PositiveInt
+    table: Name
+    column: Name
+    by: Name
+    row: Settings = Field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The column and the rows."""
+        return ", ".join([f"{self.column} with the most {self.by}", *map(str, self.row.values())])
+
+    def _reading(self, run: Repetition) -> Reading:
+        rows = _rows(run, self.table, self.row)
+        if not rows:
+            return Reading(self.name, missing=MISSING)
+        first = sorted(rows, key=lambda row: -float(row[self.by]))[: self.top]
+        return Reading(self.name, text=", ".join(str(row[self.column]) for row in first))
+
+
+NESTED = ("correlation", "change", "count", "row", "mean", "mean_of", "percent_above")
 """Keys of quantities that hold findings, or a row."""
 _BESIDE = ("over", "reaching", "below", "total")
 """Keys beside these, which are no fields of a finding."""
@@ -556,7 +681,7 @@ _BESIDE = ("over", "reaching", "below", "total")
 def _kind(value: Any) -> str:
     """Return which quantity a mapping declares."""
     keys = {*value} if isinstance(value, Mapping) else {*value.model_fields_set}
-    return next((key for key in (*NESTED, "recorded") if key in keys), "finding")
+    return next((key for key in ("top", *NESTED, "recorded") if key in keys), "finding")
 
 
 AnyQuantity = Annotated[
@@ -566,6 +691,9 @@ AnyQuantity = Annotated[
     | Annotated[Mean, Tag("mean")]
     | Annotated[Count, Tag("count")]
     | Annotated[Cell, Tag("row")]
+    | Annotated[Top, Tag("top")]
+    | Annotated[MeanOf, Tag("mean_of")]
+    | Annotated[PercentAbove, Tag("percent_above")]
     | Annotated[Entry, Tag("recorded")],
     Discriminator(_kind),
 ]
@@ -597,5 +725,6 @@ def merged(row: Settings, column: Settings) -> Settings:
 def _with_fields(wheres: Json, fields: Settings) -> Json:
     """Return findings, one or several, with further fields, unless they have them."""
     if isinstance(wheres, Mapping):
-        return {**fields, **wheres}
+        nested = {key: _with_fields(wheres[key], fields) for key in NESTED if key in wheres}
+        return {**wheres, **nested} if nested else {**fields, **wheres}
     return [_with_fields(where, fields) for where in wheres] if isinstance(wheres, list) else wheres

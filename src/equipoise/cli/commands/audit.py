@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +13,6 @@ from equipoise.cli.terminal import (
     overwrite_run,
     say_json,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("audit", epilog="Example: equipoise audit audit.yaml --out runs/first")
@@ -30,11 +26,12 @@ def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool
     CONFIG says which tables to read, see docs/config.md. The run appears when it is whole: a
     failure or Ctrl-C leaves nothing behind.
     """
-    from equipoise.audits.config import load_config
-    from equipoise.cli.runs import facts, run_audit, show
+    from equipoise.cli.runs import facts, load_audit_config, run_audit, show
 
     run = out or Path("runs", config.stem)
-    result = run_audit(load_config(config), config.parent, run, config.read_bytes(), overwrite)
+    result = run_audit(
+        load_audit_config(config), config.parent, run, config.read_bytes(), overwrite
+    )
     if as_json:
         say_json(facts(result, run))
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,12 +13,8 @@ from equipoise.cli.terminal import (
     out_option,
     overwrite_run,
     say_json,
+    say_values,
 )
-
-if TYPE_CHECKING:
-    pass
-
-_Value = TypeVar("_Value")
 
 
 @click.command("augment", epilog="Example: equipoise augment augment.yaml")
@@ -47,6 +42,7 @@ _Value = TypeVar("_Value")
     show_default=True,
     help="Of drawn faces: training runs of each arm.",
 )
+@click.option("--plan", is_flag=True, help="Count trainings and images; nothing is trained.")
 @json_option
 def augment_command(
     config: Path | None,
@@ -55,6 +51,7 @@ def augment_command(
     networks: str,
     images: int,
     repeats: int,
+    plan: bool,
     as_json: bool,
 ) -> None:
     """Test whether mixing or covering faces helps training.
@@ -65,12 +62,23 @@ def augment_command(
     What is trained is kept beside the run, so that a killed experiment goes on where it was.
     """
     from equipoise.audits.config import load_as
-    from equipoise.cli.augmentation import AugmentConfig, run_configured, run_synthetic
+    from equipoise.cli.augmentation import (
+        AugmentConfig,
+        plan_configured,
+        run_configured,
+        run_synthetic,
+    )
     from equipoise.cli.runs import facts, show, write
     from equipoise.evidence import new_run
 
     if images % 4:
         raise click.BadParameter(f"{images} is no multiple of 4", param_hint="'--images'")
+    if plan:
+        if config is None:
+            raise click.BadParameter("needs a CONFIG", param_hint="'--plan'")
+        planned = plan_configured(load_as(config, AugmentConfig), config.parent)
+        (say_json if as_json else say_values)(planned)
+        return
     target = out or Path("runs", "augment")
     with new_run(target, overwrite=overwrite) as folder:
         with Steps() as progress:

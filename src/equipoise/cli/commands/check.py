@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,9 +15,6 @@ from equipoise.cli.terminal import (
     say,
     say_json,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("check", epilog="Example: equipoise check runs/first --junit checks.xml")

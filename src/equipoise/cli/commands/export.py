@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,6 @@ from equipoise.cli.terminal import (
     say,
     say_json,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("export", epilog="Example: equipoise export runs/first --as latex")

@@ -69,7 +69,25 @@ def new_command(
     for file in written:
         say(f"wrote {file}")
     addition = " and the configurations beside it" if configs else ""
-    note(f"next: edit it{addition}, then 'equipoise plan {path}' and 'equipoise audit {path}'")
+    commands = " and ".join(f"'equipoise {step}'" for step in _next_steps(written[path], path))
+    note(f"next: edit it{addition}, then {commands}")
+
+
+def _next_steps(text: str, path: Path) -> list[str]:
+    """Return the commands that plan and run a configuration."""
+    import yaml
+
+    from equipoise.audits.studies.study import command_of
+
+    command, _ = command_of(yaml.safe_load(text))
+    if command == "audit":
+        return [f"plan {path}", f"audit {path}"]
+    plan = [f"{command} {path} --plan"] if command in _WITH_PLAN else []
+    return [*plan, f"{command} {path}"]
+
+
+_WITH_PLAN = ("augment", "mitigate")
+"""Commands with an option `--plan`."""
 
 
 def _list_studies(as_json: bool) -> None:

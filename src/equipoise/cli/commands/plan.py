@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +12,6 @@ from equipoise.cli.terminal import (
     say_json,
     say_values,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("plan", epilog="Example: equipoise plan audit.yaml")
@@ -45,11 +41,11 @@ def plan_command(
     show, what the data can't give at all, the number of tests, and about how long it takes.
     """
     from equipoise import audits
-    from equipoise.audits.config import load_config
     from equipoise.audits.limits import ERROR_RATE
+    from equipoise.cli.runs import load_audit_config
 
     planned = audits.plan(
-        load_config(config), base=config.parent, error_rate=error_rate or ERROR_RATE,
+        load_audit_config(config), base=config.parent, error_rate=error_rate or ERROR_RATE,
         kept_share=kept_sets,
     )  # fmt: skip
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,9 +18,6 @@ from equipoise.cli.terminal import (
     say,
     say_json,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def _names(context: click.Context, option: click.Parameter, value: str | None) -> list[str]:  # noqa: ARG001

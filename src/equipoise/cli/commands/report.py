@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +13,6 @@ from equipoise.cli.terminal import (
     say,
     say_json,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _REPORT = b'<meta name="generator" content="equipoise">'
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from equipoise.cli.terminal import (
     json_option,
     say_json,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("show", epilog="Example: equipoise show runs/first --all")

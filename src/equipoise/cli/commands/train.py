@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -16,11 +15,6 @@ from equipoise.cli.terminal import (
     say,
     say_json,
 )
-
-if TYPE_CHECKING:
-    pass
-
-_Value = TypeVar("_Value")
 
 
 @click.command("train", epilog="Example: equipoise train train.yaml")

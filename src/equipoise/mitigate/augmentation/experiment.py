@@ -11,7 +11,7 @@ from itertools import (
     product,
 )
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from equipoise.core import (
     Family,
     Finding,
     Floats,
-    Floats32,
     InputError,
     Integers,
     NullHypothesis,
@@ -35,13 +34,15 @@ from equipoise.core import (
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
 from equipoise.core.sentences import Sentence
-from equipoise.metrics import accuracy_difference, association_score
-from equipoise.mitigate.augmentation.faces import (
-    Faces,
-    MixedFaces,
-    NoisyFaces,
-    PlainFaces,
+from equipoise.metrics import accuracy_difference
+from equipoise.mitigate.augmentation.associations import (
+    FACES,
+    AttributeImages,
+    class_associations,
+    draw_images,
 )
+from equipoise.mitigate.augmentation.changes import ARMS, Changes
+from equipoise.mitigate.augmentation.faces import Faces
 from equipoise.mitigate.training import (
     Job,
     Schedule,
@@ -55,9 +56,6 @@ from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.streams import stream
 from equipoise.stats.verdict import harmful_reach, judge
-
-ARMS = ("biased", "partial mixing", "uniform noise", "balanced")
-"""Training images of a network, in the order of the source's Table 10.1."""
 
 Pair = tuple[str, str]
 
@@ -73,9 +71,9 @@ class Experiment:
         Class of each test image.
     answers : mapping of (str, str) to ndarray of int64, shape (repeats, n)
         By network and arm: the class that each training run gives.
-    associations : mapping of (str, str) to mapping of (str, str) to Estimate
-        By network and arm, then by class and "whole" or "masked": how much closer the features
-        of the class are to faces of the first group than to those of the second; first run.
+    associations : mapping of (str, str) to sequence of mapping of (str, str) to Estimate
+        By network and arm, for each run, then by class and "whole" or "masked": how much closer
+        the features of the class are to images of the first group than to those of the second.
     missing : mapping of str to mapping of str to (int, int)
         By set of images and group: images without a face, and all.
     counts : mapping of str to mapping of (str, str) to int
@@ -87,9 +85,14 @@ class Experiment:
     groups: tuple[str, ...]
     truth: Integers
     answers: Mapping[Pair, Integers]
-    associations: Mapping[Pair, Mapping[Pair, Estimate]]
+    associations: Mapping[Pair, Sequence[Mapping[Pair, Estimate]]]
     missing: Mapping[str, Mapping[str, tuple[int, int]]]
     counts: Mapping[str, Mapping[Pair, int]] = field(default_factory=dict)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms that networks are trained on, in the order of `ARMS`."""
+        return tuple(arm for arm in ARMS if (self.networks[0], arm) in self.answers)
 
     def is_right(self, network: str, arm: str) -> Floats:
         """Return whether each run classifies each image correctly, (repeats, n)."""
@@ -103,10 +106,13 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     folder: Path,
     *,
     networks: Sequence[str] | Mapping[str, str] = ("cnn", "vit"),
+    arms: Sequence[str] = ARMS,
     repeats: int = 3,
     schedules: Mapping[str, Schedule],
-    noise: Literal["replaces", "added"] = "replaces",
+    changes: Changes | None = None,
+    attributes: AttributeImages | None = None,
     saved: Path | None = None,
+    every_run: bool = False,
     resampling: Resampling | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -125,14 +131,20 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
         Where the state of each training is kept: a killed experiment resumes.
     networks : sequence of str, or mapping of str to str
         See `network`; or networks by the names of results.
+    arms : sequence of str
+        Of `ARMS`, "biased" among them.
     repeats : int
         Training runs of each arm. Runs of one number share first weights and order over arms.
     schedules : mapping of str to Schedule
         Of each network.
-    noise : {"replaces", "added"}
-        Whether noise covers a face or is added to it.
+    changes : Changes, optional
+        How faces are mixed and get noise.
+    attributes : AttributeImages, optional
+        Images of the groups alone for associations, and how many a run draws.
     saved : Path, optional
         Folder that gets the networks of the first run, as `save_network` writes them.
+    every_run : bool
+        Save the networks of all runs.
     resampling : Bootstrap, Permutation or None
         Of the associations; Bootstrap() unless given.
     seed : int
@@ -146,77 +158,57 @@ def augmentation_experiment(  # noqa: PLR0913 - the parts of an experiment
     ------
     InputError
         When classes or groups differ between the sets, images differ in size, a network is named
-        twice, there are not two groups, one has no face in the biased images, or a test image is
-        trained on.
+        twice, there are not two groups, one has no face in the biased images, a test image is
+        trained on, or there are too few images for the draws of all runs.
     ModelError
         When a network cannot be trained.
 
     References
     ----------
-    Mandal 2024, chapter 10.
+    Mandal 2024, chapters 7 and 10.
     """
     sets = {"biased": biased, "balanced": balanced, "test": test}
     classes, groups = _check_sets(sets)
     if len({*networks}) < len(networks) or not networks or repeats < 1:
         raise InputError("expected different networks, at least one, and at least one repeat")
     kinds = networks if isinstance(networks, Mapping) else {name: name for name in networks}
-    size = np.asarray(test.images[0]).shape[0]
-    check_networks([*kinds.values()], size)
-    images = [np.asarray(image) for image in test.images]
+    size, people = np.asarray(test.images[0]).shape[0], attributes or AttributeImages()
+    check_networks([(kinds[name], schedules[name]) for name in networks], size)
+    draws = draw_images(people, test, repeats, seed)
     covered = [*map(test.cover_face, range(len(test)))]
+    images = {FACES[0]: [*map(np.asarray, test.images)], FACES[1]: covered}
     answers: dict[Pair, Integers] = {}
-    associations: dict[Pair, dict[Pair, Estimate]] = {}
-    trainings = [(name, arm) for name in networks for arm in ARMS]
+    associations: dict[Pair, list[Mapping[Pair, Estimate]]] = {}
+    trainings = [(name, arm) for name in networks for arm in ARMS if arm in arms]
     for number, (name, arm) in enumerate(trainings):
-        runs = []
+        runs, scores = list[Integers](), list[Mapping[Pair, Estimate]]()
         for run in range(repeats):
             if progress is not None:
                 progress("training", number * repeats + run, len(trainings) * repeats)
-            added = arm == "uniform noise" and noise == "added"
-            job = Job(kinds[name], classes, seed + run, schedules[name], "added" if added else "")
+            change = changes or Changes()
+            job = Job(kinds[name], classes, seed + run, schedules[name], change.described(arm))
             stem = re.sub(r"[^\w.]+", "-", f"{name}-{arm}-{run}")
-            data = _training_data(arm, sets, seed + run, added=added)
+            data = change.training_data(arm, sets, seed + run)
             module = train(job, data, folder / f"{stem}-{job.file}")
-            codes, whole_features = predict(module, images)
-            runs.append(codes)
-            if run == 0:
-                versions = {"whole": whole_features, "masked": predict(module, covered)[1]}
-                associations[name, arm] = _class_associations(
-                    versions, test, resampling or Bootstrap(), seed
-                )
-                if saved is not None:
-                    save_network(module, classes, size, saved, f"{name}, {arm}")
-        answers[name, arm] = np.stack(runs)
+            predictions = {kind: predict(module, pictures) for kind, pictures in images.items()}
+            runs.append(predictions[FACES[0]][0])
+            scores.append(class_associations(
+                {kind: features for kind, (_, features) in predictions.items()},
+                None if people.faces is None else predict(module, [*people.faces.images])[1],
+                test, draws[run], resampling or Bootstrap(), seed,
+            ))  # fmt: skip
+            if saved is not None and (every_run or run == 0):
+                save_network(module, classes, size, saved, name_of_run(name, arm, run))
+        answers[name, arm], associations[name, arm] = np.stack(runs), scores
     missing = {key: faces.regions.missing(faces.groups) for key, faces in sets.items()}
     counts = {key: _count(faces) for key, faces in sets.items()}
     truth, names = class_codes(classes, test.labels), tuple(networks)
     return Experiment(names, classes, groups, truth, answers, associations, missing, counts)
 
 
-def _class_associations(
-    versions: Mapping[str, Floats32], test: Faces, resampling: Resampling, seed: int
-) -> dict[Pair, Estimate]:
-    """Return associations of classes with groups, by class and kind of faces."""
-    first, second = sorted({*map(str, test.groups)})
-    associations = {}
-    for label in sorted({*map(str, test.labels)}):
-        member, other_features = test.labels == label, versions["whole"][test.labels != label]
-        groups = test.groups[~member]
-        for version, features in versions.items():
-            associations[label, version] = association_score(
-                features[member], other_features[groups == first], other_features[groups == second],
-                resampling=resampling, rng=seed,
-            )  # fmt: skip
-    return associations
-
-
-def _training_data(arm: str, sets: Mapping[str, Faces], seed: int, *, added: bool) -> PlainFaces:
-    """Return the training images of an arm."""
-    if arm == "partial mixing":
-        return MixedFaces(sets["biased"], seed=seed)
-    if arm == "uniform noise":
-        return NoisyFaces(sets["biased"], seed=seed, added=added)
-    return PlainFaces(sets[arm], seed=seed)
+def name_of_run(network: str, arm: str, run: int) -> str:
+    """Return the name of a training run; the first has none of its own."""
+    return f"{network}, {arm}" + (f", run {run + 1}" if run else "")
 
 
 def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -358,7 +350,8 @@ def findings_of(
     uncorrected = {
         (network, arm): _make_finding(done, network, arm, threshold)
         for network in done.networks
-        for arm in ARMS[1:]
+        for arm in done.arms
+        if arm != ARMS[0]
     }
     few = [
         f"{n - without} of {n} biased images of {group}"
@@ -368,7 +361,9 @@ def findings_of(
     learning_networks = {
         network
         for network in done.networks
-        if any(_estimate_accuracy(done, network, arm).low > _majority_share(done) for arm in ARMS)
+        if any(
+            _estimate_accuracy(done, network, arm).low > _majority_share(done) for arm in done.arms
+        )
     }
     p_values = [finding.p_value for finding in uncorrected.values()]
     q_values = benjamini_hochberg(p_values).tolist()
@@ -416,6 +411,22 @@ def _make_finding(done: Experiment, network: str, arm: str, threshold: float) ->
     )  # fmt: skip
 
 
+def accuracy_findings(done: Experiment) -> Iterator[Finding]:
+    """Yield the accuracy of each network after each training (Mandal 2024, Table 10.1)."""
+    for network in done.networks:
+        for arm in done.arms:
+            accuracy = _estimate_accuracy(done, network, arm)
+            yield Finding(
+                audit="augmentation", model=f"{network} ({arm})", metric="accuracy", groups="",
+                family=Family.DESCRIPTIVE, value=accuracy.value, ci_low=max(accuracy.low, 0.0),
+                ci_high=min(accuracy.high, 1.0), level=LEVEL, chance=_majority_share(done),
+                n=len(done.truth), unit="image and training run", method=accuracy.method,
+                parameters={"runs": len(done.answers[network, arm])}, p_value=math.nan,
+                null=NullHypothesis.NONE, reason="described, without a verdict",
+                citation="Mandal 2024, chapter 10",
+            )  # fmt: skip
+
+
 def difference_findings(
     done: Experiment,
     families: Mapping[str, Sequence[str]],
@@ -425,8 +436,10 @@ def difference_findings(
 ) -> tuple[Finding, ...]:
     """Return Accuracy Differences of networks and families (Mandal 2024, Table 7.2).
 
-    Δ = |A_balanced − A_biased| of each network, %Δ as the version "percent", the mean Δ of each
-    family of networks, and the difference of these means between each two families.
+    Δ = |A_balanced − A_biased| of each network, of the mean accuracies of all runs; %Δ is the
+    version "percent". The versions "runs" and "percent, runs" are means over runs of Δ and %Δ of
+    each: above 0 where runs differ by luck alone. Families have the means of their networks, and
+    each two of them the difference of these means.
 
     Parameters
     ----------
@@ -440,48 +453,48 @@ def difference_findings(
     ----------
     Mandal 2024, chapter 7.
     """
+    if ARMS[-1] not in done.arms:
+        return ()
     names, n = done.networks, len(done.truth)
     replicate_weights = (
         stream(seed, "differences").multinomial(n, np.full(n, 1 / n), replicates) / n
     )
     # The first row is of the images themselves.
     weights = np.vstack([np.full(n, 1 / n), replicate_weights])
-    biased, balanced = [], []
-    for name in names:
-        biased.append(done.is_right(name, ARMS[0]).mean(axis=0))
-        balanced.append(done.is_right(name, ARMS[-1]).mean(axis=0))
-    balanced_accuracy = weights @ np.array(balanced).T
-    delta = np.abs(balanced_accuracy - weights @ np.array(biased).T)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        percent = 100 * delta / balanced_accuracy
-    means = {}
-    for family, members in families.items():
-        columns = [names.index(name) for name in members]
-        means[family] = delta[:, columns].mean(axis=1)
-    mean_differences = {f"{a} − {b}": means[a] - means[b] for a, b in combinations(means, 2)}
-    deltas = {**dict(zip(names, delta.T, strict=True)), **means, **mean_differences}
-    samples = {}
-    for name, sample in deltas.items():
-        samples[name, "default"] = sample
-    for name, sample in zip(names, percent.T, strict=True):
-        samples[name, "percent"] = sample
+    versions = [_difference_versions(done, name, weights) for name in names]
     tail = (1 - LEVEL) / 2
-    ends = {
-        key: np.nanquantile(sample[1:], (tail, 1 - tail)).tolist()
-        for key, sample in samples.items()
-    }
-    return tuple(
-        Finding(
-            audit="augmentation", model=model, metric="accuracy_difference", groups="",
-            version=version, family=Family.DESCRIPTIVE, value=float(sample[0]),
-            ci_low=ends[model, version][0], ci_high=ends[model, version][1], level=LEVEL, n=n,
-            unit="image", method=f"paired bootstrap over test images, {replicates} replicates",
-            parameters={}, p_value=math.nan, null=NullHypothesis.NONE,
-            reason="described, without a verdict",
-            citation="Mandal 2024, chapter 7",
-        )
-        for (model, version), sample in samples.items()
-    )  # fmt: skip
+    findings = list[Finding]()
+    for version in versions[0]:
+        networks = dict(zip(names, (numbers[version] for numbers in versions), strict=True))
+        means = {
+            family: np.mean([networks[name] for name in members], axis=0)
+            for family, members in families.items()
+        }
+        between = {f"{a} − {b}": means[a] - means[b] for a, b in combinations(means, 2)}
+        for model, sample in (networks | means | between).items():
+            low, high = np.nanquantile(sample[1:], (tail, 1 - tail)).tolist()
+            findings.append(Finding(
+                audit="augmentation", model=model, metric="accuracy_difference", groups="",
+                version=version, family=Family.DESCRIPTIVE, value=float(sample[0]),
+                ci_low=low, ci_high=high, level=LEVEL, n=n, unit="image", p_value=math.nan,
+                method=f"paired bootstrap over test images, {replicates} replicates",
+                parameters={}, null=NullHypothesis.NONE, reason="described, without a verdict",
+                citation="Mandal 2024, chapter 7",
+            ))  # fmt: skip
+    return tuple(findings)
+
+
+def _difference_versions(done: Experiment, name: str, weights: Floats) -> dict[str, Floats]:
+    """Return Δ and %Δ of a network, each of mean accuracies and as mean over runs."""
+    biased, balanced = (weights @ done.is_right(name, arm).T for arm in (ARMS[0], ARMS[-1]))
+    mean = balanced.mean(axis=1)
+    delta, by_run = np.abs(mean - biased.mean(axis=1)), np.abs(balanced - biased)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        percent, percent_by_run = 100 * delta / mean, 100 * by_run / balanced
+    return {
+        "default": delta, "percent": percent,
+        "runs": by_run.mean(axis=1), "percent, runs": percent_by_run.mean(axis=1),
+    }  # fmt: skip
 
 
 def _estimate_accuracy(done: Experiment, network: str, arm: str) -> Gain:
@@ -527,7 +540,14 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
         "p_value": NUMBER,
     }
     trained = {"network": TEXT, "arm": TEXT, "runs": INTEGER, "images": INTEGER}
-    association = {"network": TEXT, "arm": TEXT, "class": TEXT, "faces": TEXT, "towards": TEXT}
+    association = {
+        "network": TEXT,
+        "arm": TEXT,
+        "run": INTEGER,
+        "class": TEXT,
+        "faces": TEXT,
+        "towards": TEXT,
+    }
     counted = {"images": TEXT, "class": TEXT, "group": TEXT, "count": INTEGER}
     without_face = {"images": TEXT, "group": TEXT, "without": INTEGER, "of": INTEGER}
     accuracies = _accuracy_rows(done, seed, replicates)
@@ -554,7 +574,7 @@ def _missing_faces(done: Experiment) -> Iterator[Row]:
 def _accuracy_rows(done: Experiment, seed: int, replicates: int) -> Iterator[Row]:
     resampling, unseen = Bootstrap(replicates=replicates), _unseen_share(len(done.truth))
     for network in done.networks:
-        for arm in ARMS:
+        for arm in done.arms:
             accuracy, answers = _estimate_accuracy(done, network, arm), done.answers[network, arm]
             row: Row = {
                 "network": network, "arm": arm, "runs": len(answers), "images": len(done.truth),
@@ -562,7 +582,7 @@ def _accuracy_rows(done: Experiment, seed: int, replicates: int) -> Iterator[Row
                 "high": min(accuracy.high, 1.0),
                 "chance": _majority_share(done),
             }  # fmt: skip
-            if arm != ARMS[-1]:
+            if arm != ARMS[-1] and ARMS[-1] in done.arms:
                 estimate = accuracy_difference(
                     done.truth, done.answers[network, ARMS[-1]], answers,
                     resampling=resampling, rng=seed,
@@ -584,14 +604,15 @@ def _widen(name: str, low: float, high: float, value: float, least: float) -> di
 
 
 def _association_rows(done: Experiment) -> Iterator[Row]:
-    for (network, arm), estimates in done.associations.items():
-        for (label, faces), estimate in estimates.items():
-            interval, chance = estimate.interval(), estimate.chance
-            yield {
-                "network": network, "arm": arm, "class": label, "faces": faces,
-                "towards": done.groups[0 if estimate.value > 0 else 1], "value": estimate.value,
-                "low": interval.low, "high": interval.high,
-                "chance_low": math.nan if chance is None else chance.low,
-                "chance_high": math.nan if chance is None else chance.high,
-                "p_value": estimate.p_value,
-            }  # fmt: skip
+    for (network, arm), runs in done.associations.items():
+        for run, estimates in enumerate(runs, 1):
+            for (label, faces), estimate in estimates.items():
+                interval, chance = estimate.interval(), estimate.chance
+                yield {
+                    "network": network, "arm": arm, "run": run, "class": label, "faces": faces,
+                    "towards": done.groups[0 if estimate.value > 0 else 1],
+                    "value": estimate.value, "low": interval.low, "high": interval.high,
+                    "chance_low": math.nan if chance is None else chance.low,
+                    "chance_high": math.nan if chance is None else chance.high,
+                    "p_value": estimate.p_value,
+                }  # fmt: skip

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -163,9 +163,14 @@ def mix_regions(
 
 
 def noise_region(
-    image: Image, box: Box, random: np.random.Generator, *, added: bool = False
+    image: Image,
+    box: Box,
+    random: np.random.Generator,
+    *,
+    added: bool = False,
+    strength: float = 1.0,
 ) -> Image:
-    """Return an image with uniform noise, 0 to 255, over the face.
+    """Return an image with uniform noise over the face.
 
     Parameters
     ----------
@@ -173,16 +178,22 @@ def noise_region(
     box : (left, top, right, bottom)
     random : Generator
     added : bool
-        Add noise from -128 to 127 to the face, cut at 0 and 255, in its place.
+        Add noise from 0 to `strength` to each channel of the face, cut at white, instead of
+        replacing the face.
+    strength : float
+        In units in which white is 1.
 
     References
     ----------
-    Mandal 2024, chapter 10, which prints no strength of the added noise.
+    Mandal 2024, equations 10.2 and 10.3, without the scale of pixels.
     """
     noisy = image.copy()
     region = _crop(noisy, box)
-    noise = random.integers(0, 256, region.shape, dtype=np.uint8)
-    region[:] = np.clip(region.astype(np.int16) + noise - 128, 0, 255) if added else noise
+    if not added:
+        region[:] = random.integers(0, 256, region.shape, dtype=np.uint8)
+        return noisy
+    noise = random.random(region.shape, dtype=np.float32) * (255 * strength)
+    region[:] = np.clip(np.rint(region + noise), 0, 255)
     return noisy
 
 
@@ -242,12 +253,14 @@ class Faces:
         return image if box is None else cover_region(image, box)
 
     @cached_property
-    def partners(self) -> dict[str, Integers]:
-        """For each group, the images of other groups that have a face."""
-        return {
-            name: np.flatnonzero((self.groups != name) & self.regions.has_face)
-            for name in sorted({*self.groups})
-        }
+    def partners(self) -> Callable[[str, str | None], Integers]:
+        """Function that returns the images of other groups that have a face, by label if any."""
+
+        def select(group: str, label: str | None) -> Integers:
+            fits = (self.groups != group) & self.regions.has_face
+            return np.flatnonzero(fits if label is None else fits & (self.labels == label))
+
+        return cache(select)
 
 
 @dataclass(eq=False)
@@ -264,6 +277,9 @@ class PlainFaces:
     share : float
         Share of the images whose face is changed, in an epoch; other kinds of data sets read it.
     seed : int
+    keep_originals : bool
+        Changed images join the originals: a share of the images has a changed copy, which is the
+        same in each epoch. Otherwise changed images replace the originals, anew in each epoch.
     """
 
     faces: Faces
@@ -271,20 +287,50 @@ class PlainFaces:
     epoch: int = 0
     share: float = 1.0
     seed: int = 0
+    keep_originals: bool = False
+    draws: ClassVar[str] = ""
 
     def __len__(self) -> int:
-        """Return the number of images."""
-        return len(self.faces)
+        """Return the number of images, changed copies included."""
+        return len(self.rows)
 
     def __getitem__(self, place: int) -> tuple[Any, str]:
         """Return an image and its label."""
-        image = self.training_image(place)
-        label = str(self.faces.labels[place])
+        row = int(self.rows[place])
+        image, label = self.training_image(row), str(self.faces.labels[row % len(self.faces)])
         return image if self.transform is None else self.transform(image), label
 
-    def training_image(self, place: int) -> Image:
-        """Return an image for training."""
-        return np.asarray(self.faces.images[place])
+    @cached_property
+    def rows(self) -> Integers:
+        """Row of each image; row n and later are changed copies of the n images."""
+        return self.with_copies(np.arange(len(self.faces)))
+
+    def with_copies(self, rows: Integers) -> Integers:
+        """Return rows of images, and of their changed copies that join them."""
+        if not self.keep_originals:
+            return rows
+        in_share = stream(self.seed, "copies").random(len(self.faces)) < self.share
+        has_copy = in_share & np.array([self.changes(row) for row in range(len(self.faces))])
+        return np.concatenate([rows, rows[has_copy[rows]] + len(self.faces)])
+
+    def changes(self, _: int) -> bool:
+        """Return whether the face of an image can be changed."""
+        return False
+
+    def training_image(self, row: int) -> Image:
+        """Return the image of a row for training."""
+        n = len(self.faces)
+        image = np.asarray(self.faces.images[row % n])
+        if row >= n:
+            return self.change(row - n, image, stream(self.seed, self.draws, int(row - n)))
+        if self.keep_originals or not self.changes(row):
+            return image
+        random = stream(self.seed, self.draws, self.epoch, int(row))
+        return image if random.random() >= self.share else self.change(row, image, random)
+
+    def change(self, row: int, image: Image, random: np.random.Generator) -> Image:  # noqa: ARG002
+        """Return an image with a changed face."""
+        return image
 
 
 @dataclass(eq=False)
@@ -293,25 +339,37 @@ class MixedFaces(PlainFaces):
 
     An image without a face stays as it is, as does an image whose group has no other to mix with.
 
+    Attributes
+    ----------
+    partners : {"all", "label"}
+        Faces that are mixed in: of all images of other groups, or of those with the same label.
+
     References
     ----------
-    Mandal 2024, chapter 10.
+    Mandal 2024, equation 10.1.
     """
 
-    def training_image(self, place: int) -> Image:
+    partners: Literal["all", "label"] = "all"
+    draws: ClassVar[str] = "mixing"
+
+    def changes(self, row: int) -> bool:
+        """Return whether there is a face, and another to mix it with."""
+        return bool(self.faces.regions.has_face[row] and len(self._partners_of(row)))
+
+    def change(self, row: int, image: Image, random: np.random.Generator) -> Image:
         """Return an image with one, two or three quarters of its face exchanged."""
-        faces = self.faces
-        image, box = super().training_image(place), faces.regions.box(place)
-        partners = faces.partners[faces.groups[place]]
-        random = stream(self.seed, "mixing", self.epoch, int(place))
-        if box is None or not len(partners) or random.random() >= self.share:
-            return image
+        faces, partners = self.faces, self._partners_of(row)
         partner = int(partners[random.integers(len(partners))])
-        other = faces.regions.box(partner)
-        assert other is not None  # noqa: S101 - partners have faces
+        box, other_box = faces.regions.box(row), faces.regions.box(partner)
+        assert box is not None  # noqa: S101 - see `changes`
+        assert other_box is not None  # noqa: S101 - partners have faces
         n_quarters = int(random.integers(1, 4))
-        exchanged = np.isin(np.arange(4), random.permutation(4)[:n_quarters])
-        return mix_regions(image, box, np.asarray(faces.images[partner]), other, exchanged.tolist())
+        exchanged = np.isin(np.arange(4), random.permutation(4)[:n_quarters]).tolist()
+        return mix_regions(image, box, np.asarray(faces.images[partner]), other_box, exchanged)
+
+    def _partners_of(self, row: int) -> Integers:
+        label = self.faces.labels[row] if self.partners == "label" else None
+        return self.faces.partners(self.faces.groups[row], label)
 
 
 @dataclass(eq=False)
@@ -320,21 +378,31 @@ class NoisyFaces(PlainFaces):
 
     An image without a face stays as it is.
 
+    Attributes
+    ----------
+    added : bool
+    strength : float
+        See `noise_region`.
+
     References
     ----------
-    Mandal 2024, chapter 10.
+    Mandal 2024, equations 10.2 and 10.3.
     """
 
     share: float = 0.5
     added: bool = False
+    strength: float = 1.0
+    draws: ClassVar[str] = "noise"
 
-    def training_image(self, place: int) -> Image:
-        """Return an image with noise for a face."""
-        image, box = super().training_image(place), self.faces.regions.box(place)
-        random = stream(self.seed, "noise", self.epoch, int(place))
-        if box is None or random.random() >= self.share:
-            return image
-        return noise_region(image, box, random, added=self.added)
+    def changes(self, row: int) -> bool:
+        """Return whether there is a face."""
+        return bool(self.faces.regions.has_face[row])
+
+    def change(self, row: int, image: Image, random: np.random.Generator) -> Image:
+        """Return an image with noise in its face."""
+        box = self.faces.regions.box(row)
+        assert box is not None  # noqa: S101 - see `changes`
+        return noise_region(image, box, random, added=self.added, strength=self.strength)
 
 
 class CascadeDetector:
