@@ -79,6 +79,7 @@ from equipoise.metrics.values.activation import (
     paired_share_difference,
 )
 from equipoise.metrics.values.agreement import krippendorff_alpha
+from equipoise.metrics.values.onset import onset
 from equipoise.metrics.values.regression import bias_regression
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
@@ -182,6 +183,7 @@ __all__ = [
     "model_order",
     "ndkl",
     "normalized_similarity_mad",
+    "onset",
     "paired_share_difference",
     "phi",
     "predicted_label_weat",
