@@ -215,11 +215,15 @@ class GeneratorConfig(GeneratorSection):
     ----------
     guidance : float or list of float
         Strength of guidance; of several, each is audited by itself, and their curve is shown.
+    at_steps : int, "last", or list of these
+        Denoising steps before the last at which images and latents are audited, too. The final
+        image always is: `last` adds nothing.
     images : mapping, optional
         Images made elsewhere, in place of `model`.
     """
 
     guidance: OneOrMore[Guidance] = (7.5,)
+    at_steps: OneOrMore[PositiveInt | Literal["last"]] = ()
     images: ImagesConfig | None = None
 
     @model_validator(mode="after")
@@ -228,7 +232,18 @@ class GeneratorConfig(GeneratorSection):
         self.needs_model(key for key in type(self).model_fields if key != "images")
         for guidance in self.guidance if self.model is not None else ():
             self.sampling_at(guidance)
+        distinct(tuple(map(str, self.at_steps)))
+        if late := [step for step in self.passes if step >= self.steps]:
+            raise ValueError(
+                f"at_steps: expected steps before the last of {self.steps}, or 'last', not "
+                f"{late[0]}"
+            )
         return self
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """Steps before the last, in ascending order."""
+        return tuple(sorted(step for step in self.at_steps if step != "last"))
 
 
 class ModelConfig(RunConfig):

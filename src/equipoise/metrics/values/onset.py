@@ -30,6 +30,7 @@ def onset(
     replicates: ArrayLike,
     *,
     tests: int = 1,
+    n: int = 0,
 ) -> Estimate:
     """First step from which a number is outside its chance band, through to the last step.
 
@@ -48,6 +49,8 @@ def onset(
         The number in bootstrap replicates, each over the same units at all steps. r may be 0.
     tests : int
         Numbers that are looked at together. Bands are widened by Bonferroni's rule, as normal ones.
+    n : int
+        Seeds that the replicates are over.
 
     Returns
     -------
@@ -68,8 +71,9 @@ def onset(
     >>> rng = np.random.default_rng(0)
     >>> chance = [(0.5, 0.4, 0.6)] * 4
     >>> values = np.array([0.52, 0.47, 0.8, 0.9])
-    >>> m.onset([1, 5, 10, 20], values, chance, values[:, None] + rng.normal(0, 0.05, (4, 500)))
-    <onset 10.000 [10.000, 10.000]; n = 4>
+    >>> drawn = values[:, None] + rng.normal(0, 0.05, (4, 500))
+    >>> m.onset([1, 5, 10, 20], values, chance, drawn, n=100)
+    <onset 10.000 [10.000, 10.000]; n = 100>
     """
     numbers = [floats(array) for array in (steps, values, chance, replicates)]
     n_steps = len(numbers[0])
@@ -98,7 +102,7 @@ def onset(
     return make_estimate(
         "onset",
         float(ordered[first]) if has_onset else math.nan,
-        {"steps": n_steps},
+        {"seeds": n},
         _METHOD.format(len(drawn)),
         params={"tests": tests, "without_onset": float((drawn == n_steps).mean())}
         if len(drawn)
