@@ -47,7 +47,7 @@ def onsets(result, quantity, target="fire"):
 
 
 def has_onset(result, quantity, target):
-    return [not np.isnan(row["onset"]) for row in onsets(result, quantity, target)]
+    return [row["onset"] is not None for row in onsets(result, quantity, target)]
 
 
 def labelled_shares(folder):
@@ -104,11 +104,18 @@ def test_every_step_has_interval_chance_size_and_verdict(stepped):
             assert np.isfinite(numbers).all()
             assert finding.n >= 40
             assert finding.tested
-            assert finding.leads == (name == first)
-    versions = {row["version"]: row for row in result.tables["versions"].to_pylist()}
+            assert finding.leads == (name == first and metric != "association_score")
+    versions = {row["version"]: row for row in result.tables["steps"].to_pylist()}
     assert versions["seer, guidance 1, step 2"]["step"] == 2
     final = versions["seer, guidance 1"]
     assert (final["step"], final["final"]) == (STEPS, True)
+    shares = [
+        (row["step"], row["share"])
+        for row in result.tables["step_shares"].to_pylist()
+        if (row["target"], row["class"]) == ("fire", "red")
+    ]
+    assert [step for step, _ in sorted(shares)] == [2, 3, 4, 5, 6]
+    assert dict(shares)[3] < 0.7 < dict(shares)[4]
     assert result.manifest.counts["painter"] == {"image": 104}
 
 
@@ -144,7 +151,7 @@ def test_images_at_steps_are_made_once_and_planned(stepped, tmp_path):
 def test_final_images_are_audited_as_without_steps(stepped, tmp_path):
     result, _ = stepped
     plain = run(tmp_path, 4, generators={"painter": generator(SteppedPainter(start=4), ["last"])})
-    assert "onsets" not in plain.tables
+    assert not {"onsets", "steps", "step_shares"} & {*plain.tables}
     numbers = {
         finding.version: (finding.value, finding.ci_low, finding.ci_high)
         for finding in result.findings
@@ -179,7 +186,7 @@ def test_an_audit_at_steps_of_every_class_of_pipeline(make, tmp_path):
            "targets": ["cat"], "images": {"attributes": 2, "targets": 3}}  # fmt: skip
     changed = values(None) | {"prompts": few, "generators": {"tiny": tiny}}
     result = audits.run(audits.parse_config(changed), base=tmp_path)
-    assert {row["step"] for row in result.tables["versions"].to_pylist()} == {1, 2}
+    assert {row["step"] for row in result.tables["steps"].to_pylist()} == {1, 2}
     assert len(onsets(result, "II", "cat")) == 2
     states = [
         row for row in result.tables["image_states"].to_pylist() if "step 1" in row["version"]

@@ -20,8 +20,13 @@ from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
 from equipoise.audits.text_to_image.latents import LATENTS, LatentDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
-from equipoise.audits.text_to_image.steps import SCHEMA as ONSETS
-from equipoise.audits.text_to_image.steps import CurvePoint, MeasuredSteps, onsets
+from equipoise.audits.text_to_image.steps import (
+    ONSETS,
+    STEP_SHARES,
+    CurvePoint,
+    MeasuredSteps,
+    onsets,
+)
 from equipoise.core import Groups, Objects
 from equipoise.core.columns import FLAG, INTEGER, NUMBER, TEXT, Columns
 from equipoise.core.types import Json
@@ -39,7 +44,6 @@ SCHEMAS: Mapping[str, Columns] = {
         "category": TEXT,
         "class": TEXT,
         "guidance": NUMBER,
-        "step": INTEGER,
         "images": INTEGER,
         "share": NUMBER,
         "low": NUMBER,
@@ -54,6 +58,7 @@ SCHEMAS: Mapping[str, Columns] = {
     },
     "image_states": {"target": TEXT, "state": TEXT, "count": INTEGER},
     "onsets": ONSETS,
+    "step_shares": STEP_SHARES,
 }
 """Columns by table; docs/audits/text_to_image.md explains them."""
 
@@ -66,15 +71,12 @@ _COLUMNS = {
         "n": INTEGER,
         "condition": NUMBER,
     },
-    "versions": {
-        "model": TEXT,
-        "version": TEXT,
-        "by": TEXT,
-        "guidance": NUMBER,
-        "step": INTEGER,
+    "versions": {"model": TEXT, "version": TEXT, "by": TEXT, "guidance": NUMBER},
+    "steps": {
+        "model": TEXT, "version": TEXT, "by": TEXT, "guidance": NUMBER, "step": INTEGER,
         "final": FLAG,
     },
-}
+}  # fmt: skip
 
 
 @audit_kind("text_to_image")
@@ -175,8 +177,9 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         points = tuple(result for result in results if isinstance(result, CurvePoint))
         outcome = measured((r for r in results if not isinstance(r, CurvePoint)), SCHEMAS)
         findings = outcome.findings
-        if design.step is not None:
-            findings = tuple(finding.changed(leads=False) for finding in findings)
+        if design.step is not None or isinstance(design, LatentDesign):
+            # Tables have the groups' values; what leads is about final images.
+            findings = tuple(finding.changed(leads=False, by_group=()) for finding in findings)
         return MeasuredSteps(findings, outcome.tables, outcome.notes, points=points)
 
     def combine(
@@ -188,12 +191,16 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         together = Measured.together([*measured_designs, measured(curves, SCHEMAS)])
         versions = {
             (design.model, design.version): {
-                **vars(design), "version": design.version, "step": design.position or None,
+                **vars(design), "version": design.version, "step": design.position,
                 "final": design.step is None,
             }
             for design in self.designs(config, data)
         }  # fmt: skip
-        rows = {"share_confusions": _confusion_rows(config, data), "versions": versions.values()}
+        rows = {
+            "share_confusions": _confusion_rows(config, data),
+            "versions": versions.values(),
+            "steps": [row for row in versions.values() if row["step"]],
+        }
         return replace(together, tables={**together.tables, **tables_of(rows, _COLUMNS)})
 
     def details(

@@ -437,7 +437,6 @@ class ShareDesign(Design):
             yield Row("shares", self.place, {
                 **vars(class_share), "target": target, "category": category, "class": name,
                 "guidance": math.nan if self.guidance is None else self.guidance,
-                "step": self.position or None,
                 "images": class_share.n, "share": class_share.value,
                 "raw": raw.value, "raw_low": raw.low, "raw_high": raw.high,
                 "outside": external_shares[name] / total if external_shares else math.nan,

@@ -42,8 +42,8 @@ from equipoise.report.text import count, interval, number, percent, title
 MOST_CLASSES, MOST_SERIES = 6, len(COLORS)
 CURVED = ("share_mad", "mcas", "bias_amplification", "diffusion_bias", "share_gap")
 """Metrics that are shown against the strength of guidance."""
-STEPPED = (*CURVED, "association_score")
-"""Metrics that are shown against denoising steps: II of associations, in both spaces."""
+STEPPED = ("mcas", "association_score", "diffusion_bias", "bias_amplification")
+"""Metrics that are shown against denoising steps: of the parts of MCAS II, in both spaces."""
 CORRECTED, UNCORRECTED = "corrected for errors", "as classified"
 _SHARES = (
     "Share of each neutral prompt's images that show the class. Circles: corrected for the errors "
@@ -233,8 +233,7 @@ def parts(result: AuditResult) -> Section | None:
 
 def _earlier_versions(result: AuditResult) -> set[tuple[str, str]]:
     """Return model and version of images at steps before the last."""
-    versions = rows(result, "versions")
-    return {(row["model"], row["version"]) for row in versions if not row["final"]}
+    return {(row["model"], row["version"]) for row in rows(result, "steps") if not row["final"]}
 
 
 def _of_final_images(result: AuditResult, table: Sequence[Row]) -> list[Row]:
@@ -245,15 +244,16 @@ def _of_final_images(result: AuditResult, table: Sequence[Row]) -> list[Row]:
 
 def guidance(result: AuditResult) -> Section | None:
     """Return the results at each strength of guidance."""
-    final = [row for row in _placed_findings(result, CURVED) if row["final"]]
-    charts = _curves(final, "guidance", ("metric", "model", "groups", "by"))
+    placed = _of_final_images(result, [*_placed_findings(result, "versions", CURVED)])
+    charts = _curves(placed, "guidance", ("metric", "model", "groups", "by"))
     return section_of("guidance", "Results by guidance", _GUIDANCE, charts)
 
 
 def steps(result: AuditResult) -> Section | None:
     """Return the results at each denoising step, and the steps from which they differ."""
-    placed = [row for row in _placed_findings(result, STEPPED) if has(row["step"])]
-    charts = _curves(placed, "step", ("metric", "model", "groups", "by", "guidance"))
+    placed = [*_placed_findings(result, "steps", STEPPED)]
+    charts = [*_step_shares(result)]
+    charts += _curves(placed, "step", ("metric", "model", "groups", "by", "guidance"))
     table = rows(result, "onsets")
     if not charts and not table:
         return None
@@ -274,9 +274,25 @@ def steps(result: AuditResult) -> Section | None:
     )  # fmt: skip
 
 
-def _placed_findings(result: AuditResult, metrics: Sequence[str]) -> Iterator[Row]:
-    """Yield the findings of some metrics with the guidance and step of their version."""
-    versions = {(row["model"], row["version"]): row for row in rows(result, "versions")}
+def _step_shares(result: AuditResult) -> Iterator[Chart]:
+    """Yield a chart for each class: its share against the step, by target."""
+    for place, panel in by_place(rows(result, "step_shares")):
+        classes = distinct(panel, "class")
+        # Of two classes, the share of one gives the other's.
+        for name in classes[:1] if len(classes) == 2 else classes[:MOST_CLASSES]:
+            class_rows = [
+                {**row, "value": row["share"], "subject": row["target"], "ci_low": row["low"],
+                 "ci_high": row["high"], "n": row["images"]}
+                for row in panel
+                if row["class"] == name and has(row["share"])
+            ]  # fmt: skip
+            axis = Axis(f"share of {name}", percent=True, domain=(0.0, 1.0))
+            yield _curve_chart(class_rows, "step", f"Share of {name}", place, axis, "step_shares")
+
+
+def _placed_findings(result: AuditResult, table: str, metrics: Sequence[str]) -> Iterator[Row]:
+    """Yield the findings of some metrics with the guidance, or step, of their version."""
+    versions = {(row["model"], row["version"]): row for row in rows(result, table)}
     for finding in result.findings:
         # A part of MCAS stands before the version.
         part, _, rest = finding.version.partition(", ")
@@ -286,14 +302,15 @@ def _placed_findings(result: AuditResult, metrics: Sequence[str]) -> Iterator[Ro
         if version is None or not has(finding.value) or finding.metric not in metrics:
             continue
         if finding.variant is not Variant.OWN_LEAN:
-            yield {**vars(finding), **version}
+            yield {**vars(finding), **version, "part": part if part == II else ""}
 
 
 def _curves(table: Iterable[Row], x: str, panel_of: Sequence[str]) -> list[Chart]:
     """Return a chart for each panel with several places on an axis, in the order of metrics."""
+    metrics = STEPPED if x == "step" else CURVED
     ordered = sorted(
         (row for row in table if has(row[x])),
-        key=lambda row: (STEPPED.index(row["metric"]), row[x]),
+        key=lambda row: (metrics.index(row["metric"]), row[x]),
     )
     charts = []
     for panel in panels(ordered, *panel_of).values():
@@ -302,11 +319,15 @@ def _curves(table: Iterable[Row], x: str, panel_of: Sequence[str]) -> list[Chart
             place = f"{row['model']}, {row['groups']} ({row['by']})"
             if "guidance" in panel_of and has(row["guidance"]):
                 place += f", guidance {row['guidance']:g}"
-            charts.append(_curve_chart(panel, x, title(row["metric"]), place))
+            name = title(row["metric"])
+            part = f"{name} {row['part']}".strip()
+            charts.append(_curve_chart(panel, x, part, place, Axis(name, zero=True), "findings"))
     return charts
 
 
-def _curve_chart(panel: Sequence[Row], x: str, name: str, place: str) -> Chart:
+def _curve_chart(
+    panel: Sequence[Row], x: str, name: str, place: str, up: Axis, source: str
+) -> Chart:
     change = dict[str, float]()
     for (subject,), subject_rows in panels(panel, "subject").items():
         values = [row["value"] for row in subject_rows]
@@ -330,22 +351,23 @@ def _curve_chart(panel: Sequence[Row], x: str, name: str, place: str) -> Chart:
     )  # fmt: skip
     series = [subject or "mean over targets" for subject in subjects]
     chart = curves(
-        marks, f"{name} against {x}: {place}", Axis(x), Axis(name, zero=True),
+        marks, f"{name} against {x}: {place}", Axis(x), up,
         title=f"{name}: {place}", series=series,
     )  # fmt: skip
+    kind = SHARE if up.percent else NUMBER
     columns = [
         Column("Target", "target"),
         Column(x.capitalize(), x, NUMBER),
-        Column("Value", "value", NUMBER),
-        Column("Interval", ("ci_low", "ci_high"), NUMBER),
+        Column("Value", "value", kind),
+        Column("Interval", ("ci_low", "ci_high"), kind),
     ]
     if x == "step":
         columns += [
-            Column("Chance", ("chance_low", "chance_high"), NUMBER),
+            Column("Chance", ("chance_low", "chance_high"), kind),
             Column("n", "n", NUMBER),
-            Column("Verdict", "verdict"),
         ]
-    return tabled(chart, columns, named, "findings")
+        columns += [Column("Verdict", "verdict")] if source == "findings" else []
+    return tabled(chart, columns, named, source)
 
 
 PAGE = Page(

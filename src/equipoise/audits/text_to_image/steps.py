@@ -24,19 +24,31 @@ MCAS: Final = "MCAS"
 II: Final = "II"
 SHARE: Final = "share"
 Quantity = Literal["MCAS", "II", "share"]
-SCHEMA = {
+ONSETS = {
     "target": TEXT,
     "quantity": TEXT,
     "class": TEXT,
-    "onset": NUMBER,
-    "low": NUMBER,
-    "high": NUMBER,
+    "onset": INTEGER,
+    "low": INTEGER,
+    "high": INTEGER,
     "without_onset": NUMBER,
     "seeds": INTEGER,
     "steps": INTEGER,
     "reason": TEXT,
 }
 """Columns of the table of onsets after model, groups and version."""
+STEP_SHARES = {
+    "target": TEXT,
+    "class": TEXT,
+    "step": INTEGER,
+    "images": INTEGER,
+    "share": NUMBER,
+    "low": NUMBER,
+    "high": NUMBER,
+    "chance_low": NUMBER,
+    "chance_high": NUMBER,
+}
+"""Columns of the shares of every class at every step."""
 _READ_OFF = "an onset has no test of its own: it is read from the tests at the steps"
 _COLUMNS = {MCAS: 4, II: 0}
 """Column of the jackknife."""
@@ -162,6 +174,9 @@ def onsets(
         for point in outcome.points if isinstance(outcome, MeasuredSteps) else ():
             curves.setdefault(point.curve, {}).setdefault(point.target, []).append(point)
     for (place, quantity), by_target in curves.items():
+        if quantity == SHARE:
+            for points in by_target.values():
+                yield from _share_rows(points)
         drawn = dict[str, Curve]()
         for target, points in by_target.items():
             points.sort(key=lambda point: point.step)
@@ -170,6 +185,21 @@ def onsets(
                 drawn[target] = curve
         for curve in drawn.values():
             yield from _report(curve, place, quantity, len(drawn))
+
+
+def _share_rows(points: Iterable[CurvePoint]) -> Iterator[Row]:
+    """Yield the share of every class at each step, with its chance band."""
+    for point in points:
+        shares = point.shares
+        for index, part in enumerate(
+            part for part in point.estimate.parts if part.metric == "corrected_share"
+        ):
+            band = (math.nan,) * 3 if shares is None else _band(shares, index)
+            yield Row("step_shares", point.place, {
+                "target": point.target, "class": part.subject, "step": point.step,
+                "images": part.n, "share": part.value, "low": part.low, "high": part.high,
+                "chance_low": band[1], "chance_high": band[2],
+            })  # fmt: skip
 
 
 def _report(
@@ -184,10 +214,14 @@ def _report(
     finding = finding.changed(subject=target, direction=direction, leads=False)
     yield without_verdict(finding, _READ_OFF)
     yield Row("onsets", at_steps, {
-        "target": target, "quantity": quantity, "class": curve.name, "onset": estimate.value,
-        "low": ends.low, "high": ends.high, "seeds": curve.seeds, "steps": len(curve.points),
+        "target": target, "quantity": quantity, "class": curve.name,
+        "onset": _whole(estimate.value), "low": _whole(ends.low), "high": _whole(ends.high), "seeds": curve.seeds, "steps": len(curve.points),
         "without_onset": estimate.params.get("without_onset", np.nan), "reason": estimate.reason,
     })  # fmt: skip
+
+
+def _whole(step: float) -> int | None:
+    return None if math.isnan(step) else int(step)
 
 
 def _curve(points: Sequence[CurvePoint], replicates: int, seed: int) -> Curve | None:
