@@ -215,8 +215,9 @@ def _report(
     yield without_verdict(finding, _READ_OFF)
     yield Row("onsets", at_steps, {
         "target": target, "quantity": quantity, "class": curve.name,
-        "onset": _whole(estimate.value), "low": _whole(ends.low), "high": _whole(ends.high), "seeds": curve.seeds, "steps": len(curve.points),
-        "without_onset": estimate.params.get("without_onset", np.nan), "reason": estimate.reason,
+        "onset": _whole(estimate.value), "low": _whole(ends.low), "high": _whole(ends.high),
+        "without_onset": estimate.params.get("without_onset", np.nan), "seeds": curve.seeds,
+        "steps": len(curve.points), "reason": estimate.reason,
     })  # fmt: skip
 
 
