@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
@@ -50,8 +51,6 @@ STEP_SHARES = {
 }
 """Columns of the shares of every class at every step."""
 _READ_OFF = "an onset has no test of its own: it is read from the tests at the steps"
-_COLUMNS = {MCAS: 4, II: 0}
-"""Column of the jackknife."""
 
 
 @record
@@ -90,30 +89,41 @@ class CurvePoint:
         ends = self.estimate.ends
         return ends if isinstance(ends, Shares) and ends.null is not None else None
 
-    @property
-    def jackknife(self) -> Jackknife | None:
-        """The jackknife of an association; None where nothing was resampled."""
+    @cached_property
+    def excess(self) -> Jackknife | None:
+        """The excess of an association over chance; None where nothing was resampled.
+
+        Texts as given make a part of MCAS, ITA and TT, that is its chance level.
+        """
         ends = self.estimate.ends
-        return ends.jackknife if isinstance(ends, Components | JackknifeEnds) else None
+        if not isinstance(ends, Components | JackknifeEnds) or ends.jackknife is None:
+            return None
+        columns = [0]
+        if self.quantity == MCAS:
+            columns = [4] if self.estimate.params["resample_texts"] else [0, 1]
+        values, left_out = ends.jackknife.numbers
+        numbers = (
+            values[columns].sum(keepdims=True),
+            [rows[:, columns].sum(axis=1, keepdims=True) for rows in left_out],
+        )
+        return Jackknife(lambda: numbers)
 
     @property
     def chance(self) -> tuple[float, float, float]:
-        """Mean and band of an association without a bias of the images; NaN without.
+        """Mean and band of the excess without a bias of the images; NaN without a test.
 
         Exchanges of the groups take the images of the target as they are. Their seeds vary, too, so
         the band is at least as wide as the interval, which is over all images.
         """
-        jackknife, chance = self.jackknife, self.estimate.chance
+        excess, chance = self.excess, self.estimate.chance
         if self.quantity == II:
             part = self.estimate.parts[0]
             chance = Chance(part.chance, part.chance_low, part.chance_high, "")
-        if jackknife is None or chance is None:
+        if excess is None or chance is None:
             return (math.nan,) * 3
-        column = _COLUMNS[self.quantity]
-        low, high = (float(ends[column]) for ends in jackknife.ends(0.95))
+        low, high = (float(ends[0]) for ends in excess.ends(0.95))
         half = (high - low) / 2.0
-        mean = chance.mean
-        return mean, min(chance.low, mean - half), max(chance.high, mean + half)
+        return 0.0, min(chance.low - chance.mean, -half), max(chance.high - chance.mean, half)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +142,7 @@ class Curve:
     points : sequence of CurvePoint
         In the order of steps.
     values : ndarray, shape (s,)
+        Shares, or the excess of an association over chance.
     chance : ndarray, shape (s, 3)
     replicates : ndarray, shape (s, r)
     seeds : int
@@ -229,15 +240,16 @@ def _curve(points: Sequence[CurvePoint], replicates: int, seed: int) -> Curve | 
     """Return the curve of a target; None where steps lack a number or a chance level."""
     if points[0].quantity == SHARE:
         return _share_curve(points, replicates, seed)
-    jackknives = [point.jackknife for point in points if point.jackknife is not None]
+    excesses = [point.excess for point in points if point.excess is not None]
     chance = np.array([point.chance for point in points])
-    if len(jackknives) < len(points) or np.isnan(chance).any():
+    if len(excesses) < len(points) or np.isnan(chance).any():
         return None
-    column = _COLUMNS[points[0].quantity]
-    drawn = jackknife_replicates(jackknives, column, replicates, seed)
-    values = np.array([jackknife.numbers[0][column] for jackknife in jackknives])
-    n = len(jackknives[0].numbers[1][0]) if jackknives[0].numbers[1] else 0
-    return Curve(points, values, chance, drawn, n)
+    drawn = jackknife_replicates(excesses, 0, replicates, seed)
+    values, members = (
+        np.array([excess.numbers[0][0] for excess in excesses]),
+        excesses[0].numbers[1],
+    )
+    return Curve(points, values, chance, drawn, len(members[0]) if members else 0)
 
 
 def _share_curve(points: Sequence[CurvePoint], replicates: int, seed: int) -> Curve | None:
