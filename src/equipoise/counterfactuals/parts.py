@@ -338,7 +338,7 @@ def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:
     return values
 
 
-def step_columns(step: object) -> tuple[str, str]:
+def step_columns(step: str) -> tuple[str, str]:
     """Return the columns of the image and the latent at a step, or at "last"."""
     return f"image at {step}", f"latent at {step}"
 
@@ -514,10 +514,10 @@ def generated(
         return Pictures(str(folder), ids[order], rows_of(paths, column).take(order.tolist()))
 
     inputs = {f"generations/{folder.name}": input_of(paths, rows.num_rows)}
-    steps = {step: pictures(step_columns(step)[0]) for step in at_steps}
+    steps = {step: pictures(step_columns(str(step))[0]) for step in at_steps}
     latents, estimated = dict[int | None, Floats32](), True
     if at_steps:
-        keys: dict[int | None, str] = {step: step_columns(step)[1] for step in at_steps}
+        keys: dict[int | None, str] = {step: step_columns(str(step))[1] for step in at_steps}
         keys[None] = step_columns(_LAST)[1]
         cells = read_rows(paths, ["estimated", *keys.values()]).take(pa.array(order))
         estimated = bool(pc.all(cells["estimated"]).as_py())

@@ -4,11 +4,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from equipoise.core import Floats32
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Component: TypeAlias = Any
+"""A pipeline, a scheduler or what its step returns: classes of diffusers without types."""
 
 FLOW = "FlowMatchEulerDiscreteScheduler"
 PNDM = "PNDMScheduler"
@@ -33,24 +39,27 @@ class RecordedLatents:
     """
 
     at: Sequence[int]
-    latents: dict[int, Any] = field(default_factory=dict)
+    latents: "dict[int, Tensor]" = field(default_factory=dict)
     estimated: bool = True
-    last: Any = None
+    last: "Tensor | None" = None
     passes: int = 0
 
-    def add(self, scheduler: Any, output: Any, inputs: tuple[Any, Any, Any]) -> None:
-        """Record a pass: the scheduler's output, and its (model output, timestep, sample)."""
+    def add(self, latents: "Tensor", clean: "Tensor | None") -> None:
+        """Record a pass: its latents, and the estimate of the clean ones where there is one."""
         self.passes += 1
-        self.last = output.prev_sample
+        self.last = latents
         if self.passes in self.at:
-            clean = clean_latents(scheduler, output, *inputs)
             self.estimated &= clean is not None
-            self.latents[self.passes] = self.last if clean is None else clean
+            self.latents[self.passes] = latents if clean is None else clean
 
 
 def clean_latents(
-    scheduler: Any, output: Any, model_output: Any, timestep: Any, sample: Any
-) -> Any:
+    scheduler: Component,
+    output: Component,
+    model_output: "Tensor",
+    timestep: "Tensor",
+    sample: "Tensor",
+) -> "Tensor | None":
     """Return a scheduler's estimate of the clean latents in a pass; None where it has none.
 
     Parameters
@@ -63,26 +72,28 @@ def clean_latents(
         What `step` took.
     """
     if getattr(output, "pred_original_sample", None) is not None:
-        return output.pred_original_sample
+        estimate: Tensor = output.pred_original_sample
+        return estimate
     name, config = type(scheduler).__name__, scheduler.config
     if name == FLOW:
         # The path from noise to image is straight: its slope is the model's output.
-        sigma = scheduler.sigmas[scheduler.step_index - 1]
+        sigma: Tensor = scheduler.sigmas[scheduler.step_index - 1]
         return (sample.float() - sigma * model_output.float()).to(sample.dtype)
     if name == PNDM and config.skip_prk_steps:
-        kept = scheduler.alphas_cumprod[int(timestep)].to(sample)
+        kept: Tensor = scheduler.alphas_cumprod[int(timestep)].to(sample)
         signal, noise = kept**0.5, (1.0 - kept) ** 0.5
         if config.prediction_type == "v_prediction":
             return signal * sample - noise * model_output
         return (sample - noise * model_output) / signal
     if str(config.get("algorithm_type", "")).endswith("++") or config.get("predict_x0", False):
         # Solvers that work on estimates of the clean latents keep them.
-        return scheduler.model_outputs[-1]
+        kept_estimate: Tensor = scheduler.model_outputs[-1]
+        return kept_estimate
     return None
 
 
 @contextmanager
-def record_latents(scheduler: Any, at: Sequence[int]) -> Iterator[RecordedLatents]:
+def record_latents(scheduler: Component, at: Sequence[int]) -> Iterator[RecordedLatents]:
     """Record the latents of a pipeline that runs in this context."""
     step, recorded = scheduler.step, RecordedLatents(at)
 
@@ -90,7 +101,8 @@ def record_latents(scheduler: Any, at: Sequence[int]) -> Iterator[RecordedLatent
     def recorded_step(model_output: Any, timestep: Any, sample: Any, *args: Any, **kw: Any) -> Any:
         with_fields = kw.pop("return_dict", True)
         output = step(model_output, timestep, sample, *args, return_dict=True, **kw)
-        recorded.add(scheduler, output, (model_output, timestep, sample))
+        clean = clean_latents(scheduler, output, model_output, timestep, sample)
+        recorded.add(output.prev_sample, clean)
         return output if with_fields else (output.prev_sample,)
 
     scheduler.step = recorded_step
@@ -100,7 +112,9 @@ def record_latents(scheduler: Any, at: Sequence[int]) -> Iterator[RecordedLatent
         del scheduler.step
 
 
-def unpacked(pipeline: Any, latents: Any, height: int | None, width: int | None) -> Any:
+def unpacked(
+    pipeline: Component, latents: "Tensor", height: int | None, width: int | None
+) -> "Tensor":
     """Return latents as (n, channels, height, width), which Flux packs into tokens.
 
     Parameters
@@ -114,10 +128,12 @@ def unpacked(pipeline: Any, latents: Any, height: int | None, width: int | None)
         return latents
     scale = pipeline.vae_scale_factor
     default_size = pipeline.default_sample_size * scale
-    return pipeline._unpack_latents(latents, height or default_size, width or default_size, scale)
+    size = height or default_size, width or default_size
+    unpacked_latents: Tensor = pipeline._unpack_latents(latents, *size, scale)
+    return unpacked_latents
 
 
-def decoded(pipeline: Any, latents: Any) -> Floats32:
+def decoded(pipeline: Component, latents: "Tensor") -> Floats32:
     """Return the images that a pipeline decodes of latents, (n, height, width, 3), in [0, 1]."""
     vae, config = pipeline.vae, pipeline.vae.config
     mean, spread = config.get("latents_mean"), config.get("latents_std")

@@ -35,7 +35,7 @@ from equipoise.audits.text_to_image.loading import (
     ImageClasses,
     TextToImageData,
 )
-from equipoise.audits.text_to_image.steps import II, MCAS, SHARE, CurvePoint
+from equipoise.audits.text_to_image.steps import II, MCAS, SHARE, CurvePoint, Quantity
 from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, Variant, record
 from equipoise.core.sentences import Sentence, named
 from equipoise.data import Items, Vectors
@@ -115,12 +115,17 @@ class Design:
         return self.generated.rows(texts, self.guidance, self.step)
 
     def point(
-        self, groups: str, sides: tuple[str, ...], target: str, estimate: Estimate, **fields: Any
+        self,
+        groups: str,
+        sides: tuple[str, ...],
+        target: str,
+        estimate: Estimate,
+        quantity: Quantity,
     ) -> CurvePoint:
         """Return a number as a point of its curve over steps."""
         level = self.config.resampling.level
         place = Place(AUDIT, self.model, groups, self.curve, level, sides=sides)
-        return CurvePoint(place, self.position, target, estimate, **fields)
+        return CurvePoint(place, self.position, target, estimate, quantity)
 
     @property
     def generated(self) -> GeneratedImages:
@@ -283,8 +288,9 @@ class SpaceDesign(Design):
         if self.generated.last:
             compared = question.options.group_text, question.options.sides
             for target, (_, estimate) in by_target.items():
-                for quantity in (MCAS, II):
-                    yield self.point(*compared, target, estimate, quantity=quantity)
+                quantities: tuple[Quantity, ...] = (MCAS, II)
+                for quantity in quantities:
+                    yield self.point(*compared, target, estimate, quantity)
 
     def _measure_own_leaning(
         self, pair: tuple[str, str], resampling: Resampling | None
@@ -398,11 +404,11 @@ class ShareDesign(Design):
     def _point(self, target: str, rows: Integers, estimate: Estimate) -> CurvePoint:
         """Return the shares of a target as a point of their curve over steps."""
         rows = rows[self.generated.state[rows] == IMAGE]
-        return self.point(
-            self.share.of, (), target, estimate, quantity=SHARE,
+        return replace(
+            self.point(self.share.of, (), target, estimate, SHARE),
             outcomes=self.image_classes.outcomes[self.model][rows],
             units=self.generated.items.columns["seed"][rows],
-        )  # fmt: skip
+        )
 
     def _estimate_shares(
         self, target: str, rows: Integers, resampling: Resampling | None

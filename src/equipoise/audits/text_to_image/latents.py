@@ -70,4 +70,4 @@ class LatentDesign(SpaceDesign):
                 finding, estimate = score_of(question, case)
                 yield finding
                 compared = measure.group_text, measure.sides
-                yield self.point(*compared, case.targets[0], estimate, quantity=II)
+                yield self.point(*compared, case.targets[0], estimate, II)

@@ -292,17 +292,17 @@ def _step_shares(result: AuditResult) -> Iterator[Chart]:
 
 def _placed_findings(result: AuditResult, table: str, metrics: Sequence[str]) -> Iterator[Row]:
     """Yield the findings of some metrics with the guidance, or step, of their version."""
-    versions = {(row["model"], row["version"]): row for row in rows(result, table)}
-    for finding in result.findings:
+    versions = dict[tuple[str, str], Row]()
+    for row in rows(result, table):
+        versions[row["model"], row["version"]] = {**row, "part": ""}
         # A part of MCAS stands before the version.
-        part, _, rest = finding.version.partition(", ")
+        versions[row["model"], f"{II}, {row['version']}"] = {**row, "part": II}
+    for finding in result.findings:
         version = versions.get((finding.model, finding.version))
-        if version is None and part == II:
-            version = versions.get((finding.model, rest))
         if version is None or not has(finding.value) or finding.metric not in metrics:
             continue
         if finding.variant is not Variant.OWN_LEAN:
-            yield {**vars(finding), **version, "part": part if part == II else ""}
+            yield {**vars(finding), **version}
 
 
 def _curves(table: Iterable[Row], x: str, panel_of: Sequence[str]) -> list[Chart]:
