@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from equipoise.models import ModelInfo
+from equipoise.models import ModelInfo, StepImage
 
 COLOURS = {"red": (230, 30, 30), "blue": (30, 30, 230), "green": (30, 230, 30)}
 REDNESS = {"fire": 0.9, "flag": 0.5, "sea": 0.1}
@@ -48,6 +48,41 @@ class Painter:
         colour = named[0] if named else "red" if rng.random() < share else "blue"
         noise = rng.integers(-25, 26, (4, 4, 3))
         return np.asarray(np.clip(np.array(COLOURS[colour]) + noise, 0, 255).astype(np.uint8))
+
+
+@dataclass
+class SteppedPainter(Painter):
+    """Paints over a grey noise that fades; `REDNESS` decides from a step on, before it a coin.
+
+    Attributes
+    ----------
+    start : int or None
+        First step at which the colour of a target is biased; None: a coin decides at all.
+    """
+
+    start: int | None = None
+
+    def __post_init__(self):
+        self.info = info(f"stepped painter {self.start}")
+
+    def generate(self, prompts, *, seeds, sampling):
+        steps = self.generate_steps(prompts, seeds=seeds, sampling=sampling, at=())
+        return [images[-1].image for images in steps]
+
+    def generate_steps(self, prompts, *, seeds, sampling, at):
+        self.made += len(prompts)
+        return [
+            tuple(self.paint_step(prompt, seed, step, sampling) for step in (*at, sampling.steps))
+            for prompt, seed in zip(prompts, seeds, strict=True)
+        ]
+
+    def paint_step(self, prompt, seed, step, sampling):
+        fair = 0.0 if self.start is None or step < self.start else sampling.guidance
+        colour = self.paint(prompt, seed, fair).astype(float)
+        rng, signal = np.random.default_rng([seed % 2**32, step]), step / sampling.steps
+        clean = signal * colour + (1 - signal) * (128 + rng.normal(0, 20, colour.shape))
+        image = np.clip(clean, 0, 255).astype(np.uint8)
+        return StepImage(image, (image / 127.5 - 1.0).transpose(2, 0, 1).astype(np.float32))
 
 
 def painter(*, device, dtype):

@@ -319,7 +319,8 @@ def draw_few(values):
     """Have generators make few images, each in a step."""
     values["prompts"]["images"] = {"attributes": 1, "targets": 2}
     for generator in values["generators"].values():
-        generator |= {"steps": 1} if "model" in generator else {}
+        if "model" in generator:
+            generator["steps"] = 1
     for share in values.get("shares", ()):
         share.pop("labelled", None)  # a tiny model tells no classes apart
 

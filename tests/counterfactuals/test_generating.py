@@ -10,9 +10,11 @@ from equipoise.counterfactuals import (
     generate,
     generate_prompts,
     generate_sets,
+    read_generated,
     request_captions,
 )
 from equipoise.evidence import decode
+from equipoise.models import Sampling, StepImage
 from generator_models import Swatches, captions, prompts, swatch
 
 
@@ -245,3 +247,70 @@ def test_captions_that_share_nothing_have_images_of_their_own(tmp_path):
     assert {(row["shared"], row["base"]) for row in rows} == {(None, None)}
     assert {row["set"] for row in rows} == {*captions().table["set"].to_pylist()}
     check_pictures(generated)
+
+
+class Developing(Swatches):
+    """Shows a swatch that brightens with each step; its latent is the number of the step."""
+
+    def generate_steps(self, prompts, *, seeds, sampling, at):
+        finals = self.generate(prompts, seeds=seeds, sampling=sampling)
+        return [
+            None
+            if final is None
+            else tuple(
+                StepImage(final // (sampling.steps - step + 1), np.full((1, 2, 2), step, "f4"))
+                for step in (*at, sampling.steps)
+            )
+            for final in finals
+        ]
+
+
+def stepped(store, model, at_steps, images=2, **settings):
+    return generate_prompts(
+        prompts(3), model, store, images=images, at_steps=at_steps,
+        settings=GenerationSettings(sampling=Sampling(steps=4), part=4, **settings),
+    )  # fmt: skip
+
+
+def test_images_at_steps_are_stored_once(tmp_path):
+    model = Developing()
+    generated = stepped(tmp_path, model, [1, 3])
+    assert (generated.computed, sum(model.asked)) == (6, 6)
+    assert generated.steps.keys() == {1, 3}
+    assert {step: {*row.ravel()} for step, row in generated.latents.items()} == {
+        1: {1.0}, 3: {3.0}, None: {4.0}
+    }  # fmt: skip
+    final, third = generated.pictures, generated.steps[3]
+    assert third.ids.tolist() == final.ids.tolist()
+    for place in range(6):
+        pixels = [decode(pictures.read(place)) for pictures in (final, third)]
+        assert np.array_equal(pixels[0] // 2, pixels[1])
+    # The final images are those of a generation without steps, which lies elsewhere.
+    plain = stepped(tmp_path, model, [])
+    assert [plain.pictures.read(place) for place in range(6)] == [
+        final.read(place) for place in range(6)
+    ]
+    assert plain.folder != generated.folder
+    again = stepped(tmp_path, Developing(), [1, 3])
+    assert again.computed == 0
+    assert read_generated(again.folder).steps.keys() == {1, 3}
+    more = stepped(tmp_path, Developing(), [1, 3], images=4)
+    assert more.computed < 12
+
+
+def test_refused_images_have_no_steps(tmp_path):
+    model = Developing(act=lambda prompt, image: None if "1 people" in prompt else image)
+    generated = stepped(tmp_path, model, [2])
+    assert len(generated.steps[2].ids) == len(generated.latents[2]) == 4
+
+
+@pytest.mark.parametrize("at_steps", [[0], [5], [3, 1], [2, 2]])
+def test_steps_that_a_generation_lacks(at_steps, tmp_path):
+    with pytest.raises(InputError):
+        stepped(tmp_path, Developing(), at_steps)
+
+
+def test_a_model_that_shows_no_steps(tmp_path):
+    with pytest.raises(ModelError) as error:
+        stepped(tmp_path, Swatches(), [1])
+    assert "swatches" in str(error.value)

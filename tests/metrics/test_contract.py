@@ -146,6 +146,12 @@ CASES = {
         "effects": {name: {"a": RNG.normal(), "b": 0.0} for name in "pqrstuv"},
         "favourites": dict.fromkeys("pqrs", "a") | dict.fromkeys("tuv", "b"),
     },
+    "onset": {
+        "steps": np.array([1.0, 5.0, 10.0, 25.0]),
+        "values": np.array([0.52, 0.47, 0.8, 0.9]),
+        "chance": np.array([(0.5, 0.4, 0.6)] * 4),
+        "replicates": np.array([[0.52], [0.47], [0.8], [0.9]]) + MORE.normal(0, 0.1, (4, 40)),
+    },
     "rejection_gap": {"rejected": RIGHT, "groups": GROUP},
     "inception_score": {
         "probabilities": np.full((40, 4), 0.1) + 0.6 * np.eye(4)[np.arange(40) % 4]

@@ -466,6 +466,11 @@ def make_images(
         "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
         "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,
     }  # fmt: skip
+    if request.at_steps:
+        pending |= {
+            "at_steps": planned.to_do * len(request.at_steps),
+            "passes": planned.to_do * settings.sampling.steps,
+        }
     return None, {"pending": pending}
 
 

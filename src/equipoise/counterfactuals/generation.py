@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise import __version__
-from equipoise.core import Fields, ModelError, Progress
+from equipoise.core import Fields, InputError, ModelError, Progress
 from equipoise.core.files import table_bytes
 from equipoise.core.types import Json
 from equipoise.core.writing import remove, write
@@ -50,7 +50,12 @@ from equipoise.evidence.store import (
     write_manifest,
 )
 from equipoise.evidence.working import load_copies, map_workers
-from equipoise.models.generators import ControlledGenerator, ImageGenerator, Sampling
+from equipoise.models.generators import (
+    ControlledGenerator,
+    ImageGenerator,
+    Sampling,
+    SteppedGenerator,
+)
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ def generate_prompts(
     *,
     images: int = 1,
     seed: int = 0,
+    at_steps: Sequence[int] = (),
     settings: GenerationSettings = GenerationSettings(),
 ) -> Generated:
     """Make images of prompts, each from a noise of its own.
@@ -105,6 +111,8 @@ def generate_prompts(
         Of each prompt.
     seed : int
         That of an image depends on it, the prompt's id and the number of the image alone.
+    at_steps : sequence of int
+        Passes of the denoiser, from 1 to the number of steps, at which images are kept, too.
     settings : GenerationSettings
 
     Returns
@@ -120,7 +128,8 @@ def generate_prompts(
     RunError
         When the store cannot be written, or another process writes it.
     """
-    return generate(request_prompts(prompts, images, seed), model, Path(store), settings)
+    request = request_prompts(prompts, images, seed, tuple(at_steps))
+    return generate(request, model, Path(store), settings)
 
 
 def generate_sets(
@@ -256,6 +265,17 @@ def generate(
     else:
         models = load_copies(model, settings.options, RunOptions.load_generator)
     first = models[0]
+    steps = range(1, settings.sampling.steps + 1)
+    if sorted({*request.at_steps}) != [*request.at_steps] or not {*request.at_steps} <= {*steps}:
+        raise InputError(
+            f"at_steps {[*request.at_steps]}; expected steps from 1 to {len(steps)}, in ascending "
+            "order, each once"
+        )
+    if request.at_steps and not isinstance(first, SteppedGenerator):
+        raise ModelError(
+            f"{first.info.name} shows no images at steps. To do: use a pipeline of diffusers, give "
+            "the model a generate_steps, or leave at_steps out."
+        )
     if request.shared is not None:
         if not isinstance(first, ControlledGenerator):
             raise ModelError(
@@ -279,7 +299,7 @@ def generate(
     }
     with hold_folder(folder) as writable:
         parts = request.parts(folder, facts)
-        computed = _run(parts, models, settings, folder, about)
+        computed = _run(parts, models, settings, folder, about, request.at_steps)
         paths = [*parts]
         table = join_parts(read_rows(paths, COLUMNS.names), request.table, request.id)
         if writable:
@@ -289,7 +309,7 @@ def generate(
                 "parts": [path.name for path in paths],
             }
             write_manifest(folder, about | counts | {"whole": True})
-    return generated(folder, paths, table, asdict(first.info), computed)
+    return generated(folder, paths, table, asdict(first.info), computed, request.at_steps)
 
 
 def _run(
@@ -298,6 +318,7 @@ def _run(
     settings: GenerationSettings,
     folder: Path,
     about: dict[str, Json],
+    at_steps: tuple[int, ...],
 ) -> int:
     """Make the parts that are missing or damaged; return how many images that were.
 
@@ -335,7 +356,7 @@ def _run(
         if path not in todo:
             check(path, images)
     began, computed = perf_counter(), 0
-    with closing(_worked(models, todo, settings.sampling)) as outcomes:
+    with closing(_worked(models, todo, settings.sampling, at_steps)) as outcomes:
         for path, data in outcomes:
             write(path, data)
             computed += len(todo[path])
@@ -348,12 +369,16 @@ def _run(
 
 
 def _worked(
-    models: Sequence[Any], todo: Mapping[Path, Piece], sampling: Sampling
+    models: Sequence[Any],
+    todo: Mapping[Path, Piece],
+    sampling: Sampling,
+    at_steps: tuple[int, ...],
 ) -> Generator[tuple[Path, bytes]]:
     """Return each part, made by one model whole: images do not depend on how many there are."""
 
     def work(model: Any, item: tuple[Path, Piece]) -> tuple[Path, bytes]:
-        return item[0], part_bytes(item[1], _made(model, item[1], sampling))
+        images = _made(model, item[1], sampling, at_steps)
+        return item[0], part_bytes(item[1], images, at_steps)
 
     if len(models) == 1:
         # In this thread: an interrupt ends it between two operators, not between two pieces.
@@ -361,7 +386,7 @@ def _worked(
     return map_workers(models, work, todo.items(), Event())
 
 
-def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
+def _made(model: Any, piece: Piece, sampling: Sampling, at_steps: tuple[int, ...]) -> list[Any]:
     """Return an array for each image of a piece, None if refused, or its failure.
 
     A batch that fails is tried again candidate by candidate.
@@ -380,7 +405,7 @@ def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
     while batches:
         batch = batches.pop(0)
         try:
-            outputs += _images(model, batch, sampling)
+            outputs += _images(model, batch, sampling, at_steps)
         except Exception as error:  # noqa: BLE001 - whatever the model raises is a reason
             if len(batch) > 1:
                 batches[:0] = [[candidate] for candidate in batch]
@@ -389,10 +414,14 @@ def _made(model: Any, piece: Piece, sampling: Sampling) -> list[Any]:
     return outputs
 
 
-def _images(model: Any, batch: Sequence[Candidate], sampling: Sampling) -> list[Any]:
+def _images(
+    model: Any, batch: Sequence[Candidate], sampling: Sampling, at_steps: tuple[int, ...]
+) -> list[Any]:
     if batch[0].guidance is not None:
         sampling = replace(sampling, guidance=batch[0].guidance)
     if batch[0].shared is not None:
         return generate_controlled(model, batch, sampling)
     prompts, seeds = images_of(batch)
+    if at_steps:
+        return [*model.generate_steps(prompts, seeds=seeds, sampling=sampling, at=at_steps)]
     return [*model.generate(prompts, seeds=seeds, sampling=sampling)]

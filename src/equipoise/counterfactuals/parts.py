@@ -11,7 +11,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from equipoise.core import DataError, Facts, Fields, InputError, Strings, record
+from equipoise.core import DataError, Facts, Fields, Floats32, InputError, Strings, record
 from equipoise.core.files import read_json_file, read_table, table_bytes
 from equipoise.core.types import FileFacts
 from equipoise.core.writing import write, writer
@@ -29,7 +29,7 @@ from equipoise.counterfactuals.captions import CaptionSets
 from equipoise.evidence import new_run
 from equipoise.evidence.pictures import Pictures, rows_of
 from equipoise.evidence.store import input_of, key_of, part_name, read_manifest, read_rows
-from equipoise.models.generators import Sampling
+from equipoise.models.generators import Sampling, StepImage
 from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ TABLE = "images.parquet"
 
 # Raised whenever the same prompts, model and settings would give other files than before.
 _FORMAT = 2
+_LAST = "last"
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 # Rows that are read together with a picture.
 _TOGETHER = 8
@@ -186,6 +187,8 @@ class Request:
         Largest maps of images to themselves that are shared; None for all.
     guidance : (float, float) or None
         Ends between which the strength of guidance is drawn; None where it is one for all.
+    at_steps : tuple of int
+        Passes of the denoiser at which images are stored, too.
     """
 
     table: pa.Table
@@ -197,6 +200,7 @@ class Request:
     shared_self: Shares | None = None
     places: int | None = COARSE
     guidance: Shares | None = None
+    at_steps: tuple[int, ...] = ()
 
     @property
     def images(self) -> int:
@@ -267,12 +271,15 @@ class Request:
             "draws": {name: getattr(self, name) for name in _DRAWS},
             "prompts": key_of(rows),
             "part": part,
+            **({"at_steps": self.at_steps} if self.at_steps else {}),
         }
         plain: Fields = json.loads(json.dumps(facts))  # as a manifest gives it back
         return plain
 
 
-def request_prompts(table: pa.Table, images: int, seed: int) -> Request:
+def request_prompts(
+    table: pa.Table, images: int, seed: int, at_steps: tuple[int, ...] = ()
+) -> Request:
     """Return prompts, each a group of its own.
 
     Raises
@@ -286,7 +293,7 @@ def request_prompts(table: pa.Table, images: int, seed: int) -> Request:
         Group(name, (name,), (prompt,), members)
         for name, prompt, members in zip(ids, prompts, sets, strict=True)
     )
-    return Request(table, "prompt_id", groups, images, seed)
+    return Request(table, "prompt_id", groups, images, seed, at_steps=at_steps)
 
 
 def request_captions(
@@ -359,26 +366,61 @@ def _texts(table: Any, columns: Strings, count: int) -> list[list[str]]:
     return values
 
 
-def part_bytes(piece: Piece, images: Sequence[Image | str | None]) -> bytes:
+def step_columns(step: str) -> tuple[str, str]:
+    """Return the columns of the image and the latent at a step, or at "last"."""
+    return f"image at {step}", f"latent at {step}"
+
+
+def part_bytes(
+    piece: Piece,
+    images: Sequence[Image | tuple[StepImage, ...] | str | None],
+    at_steps: tuple[int, ...] = (),
+) -> bytes:
     """Return the Parquet file of a part: the same bytes for the same images.
 
     Parameters
     ----------
     piece : Piece
     images : sequence
-        For each image an array, None where it was refused, or the reason of a failure.
+        For each image an array, or its images at steps and the final one; None where it was
+        refused, or the reason of a failure.
+    at_steps : tuple of int
     """
-    rows = piece.rows()
+    rows, schema = piece.rows(), COLUMNS.append(pa.field("image", _IMAGE))
     for row, image in zip(rows, images, strict=True):
         if image is None:
             row |= {"state": "refused", "reason": "the model refused to show it"}
         elif isinstance(image, str):
             row |= {"state": "failed", "reason": image}
+        elif isinstance(image, tuple):
+            final = _picture(row["image_id"], image[-1].image)
+            steps = _step_cells(row["image_id"], image, at_steps)
+            row |= {"state": "image", "image": final, **steps}
         else:
-            picture = {"bytes": png(image), "path": f"{row['image_id']}.png"}
-            row |= {"state": "image", "image": picture}
-    table = pa.Table.from_pylist(rows, COLUMNS.append(pa.field("image", _IMAGE)))
+            row |= {"state": "image", "image": _picture(row["image_id"], image)}
+    if at_steps:
+        schema = schema.append(pa.field("estimated", pa.bool_()))
+        for step in (*map(str, at_steps), _LAST):
+            picture, latent = step_columns(step)
+            schema = schema.append(pa.field(latent, pa.list_(pa.float32())))
+            schema = schema if step == _LAST else schema.append(pa.field(picture, _IMAGE))
+    table = pa.Table.from_pylist(rows, schema)
     return table_bytes(table, compression="none", row_group_size=_TOGETHER)
+
+
+def _picture(name: str, image: Image) -> Fields:
+    return {"bytes": png(image), "path": f"{name}.png"}
+
+
+def _step_cells(name: str, images: tuple[StepImage, ...], at_steps: tuple[int, ...]) -> Fields:
+    """Return the cells of an image's steps; the final image is in a column of its own."""
+    cells: Fields = {"estimated": all(image.estimated for image in images)}
+    for step, step_image in zip((*map(str, at_steps), _LAST), images, strict=True):
+        picture, latent = step_columns(step)
+        cells[latent] = step_image.latent.ravel().astype("<f4")
+        if step != _LAST:
+            cells[picture] = _picture(f"{name} at {step}", step_image.image)
+    return cells
 
 
 def png(image: Image) -> bytes:
@@ -425,6 +467,12 @@ class Generated:
         The images as an input of an audit: `sha256`, `bytes`, `rows`.
     computed : int
         Images that this run computed; 0 when all were there.
+    steps : mapping of int to Pictures
+        Those of `pictures` at passes of the denoiser, with the same ids.
+    latents : mapping of (int or None) to ndarray of float32, shape (pictures, numbers)
+        What the images at steps are decoded from, and the final ones (None).
+    estimated : bool
+        Whether images at steps are estimates of the clean image; else they have their noise.
     """
 
     folder: Path
@@ -433,6 +481,9 @@ class Generated:
     info: Facts
     inputs: Mapping[str, FileFacts]
     computed: int = 0
+    steps: Mapping[int, Pictures] = field(default_factory=dict)
+    latents: Mapping[int | None, Floats32] = field(default_factory=dict)
+    estimated: bool = True
 
 
 def read_generated(folder: Path | str) -> Generated:
@@ -469,20 +520,41 @@ def read_generated(folder: Path | str) -> Generated:
         raise DataError(
             "it is missing or damaged", file=str(folder / TABLE), fix="run the generation again"
         ) from None
-    return generated(folder, paths, table, manifest.get("model", {}))
+    at_steps = tuple(manifest.get("key", {}).get("at_steps", ()))
+    return generated(folder, paths, table, manifest.get("model", {}), at_steps=at_steps)
 
 
 def generated(
-    folder: Path, paths: Sequence[Path], table: pa.Table, info: Facts, computed: int = 0
+    folder: Path,
+    paths: Sequence[Path],
+    table: pa.Table,
+    info: Facts,
+    computed: int = 0,
+    at_steps: tuple[int, ...] = (),
 ) -> Generated:
     """Return the images in the parts of a folder, sorted by id."""
     rows = read_rows(paths, COLUMNS.names)
     ids = rows["image_id"].to_numpy()
     generated = np.flatnonzero(pc.equal(rows["state"], "image").to_numpy())
     order = generated[np.argsort(ids[generated])]
-    pictures = Pictures(str(folder), ids[order], rows_of(paths, "image").take(order.tolist()))
+
+    def pictures(column: str) -> Pictures:
+        return Pictures(str(folder), ids[order], rows_of(paths, column).take(order.tolist()))
+
     inputs = {f"generations/{folder.name}": input_of(paths, rows.num_rows)}
-    return Generated(folder, table, pictures, info, inputs, computed)
+    steps = {step: pictures(step_columns(str(step))[0]) for step in at_steps}
+    latents, estimated = dict[int | None, Floats32](), True
+    if at_steps:
+        keys: dict[int | None, str] = {step: step_columns(str(step))[1] for step in at_steps}
+        keys[None] = step_columns(_LAST)[1]
+        cells = read_rows(paths, ["estimated", *keys.values()]).take(pa.array(order))
+        estimated = bool(pc.all(cells["estimated"]).as_py())
+        for step, column in keys.items():
+            numbers = np.asarray(pc.list_flatten(cells[column]).to_numpy(), dtype=np.float32)
+            latents[step] = numbers.reshape(len(order), -1 if len(order) else 1)
+    return Generated(
+        folder, table, pictures("image"), info, inputs, computed, steps, latents, estimated
+    )
 
 
 def join_parts(rows: pa.Table, request: pa.Table, id: str) -> pa.Table:  # noqa: A002

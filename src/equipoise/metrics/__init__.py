@@ -86,6 +86,7 @@ from equipoise.metrics.values.activation import (
     paired_share_difference,
 )
 from equipoise.metrics.values.agreement import krippendorff_alpha
+from equipoise.metrics.values.onset import onset
 from equipoise.metrics.values.regression import bias_regression
 from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
@@ -193,6 +194,7 @@ __all__ = [
     "ndkl",
     "normalized_similarity_mad",
     "number_metric",
+    "onset",
     "paired_share_difference",
     "phi",
     "predicted_label_weat",

@@ -1,6 +1,6 @@
 """Adapters for model libraries, and the protocols that models implement."""
 
-from equipoise.models.generators import ImageGenerator, Sampling
+from equipoise.models.generators import ImageGenerator, Sampling, StepImage, SteppedGenerator
 from equipoise.models.info import ModelInfo
 from equipoise.models.loading import load_generator, load_model
 from equipoise.models.protocols import Answerer, Classifier, DualEncoder, PairScorer
@@ -13,6 +13,8 @@ __all__ = [
     "ModelInfo",
     "PairScorer",
     "Sampling",
+    "StepImage",
+    "SteppedGenerator",
     "load_generator",
     "load_model",
 ]

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.core import EquipoiseError, ModelError
+from equipoise.core import Bytes, EquipoiseError, Floats32, ModelError
 from equipoise.core.files import read_json_file
-from equipoise.models.generators import Attention, Sampling
+from equipoise.models.denoising import decoded, record_latents, unpacked
+from equipoise.models.generators import Attention, Sampling, StepImage
 from equipoise.models.hub import PICKLED_ONLY, commit, fetch_folder, refuse_revision
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo, digests, settings_in
@@ -284,6 +285,61 @@ class DiffusersGenerator:
             )
         return [*chain.from_iterable(parts)]
 
+    def generate_steps(
+        self,
+        prompts: Sequence[str],
+        *,
+        seeds: Sequence[int],
+        sampling: Sampling,
+        at: Sequence[int],
+    ) -> list[tuple[StepImage, ...] | None]:
+        """Make images and return them at passes of the denoiser; see `SteppedGenerator`.
+
+        The safety checker looks at final images alone: it refuses an image at all of its passes.
+
+        Raises
+        ------
+        ModelError
+            As `generate` does; or the pipeline has no scheduler and autoencoder to look into.
+        """
+        self.check_prompts(prompts, sampling)
+        if not all(hasattr(self.pipeline, part) for part in ("scheduler", "vae")):
+            raise ModelError(
+                f"{self.info.name} ({self.info.family}) has no scheduler with an autoencoder, so "
+                "it has no images at steps. To do: leave at_steps out."
+            )
+        room = self.room(sampling)
+        batches = self._batches.setdefault(room, self.placement.batches(room))
+        with self._named_errors():
+            parts = batches.map(
+                lambda rows: self._generate_steps(sampling, at, *zip(*rows, strict=True)),
+                [*zip(prompts, seeds, strict=True)],
+            )
+        return [*chain.from_iterable(parts)]
+
+    def _generate_steps(
+        self, sampling: Sampling, at: Sequence[int], prompts: Sequence[str], seeds: Sequence[int]
+    ) -> list[tuple[StepImage, ...] | None]:
+        size, pipeline = (sampling.height, sampling.width), self.pipeline
+        with record_latents(pipeline.scheduler, at) as recorded:
+            images = self._generate_batch(sampling, prompts, seeds)
+        columns: list[list[StepImage]] = []
+        with self.placement.torch.no_grad(), quiet(diffusers()):
+            for passes in at:
+                latents = unpacked(pipeline, recorded.latents[passes], *size)
+                pixels = self._pixels(decoded(pipeline, latents), prompts)
+                rows = zip(pixels, _arrays(latents), strict=True)
+                columns.append([StepImage(*row, recorded.estimated) for row in rows])
+            last_latents = _arrays(unpacked(pipeline, recorded.last, *size))
+        steps: list[tuple[StepImage, ...] | None] = []
+        for row, (image, latent) in enumerate(zip(images, last_latents, strict=True)):
+            if image is None:
+                steps.append(None)
+            else:
+                earlier = (column[row] for column in columns)
+                steps.append((*earlier, StepImage(image, latent)))
+        return steps
+
     def embed_prompts(self, prompts: Sequence[str]) -> "Tensor":
         """Return Stable Diffusion's embeddings of prompts, (n, tokens, dimension)."""
         self.check_prompts(prompts, Sampling())
@@ -470,18 +526,22 @@ class DiffusersGenerator:
         noise = [torch.Generator().manual_seed(seed) for seed in seeds]
         with quiet(diffusers()):
             output = self.pipeline(generator=noise, output_type="np", **settings)
-        values = np.asarray(output.images, dtype=np.float32)
+        pixels = self._pixels(np.asarray(output.images, dtype=np.float32), prompts)
+        flagged = getattr(output, "nsfw_content_detected", None) or [False] * len(pixels)
+        return [
+            None if is_flagged else image for image, is_flagged in zip(pixels, flagged, strict=True)
+        ]
+
+    def _pixels(self, values: Floats32, prompts: Sequence[str]) -> Bytes:
+        """Return images in [0, 1] as bytes; refuse numbers that are no image."""
         wrong = np.flatnonzero(~np.isfinite(values).all(axis=(1, 2, 3)))
         if len(wrong):
             raise ModelError(
                 f"{self.info.name} gave NaN or infinity for {prompts[int(wrong[0])]!r}. "
                 "To do: dtype: float32."
             )
-        pixels = np.rint(values * 255.0).astype(np.uint8)
-        flagged = getattr(output, "nsfw_content_detected", None) or [False] * len(pixels)
-        return [
-            None if is_flagged else image for image, is_flagged in zip(pixels, flagged, strict=True)
-        ]
+        pixels: Bytes = np.rint(values * 255.0).astype(np.uint8)
+        return pixels
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
@@ -495,6 +555,11 @@ class DiffusersGenerator:
             raise ModelError(
                 f"{self.info.name} failed: {type(error).__name__}: {first_line}"
             ) from error
+
+
+def _arrays(latents: "Tensor") -> Floats32:
+    """Return latents as an array."""
+    return np.asarray(latents.detach().float().cpu().numpy(), dtype=np.float32)
 
 
 @adapter("diffusers", makes_images=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from equipoise.core import InputError
+from equipoise.core import Floats32, InputError
 from equipoise.models.images import Image
 from equipoise.models.protocols import Model
 
@@ -78,6 +78,54 @@ class ImageGenerator(Model, Protocol):
         -------
         list of n ndarrays of uint8, shape (height, width, 3), or None
             None where the model refuses to show what it made.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class StepImage:
+    """What a denoiser has made of an image at one of its passes.
+
+    Attributes
+    ----------
+    image : ndarray of uint8, shape (height, width, 3)
+    latent : ndarray of float32, shape (channels, height, width)
+        What the image is decoded from.
+    estimated : bool
+        Whether the latent is the model's estimate of the clean one. Otherwise it still has the
+        noise of its pass.
+    """
+
+    image: Image
+    latent: Floats32
+    estimated: bool = True
+
+
+@runtime_checkable
+class SteppedGenerator(ImageGenerator, Protocol):
+    """A text-to-image model that shows its images while it denoises them."""
+
+    def generate_steps(
+        self,
+        prompts: Sequence[str],
+        *,
+        seeds: Sequence[int],
+        sampling: Sampling,
+        at: Sequence[int],
+    ) -> list[tuple[StepImage, ...] | None]:
+        """Make images as `generate` does, and return them at chosen passes, too.
+
+        Parameters
+        ----------
+        prompts, seeds, sampling
+            As `generate` takes them.
+        at : sequence of int
+            Passes of the denoiser, in ascending order, from 1 to `sampling.steps`.
+
+        Returns
+        -------
+        list of n tuples of StepImage, or None
+            An image for each pass, then the final image. None where the model refuses to show it.
         """
         ...
 

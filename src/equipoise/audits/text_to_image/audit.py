@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product, repeat
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,15 @@ from equipoise.audits.outputs import Models
 from equipoise.audits.text_to_image import loading
 from equipoise.audits.text_to_image.config import Config
 from equipoise.audits.text_to_image.designs import ALL, UNCHECKED, ShareDesign, SpaceDesign
+from equipoise.audits.text_to_image.latents import LATENTS, LatentDesign
 from equipoise.audits.text_to_image.loading import FAILED, IMAGE, REFUSED, TextToImageData
+from equipoise.audits.text_to_image.steps import (
+    ONSETS,
+    STEP_SHARES,
+    CurvePoint,
+    MeasuredSteps,
+    onsets,
+)
 from equipoise.core import Groups, Objects
 from equipoise.core.columns import FLAG, INTEGER, NUMBER, TEXT, Columns
 from equipoise.core.types import Json
@@ -49,6 +57,8 @@ SCHEMAS: Mapping[str, Columns] = {
         "reason": TEXT,
     },
     "image_states": {"target": TEXT, "state": TEXT, "count": INTEGER},
+    "onsets": ONSETS,
+    "step_shares": STEP_SHARES,
 }
 """Columns by table; docs/audits/text_to_image.md explains them."""
 
@@ -62,7 +72,11 @@ _COLUMNS = {
         "condition": NUMBER,
     },
     "versions": {"model": TEXT, "version": TEXT, "by": TEXT, "guidance": NUMBER},
-}
+    "steps": {
+        "model": TEXT, "version": TEXT, "by": TEXT, "guidance": NUMBER, "step": INTEGER,
+        "final": FLAG,
+    },
+}  # fmt: skip
 
 
 @audit_kind("text_to_image")
@@ -94,12 +108,14 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
             rows = images.table.select(
                 pl.int_range(start, start + pl.len()).alias("place"),
                 "state",
+                "step",
                 label="prompt",
                 outcome=pl.Series(named),
                 score=pl.Series(loading.prompt_cosines(config, data, name)),
             )
             start += images.table.height
-            made_images = rows.filter(state=IMAGE).drop("state")
+            shown = (pl.col("state") == IMAGE) & pl.col("step").is_null()
+            made_images = rows.filter(shown).drop("state", "step")
             owners = config.prompts_of(name).owners
             subjects = pl.DataFrame(owners, ("label", "subject"), orient="row")
             tables[name] = made_images.join(subjects, on="label", maintain_order="left")
@@ -132,16 +148,22 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         encoders = [*config.encoders]
         if len(encoders) > 1:
             encoders.append(ALL)
-        generations = list[tuple[str, float | None]]()
+        generations = list[tuple[str, float | None, int | None]]()
         for name, images in data.generated.items():
-            generations += zip(repeat(name), images.guidances)
+            generations += product((name,), images.guidances, images.steps)
+        pair = " against ".join(config.pairs[0]) if config.pairs else ""
         designs = list[Design]()
-        for (name, guidance), encoder in product(generations, encoders):
-            pair = " against ".join(config.pairs[0])
-            designs.append(SpaceDesign(name, guidance, encoder, pair, config, data))
-        for share, (name, guidance) in product(config.shares, generations):
-            source, of = share.source, share.of
-            designs.append(ShareDesign(name, guidance, source, of, config, data, share))
+        for (name, guidance, step), encoder in product(generations, encoders):
+            designs.append(SpaceDesign(name, guidance, encoder, pair, config, data, step=step))
+        for name, guidance, step in generations:
+            if encoders and data.generated[name].latents is not None:
+                place = (name, guidance, LATENTS, pair)
+                designs.append(LatentDesign(*place, config, data, step=step))
+        for share, (name, guidance, step) in product(config.shares, generations):
+            design = ShareDesign(
+                name, guidance, share.source, share.of, config, data, share, step=step
+            )
+            designs.append(design)
         return designs
 
     def measure(
@@ -152,18 +174,34 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure associations in a space, or the shares of classes."""
-        return measured(design.measure(resampling), SCHEMAS)
+        results = [*design.measure(resampling)]
+        points = tuple(result for result in results if isinstance(result, CurvePoint))
+        outcome = measured((r for r in results if not isinstance(r, CurvePoint)), SCHEMAS)
+        findings = outcome.findings
+        if design.step is not None or isinstance(design, LatentDesign):
+            # Tables have the groups' values; what leads is about final images.
+            findings = tuple(finding.changed(leads=False, by_group=()) for finding in findings)
+        return MeasuredSteps(findings, outcome.tables, outcome.notes, points=points)
 
     def combine(
         self, config: Config, data: TextToImageData, measured_designs: Sequence[Measured]
     ) -> Measured:
         """Add the errors of classifiers, and the table of versions."""
-        together = Measured.together(measured_designs)
+        options = config.resampling
+        curves = onsets(measured_designs, options.replicates, options.seed)
+        together = Measured.together([*measured_designs, measured(curves, SCHEMAS)])
         versions = {
-            (design.model, design.version): {**vars(design), "version": design.version}
+            (design.model, design.version): {
+                **vars(design), "version": design.version, "step": design.position,
+                "final": design.step is None,
+            }
             for design in self.designs(config, data)
+        }  # fmt: skip
+        rows = {
+            "share_confusions": _confusion_rows(config, data),
+            "versions": versions.values(),
+            "steps": [row for row in versions.values() if row["step"]],
         }
-        rows = {"share_confusions": _confusion_rows(config, data), "versions": versions.values()}
         return replace(together, tables={**together.tables, **tables_of(rows, _COLUMNS)})
 
     def details(
@@ -176,7 +214,7 @@ class TextToImage(Audit[Config, TextToImageData, Design]):
         """Return images by generator, and labelled images of the rarest class."""
         images = [
             {
-                "generator": name, "asked": len(generated.state),
+                "generator": name, "asked": int(generated.final.sum()),
                 "there": "to be made" if generated.planned else generated.n_images,
             }
             for name, generated in data.generated.items()
@@ -224,6 +262,12 @@ def _image_notes(
     name: str, images: loading.GeneratedImages, prompts: Sequence[str]
 ) -> Iterator[Note | str]:
     """Yield the notes on the prompts, seeds and states of a generator's images."""
+    if not images.estimated:
+        yield Note(
+            name,
+            "images at steps are decoded from latents with their noise, because its scheduler "
+            "gives no estimate of the clean image.",
+        )
     named = np.isin(images.items.columns["prompt"].astype(str), prompts)
     if n := int((~named).sum()):
         yield Note(
@@ -234,10 +278,10 @@ def _image_notes(
     if not images.seeded:
         yield Note(name, "seeds are not known, so every image counts as independent.")
     for state in (REFUSED, FAILED):
-        if n := int((images.state == state).sum()):
+        if n := int((images.final & (images.state == state)).sum()):
             yield Note(
                 name,
-                f"{n} of {len(images.state)} images were {state}; they are in no "
+                f"{n} of {int(images.final.sum())} images were {state}; they are in no "
                 "share and no score.",
             )
 

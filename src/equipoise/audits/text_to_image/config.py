@@ -248,12 +248,16 @@ class GeneratorConfig(GeneratorSection):
         Strength of guidance; of several, each is audited by itself, and their curve is shown.
     attributes : mapping of str to list of str
         Sets of attributes whose prompts are others with this model, and their texts.
+    at_steps : int, "last", or list of these
+        Denoising steps before the last at which images and latents are audited, too. The final
+        image always is: `last` adds nothing.
     images : mapping, optional
         Images made elsewhere, in place of `model`.
     """
 
     guidance: OneOrMore[Guidance] = (7.5,)
     attributes: Texts = Field(default_factory=dict)
+    at_steps: OneOrMore[PositiveInt | Literal["last"]] = ()
     images: ImagesConfig | None = None
 
     @model_validator(mode="after")
@@ -262,7 +266,18 @@ class GeneratorConfig(GeneratorSection):
         self.needs_model({*type(self).model_fields} - {"images", "attributes"})
         for guidance in self.guidance if self.model is not None else ():
             self.sampling_at(guidance)
+        distinct(tuple(map(str, self.at_steps)))
+        if late := [step for step in self.passes if step >= self.steps]:
+            raise ValueError(
+                f"at_steps: expected steps before the last of {self.steps}, or 'last', not "
+                f"{late[0]}"
+            )
         return self
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """Steps before the last, in ascending order."""
+        return tuple(sorted(step for step in self.at_steps if step != "last"))
 
 
 class ModelConfig(RunConfig):

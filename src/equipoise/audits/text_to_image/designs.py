@@ -14,17 +14,18 @@ import polars as pl
 from equipoise.audits.engines.associations.config import MeasureConfig
 from equipoise.audits.engines.associations.measures import (
     for_intervals,
-    measure_mcas,
+    mcas_by_target,
     measure_xmcas,
+    report_mcas,
     without_chance,
 )
 from equipoise.audits.engines.associations.spaces import (
     AssociationData,
     Question,
-    Result,
     Row,
     Space,
 )
+from equipoise.audits.engines.associations.spaces import Result as AssociationResult
 from equipoise.audits.findings import Place, UncorrectedFinding, whole, without_verdict
 from equipoise.audits.notes import Note
 from equipoise.audits.text_to_image.config import (
@@ -41,6 +42,7 @@ from equipoise.audits.text_to_image.loading import (
     ImageClasses,
     TextToImageData,
 )
+from equipoise.audits.text_to_image.steps import II, MCAS, SHARE, CurvePoint, Quantity
 from equipoise.core import Estimate, Family, Groups, GroupValue, Integers, Variant, record
 from equipoise.core.sentences import Sentence, named
 from equipoise.data import Items, Vectors
@@ -66,6 +68,7 @@ OWN_LEANING = (
 )
 
 Sets = Mapping[str, Mapping[str, Integers]]
+Result = AssociationResult | CurvePoint
 
 
 @record
@@ -83,6 +86,8 @@ class Design:
         What findings call the groups.
     config : Config
     data : TextToImageData
+    step : int or None
+        A denoising step before the last; None for final images.
     lacking : mapping of str to int
         Items in no group: none.
     """
@@ -93,12 +98,40 @@ class Design:
     compared: str
     config: Config
     data: TextToImageData
+    step: int | None = field(default=None, kw_only=True)
     lacking: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def curve(self) -> str:
+        """How findings call the design at all steps together."""
+        return self.by if self.guidance is None else f"{self.by}, guidance {self.guidance:g}"
 
     @property
     def version(self) -> str:
         """How findings call the design."""
-        return self.by if self.guidance is None else f"{self.by}, guidance {self.guidance:g}"
+        return self.curve if self.step is None else f"{self.curve}, step {self.step}"
+
+    @property
+    def position(self) -> int:
+        """The step, that of final images being the last; 0 where images have no steps."""
+        return self.generated.last if self.step is None else self.step
+
+    def rows(self, texts: tuple[str, ...]) -> Integers:
+        """Return the requested images of some prompts."""
+        return self.generated.rows(texts, self.guidance, self.step)
+
+    def point(
+        self,
+        groups: str,
+        sides: tuple[str, ...],
+        target: str,
+        estimate: Estimate,
+        quantity: Quantity,
+    ) -> CurvePoint:
+        """Return a number as a point of its curve over steps."""
+        level = self.config.resampling.level
+        place = Place(AUDIT, self.model, groups, self.curve, level, sides=sides)
+        return CurvePoint(place, self.position, target, estimate, quantity)
 
     @property
     def generated(self) -> GeneratedImages:
@@ -206,7 +239,7 @@ class SpaceDesign(Design):
     ) -> dict[str, Integers]:
         """Return the images that were made of some prompts, and the prompts, or words for them."""
         images, encoder = self.vectors
-        rows = self.generated.rows(tuple(prompts), self.guidance)
+        rows = self.rows(tuple(prompts))
         usable_rows = rows[(self.generated.state[rows] == IMAGE) & images.usable[rows]]
         return {
             "images": usable_rows,
@@ -223,7 +256,8 @@ class SpaceDesign(Design):
                     if isinstance(result, UncorrectedFinding) and result.finding.metric == "offset":
                         offset = result.finding.value
                     yield result
-                yield from self._measure_own_leaning(pair, for_intervals(resampling), offset)
+                if self.step is None:
+                    yield from self._measure_own_leaning(pair, for_intervals(resampling), offset)
             else:
                 # Numbers of one encoder are in the findings and the table of encoders alone.
                 for result in self._measure_pair(pair, targets, for_intervals(resampling), sets):
@@ -256,7 +290,7 @@ class SpaceDesign(Design):
             "declared_sides": {side: names for side, names in declared.items() if names},
             "ddof": section.ddof, "resample_texts": self.config.over_prompts,
         }  # fmt: skip
-        measures = [(measure_mcas, MeasureConfig(metric="mcas", generated=True, **shared))]
+        measures = [(self._measure_mcas, MeasureConfig(metric="mcas", generated=True, **shared))]
         further = [
             name
             for name in self.prompts.attribute_texts
@@ -300,6 +334,17 @@ class SpaceDesign(Design):
         return tuple(
             Space(self.model, replace(design.association, sets=sets)) for design in designs
         )
+
+    def _measure_mcas(self, question: Question) -> Iterator[Result]:
+        """Measure MCAS of every target, with its points on curves over steps."""
+        by_target = mcas_by_target(question)
+        yield from report_mcas(question, by_target)
+        if self.generated.last:
+            compared = question.options.group_text, question.options.sides
+            for target, (_, estimate) in by_target.items():
+                quantities: tuple[Quantity, ...] = (MCAS, II)
+                for quantity in quantities:
+                    yield self.point(*compared, target, estimate, quantity)
 
     def _measure_own_leaning(
         self, pair: tuple[str, str], resampling: Resampling | None, offset: float
@@ -397,14 +442,25 @@ class ShareDesign(Design):
         estimates: dict[str, Estimate] = {}
         for category, targets in self.config.prompts.target_texts.items():
             for target, texts in targets.items():
-                rows = self.generated.rows(texts, self.guidance)
+                rows = self.rows(texts)
                 estimates[target] = estimate = self._estimate_shares(target, rows, resampling)
                 yield from self._count_states(target, rows)
                 yield from self._report_shares(target, category, estimate)
                 yield from self._measure_external_gap(target, estimate)
+                if self.generated.last:
+                    yield self._point(target, rows, estimate)
         if len(estimates) > 1 and any(estimate.estimable for estimate in estimates.values()):
             mean = whole(mean_share_mad(estimates), self.place, Family.COMPOSITE)
             yield self._describe(mean, leads=not self.declared)
+
+    def _point(self, target: str, rows: Integers, estimate: Estimate) -> CurvePoint:
+        """Return the shares of a target as a point of their curve over steps."""
+        rows = rows[self.generated.state[rows] == IMAGE]
+        return replace(
+            self.point(self.share.of, (), target, estimate, SHARE),
+            outcomes=self.image_classes.outcomes[self.model][rows],
+            units=self.generated.items.columns["seed"][rows],
+        )
 
     def _estimate_shares(
         self, target: str, rows: Integers, resampling: Resampling | None

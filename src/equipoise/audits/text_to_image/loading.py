@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,7 @@ from equipoise.audits.text_to_image.config import (
     OutsideSharesConfig,
     SharesConfig,
 )
-from equipoise.core import DataError, Floats, Integers, Objects, record
+from equipoise.core import Booleans, DataError, Floats, Floats32, Integers, Objects, record
 from equipoise.core.types import FileFacts
 from equipoise.data import (
     ArraySource,
@@ -44,6 +44,10 @@ from equipoise.evidence.zero_shot import prompts
 from equipoise.metrics.counts.reference import ReferenceKind, sample_size
 from equipoise.metrics.counts.shares import Confusion
 
+if TYPE_CHECKING:
+    from equipoise.counterfactuals import Generated
+    from equipoise.counterfactuals.parts import Request
+
 IMAGE, REFUSED, FAILED = "image", "refused", "failed"
 UNKNOWN = "unknown"
 """The outcome of images whose class is not clear."""
@@ -58,14 +62,21 @@ class Batch:
     name : str
         What plans and manifests call it.
     rows : DataFrame
-        Per requested image `image_id`, `prompt`, `state`, `seed` and `guidance`.
+        Per requested image `image_id`, `prompt`, `state`, `seed`, `guidance` and `step`, null of
+        final images.
     pictures : Pictures or None
         None where the table has no paths.
+    latents : ndarray of float32, shape (pictures, numbers), or None
+        What the pictures are decoded from, of generators that are audited at steps.
+    estimated : bool
+        As of `GeneratedImages`.
     """
 
     name: str
     rows: pl.DataFrame
     pictures: Pictures | None
+    latents: Floats32 | None = None
+    estimated: bool = True
 
 
 @record
@@ -81,12 +92,18 @@ class GeneratedImages:
     batches : tuple of Batch
     planned : bool
         Whether the images are yet to be generated.
+    last : int
+        Number of denoising steps; 0 where the images are not audited at steps.
+    estimated : bool
+        Whether images at steps show the estimate of the clean image; else they have their noise.
     """
 
     items: Items
     table: pl.DataFrame
     batches: tuple[Batch, ...]
     planned: bool = False
+    last: int = 0
+    estimated: bool = True
 
     @cached_property
     def state(self) -> Objects:
@@ -98,10 +115,38 @@ class GeneratedImages:
         """Strength of guidance of each image; NaN where unknown."""
         return self.table["guidance"].to_numpy()
 
+    @cached_property
+    def final(self) -> Booleans:
+        """Whether each image is final: it is not of a step before the last."""
+        return self.table["step"].is_null().to_numpy()
+
+    @property
+    def steps(self) -> tuple[int | None, ...]:
+        """Steps before the last, then None for the final images."""
+        return (*self.table["step"].drop_nulls().unique().sort().to_list(), None)
+
+    @cached_property
+    def latents(self) -> Vectors | None:
+        """Latents of the images; None where they are unknown."""
+        known = [(batch.pictures, batch.latents) for batch in self.batches]
+        ids, values = list[Objects](), list[Floats32]()
+        for pictures, latents in known:
+            if pictures is not None and latents is not None:
+                ids.append(pictures.ids)
+                values.append(latents)
+        if not ids:
+            return None
+        joined = np.concatenate(ids)
+        source = Outputs(
+            model="latents", content="embeddings", source="latents", on="latents",
+            ids=pl.Series("", joined.tolist(), dtype=pl.String), values=np.concatenate(values),
+        )  # fmt: skip
+        return load_vectors(source, self.items, subject="latents", max_unmatched=1.0)
+
     @property
     def n_images(self) -> int:
         """Requested images that exist."""
-        return int((self.state == IMAGE).sum())
+        return int(((self.state == IMAGE) & self.final).sum())
 
     @property
     def seeded(self) -> bool:
@@ -113,9 +158,12 @@ class GeneratedImages:
         """Strengths of guidance, weakest first; None alone where none is known."""
         return tuple(np.unique(self.guidance[~np.isnan(self.guidance)]).tolist()) or (None,)
 
-    def rows(self, texts: tuple[str, ...], guidance: float | None) -> Integers:
-        """Return the requested images of some prompts at a strength of guidance."""
+    def rows(
+        self, texts: tuple[str, ...], guidance: float | None, step: int | None = None
+    ) -> Integers:
+        """Return the requested images of some prompts at a strength of guidance and a step."""
         matches = np.isin(self.items.columns["prompt"].astype(str), texts)
+        matches &= self.final if step is None else self.table["step"].eq_missing(step).to_numpy()
         if guidance is not None:
             matches &= self.guidance == guidance
         return np.flatnonzero(matches)
@@ -269,7 +317,7 @@ def load(config: Config, models: Models) -> TextToImageData:
         *vectors.values(), *image_classes.values(), *external.values(),
     ]  # fmt: skip
     counts: dict[str, Any] = {
-        name: dict(Counter(images.state)) for name, images in generated.items()
+        name: dict(Counter(images.state[images.final])) for name, images in generated.items()
     }
     counts |= {name: dict(image_vectors.counts) for name, image_vectors in vectors.items()}
     inputs = dict[str, FileFacts]()
@@ -294,7 +342,11 @@ def _load_generator_images(name: str, config: Config, models: Models) -> Generat
     if read is not None:
         items = replace(items, name=read.name, inputs=read.inputs, counts=read.counts)
     planned = read is None and models.dry
-    images = GeneratedImages(items, table, batches, planned)
+    images = GeneratedImages(
+        items, table, batches, planned,
+        last=generator.steps if generator.passes else 0,
+        estimated=all(batch.estimated for batch in batches),
+    )  # fmt: skip
     if not images.n_images:
         raise DataError(
             f"none of {len(images.state)} rows has an image",
@@ -322,25 +374,47 @@ def _generate(
             continue
         on, prefix = f"{name}, {role} at guidance {guidance:g}", f"{guidance:g}: "
         table = pa.table({"prompt_id": texts, "prompt": texts})
-        request = request_prompts(table, getattr(prompts.counts, role), generator.seed)
+        n_images = getattr(prompts.counts, role)
+        request = request_prompts(table, n_images, generator.seed, generator.passes)
         # Ids of several strengths of guidance are distinct.
         generated, outputs = make_images(
             generator, models, request, on, generator.sampling_at(guidance)
         )
-        if generated is not None:
-            rows = pl.DataFrame(generated.table.select(["image_id", "prompt", "state", "seed"]))
-            pictures = replace(generated.pictures, ids=prefix + generated.pictures.ids)
-        else:
-            requested = [*product(texts, range(request.candidates))]
-            ids = [f"{text}/{number:03d}" for text, number in requested]
-            cells = {"image_id": ids, "prompt": [text for text, _ in requested], "state": IMAGE}
-            rows = pl.DataFrame(cells | {"seed": ids})
-            pictures = sorted_by_id(on, [prefix + image_id for image_id in ids], NotMade(), None)
+        if generated is None:
+            generated = _stand_in(on, request)
+        rows = pl.DataFrame(generated.table.select(["image_id", "prompt", "state", "seed"]))
         source = f"generators.{name}.model"
         models.keep(name, "images", on, rows["image_id"].to_list(), source=source, **outputs)
-        ids_of_all = pl.lit(prefix) + pl.col("image_id")
-        batch_rows = rows.with_columns(image_id=ids_of_all, guidance=pl.lit(guidance))
-        yield Batch(on, batch_rows, pictures)
+        for step in (None, *generator.passes):
+            at_step = "" if step is None else f"step {step}: "
+            pictures = generated.pictures if step is None else generated.steps[step]
+            batch_rows = rows.with_columns(
+                image_id=pl.lit(prefix + at_step) + pl.col("image_id"),
+                guidance=pl.lit(guidance),
+                step=pl.lit(step, dtype=pl.Int64),
+            )
+            pictures = replace(pictures, ids=prefix + at_step + pictures.ids)
+            latents = generated.latents.get(step)
+            batch = on if step is None else f"{on}, step {step}"
+            yield Batch(batch, batch_rows, pictures, latents, generated.estimated)
+
+
+def _stand_in(name: str, request: "Request") -> "Generated":
+    """Return what a generation would return, without images."""
+    from equipoise.counterfactuals import Generated
+
+    texts, steps = request.table["prompt"].to_pylist(), request.at_steps
+    requested = [*product(texts, range(request.candidates))]
+    ids = [f"{text}/{number:03d}" for text, number in requested]
+    table = pa.table({
+        "image_id": ids, "prompt": [text for text, _ in requested],
+        "state": [IMAGE] * len(ids), "seed": ids,
+    })  # fmt: skip
+    pictures = sorted_by_id(name, ids, NotMade(), None)
+    numbers = np.random.default_rng(0).random((len(ids), 8), dtype=np.float32)
+    latents = dict.fromkeys((*steps, None), numbers) if steps else {}
+    by_step = dict.fromkeys(steps, pictures)
+    return Generated(Path(name), table, pictures, {}, {}, 0, by_step, latents)
 
 
 def _read_batch(
@@ -376,9 +450,9 @@ def _read_batch(
     cells = {
         "image_id": items.ids.tolist(), "prompt": texts, "state": states,
         "seed": columns[section.seed].tolist() if section.seed else unknown,
-        "guidance": strengths,
+        "guidance": strengths, "step": unknown,
     }  # fmt: skip
-    types = dict.fromkeys(cells, pl.String) | {"guidance": pl.Float64}
+    types = dict.fromkeys(cells, pl.String) | {"guidance": pl.Float64, "step": pl.Int64}
     pictures = pictures_of(section, items, models.base, [state == IMAGE for state in states])
     return Batch(name, pl.DataFrame(cells, types), pictures)
 

@@ -1,6 +1,6 @@
 """The page of an audit of text-to-image models."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from equipoise.audits.engines.associations.charts import (
@@ -13,6 +13,7 @@ from equipoise.audits.engines.associations.charts import (
     target_scores,
     xmcas_table,
 )
+from equipoise.audits.text_to_image.steps import II
 from equipoise.core import AuditResult, Variant
 from equipoise.report.blocks import (
     CLIPPED,
@@ -41,6 +42,8 @@ from equipoise.report.text import count, interval, number, percent, title
 MOST_CLASSES, MOST_SERIES = 6, len(COLORS)
 CURVED = ("share_mad", "mcas", "bias_amplification", "diffusion_bias", "share_gap")
 """Metrics that are shown against the strength of guidance."""
+STEPPED = ("mcas", "association_score", "diffusion_bias", "bias_amplification")
+"""Metrics that are shown against denoising steps: of the parts of MCAS II, in both spaces."""
 CORRECTED, UNCORRECTED = "corrected for errors", "as classified"
 _SHARES = (
     "Share of each neutral prompt's images that show the class. Circles: corrected for the errors "
@@ -66,6 +69,12 @@ _GUIDANCE = (
     "Guidance exaggerates what a prompt says. A line that leaves zero as guidance grows shows that "
     "disparities grow, too. Lines: the targets that change most. Shade: the interval of the first."
 )
+_STEPS = (
+    "What the images show while they are denoised, for the same prompts and seeds. At steps before "
+    "the last the image is the model's estimate of the clean one. Lines: the targets that change "
+    "most. Shade and grey band: interval and chance of the first. A result differs from chance "
+    "from a step on where it is outside its band at that step and all later ones."
+)
 _ERRORS = (
     "Labelled images of each class, by the class that the classifier gives them. The larger the "
     "condition number, the more the correction amplifies errors; 1 is a classifier without errors."
@@ -89,7 +98,7 @@ def shares(result: AuditResult) -> Section | None:
     if not table:
         return None
     charts = []
-    for place, panel in by_place(table):
+    for place, panel in by_place(_of_final_images(result, table)):
         classes = distinct(panel, "class")
         # Of two classes, the share of one gives the other's.
         for name in classes[:1] if len(classes) == 2 else classes[:MOST_CLASSES]:
@@ -168,14 +177,16 @@ def leaning(result: AuditResult) -> Section | None:
     leans = (
         finding
         for finding in result.findings
-        if finding.metric == "mcas" and finding.variant is not Variant.OWN_LEAN
+        if finding.metric == "mcas"
+        and finding.variant is not Variant.OWN_LEAN
+        and (finding.model, finding.version) not in _earlier_versions(result)
     )
     return target_scores(result, leans, _LEANING)
 
 
 def plane(result: AuditResult) -> Section | None:
     """Return targets and attributes by MCAS and similarity to a further group."""
-    table = rows(result, "xmcas")
+    table = _of_final_images(result, rows(result, "xmcas"))
     if not table:
         return None
     charts, sides = [], sides_by_groups(result)
@@ -215,35 +226,108 @@ def _plane_chart(panel: Sequence[Row], group: str, name: str, sides: Sequence[st
 
 def parts(result: AuditResult) -> Section | None:
     """Return the four parts of MCAS of each target."""
-    targets = (row for row in rows(result, "mcas_parts") if not row["set"])
+    table = _of_final_images(result, rows(result, "mcas_parts"))
+    targets = (row for row in table if not row["set"])
     return parts_of_mcas(targets, sides_by_groups(result))
+
+
+def _earlier_versions(result: AuditResult) -> set[tuple[str, str]]:
+    """Return model and version of images at steps before the last."""
+    return {(row["model"], row["version"]) for row in rows(result, "steps") if not row["final"]}
+
+
+def _of_final_images(result: AuditResult, table: Sequence[Row]) -> list[Row]:
+    """Return the rows about final images."""
+    earlier = _earlier_versions(result)
+    return [row for row in table if (row["model"], row["version"]) not in earlier]
 
 
 def guidance(result: AuditResult) -> Section | None:
     """Return the results at each strength of guidance."""
-    table = sorted(
-        _guided_findings(result), key=lambda row: (CURVED.index(row["metric"]), row["guidance"])
-    )
-    charts = []
-    by_curve = panels(table, "metric", "model", "groups", "by")
-    for (metric, model, groups, by), panel in by_curve.items():
-        if len(distinct(panel, "guidance")) > 1:
-            charts.append(_guidance_chart(panel, title(metric), f"{model}, {groups} ({by})"))
+    placed = _of_final_images(result, [*_placed_findings(result, "versions", CURVED)])
+    charts = _curves(placed, "guidance", ("metric", "model", "groups", "by"))
     return section_of("guidance", "Results by guidance", _GUIDANCE, charts)
 
 
-def _guided_findings(result: AuditResult) -> Iterator[Row]:
-    """Yield the findings of versions that have a strength of guidance."""
-    versions = {(row["model"], row["version"]): row for row in rows(result, "versions")}
+def steps(result: AuditResult) -> Section | None:
+    """Return the results at each denoising step, and the steps from which they differ."""
+    placed = [*_placed_findings(result, "steps", STEPPED)]
+    charts = [*_step_shares(result)]
+    charts += _curves(placed, "step", ("metric", "model", "groups", "by", "guidance"))
+    table = rows(result, "onsets")
+    if not charts and not table:
+        return None
+    columns = [
+        Column("Target", "target"),
+        Column("Measure", "quantity"),
+        Column("Class", "class"),
+        Column("From step", "onset", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("Seeds", "seeds", NUMBER),
+        Column("Model", where),
+        Column("Note", "reason", CLIPPED),
+    ]
+    name = "Steps from which results differ from chance"
+    return section_of(
+        "steps", "Results by denoising step", _STEPS, charts,
+        Table.of(name, columns, table, source="onsets"),
+    )  # fmt: skip
+
+
+def _step_shares(result: AuditResult) -> Iterator[Chart]:
+    """Yield a chart for each class: its share against the step, by target."""
+    for place, panel in by_place(rows(result, "step_shares")):
+        classes = distinct(panel, "class")
+        # Of two classes, the share of one gives the other's.
+        for name in classes[:1] if len(classes) == 2 else classes[:MOST_CLASSES]:
+            class_rows = [
+                {**row, "value": row["share"], "subject": row["target"], "ci_low": row["low"],
+                 "ci_high": row["high"], "n": row["images"]}
+                for row in panel
+                if row["class"] == name and has(row["share"])
+            ]  # fmt: skip
+            axis = Axis(f"share of {name}", percent=True, domain=(0.0, 1.0))
+            yield _curve_chart(class_rows, "step", f"Share of {name}", place, axis, "step_shares")
+
+
+def _placed_findings(result: AuditResult, table: str, metrics: Sequence[str]) -> Iterator[Row]:
+    """Yield the findings of some metrics with the guidance, or step, of their version."""
+    versions = dict[tuple[str, str], Row]()
+    for row in rows(result, table):
+        versions[row["model"], row["version"]] = {**row, "part": ""}
+        # A part of MCAS stands before the version.
+        versions[row["model"], f"{II}, {row['version']}"] = {**row, "part": II}
     for finding in result.findings:
         version = versions.get((finding.model, finding.version))
-        if version is None or not has(version["guidance"]) or not has(finding.value):
+        if version is None or not has(finding.value) or finding.metric not in metrics:
             continue
-        if finding.metric in CURVED and finding.variant is not Variant.OWN_LEAN:
+        if finding.variant is not Variant.OWN_LEAN:
             yield {**vars(finding), **version}
 
 
-def _guidance_chart(panel: Sequence[Row], name: str, place: str) -> Chart:
+def _curves(table: Iterable[Row], x: str, panel_of: Sequence[str]) -> list[Chart]:
+    """Return a chart for each panel with several places on an axis, in the order of metrics."""
+    metrics = STEPPED if x == "step" else CURVED
+    ordered = sorted(
+        (row for row in table if has(row[x])),
+        key=lambda row: (metrics.index(row["metric"]), row[x]),
+    )
+    charts = []
+    for panel in panels(ordered, *panel_of).values():
+        if len(distinct(panel, x)) > 1:
+            row = panel[0]
+            place = f"{row['model']}, {row['groups']} ({row['by']})"
+            if "guidance" in panel_of and has(row["guidance"]):
+                place += f", guidance {row['guidance']:g}"
+            name = title(row["metric"])
+            part = f"{name} {row['part']}".strip()
+            charts.append(_curve_chart(panel, x, part, place, Axis(name, zero=True), "findings"))
+    return charts
+
+
+def _curve_chart(
+    panel: Sequence[Row], x: str, name: str, place: str, up: Axis, source: str
+) -> Chart:
     change = dict[str, float]()
     for (subject,), subject_rows in panels(panel, "subject").items():
         values = [row["value"] for row in subject_rows]
@@ -257,31 +341,40 @@ def _guidance_chart(panel: Sequence[Row], name: str, place: str) -> Chart:
             curve_rows.append(named_row)
         elif row["subject"] in subjects:
             # Many shades on each other hide the lines; the table has all intervals.
-            curve_rows.append({**named_row, "ci_low": None, "ci_high": None})
+            nothing = dict.fromkeys(("ci_low", "ci_high", "chance_low", "chance_high"))
+            curve_rows.append({**named_row, **nothing})
     marks = points(
         curve_rows,
-        lambda row: f"{row['target']} at guidance {row['guidance']:g}: {number(row['value'])}",
-        "value", series="target", x="guidance", low="ci_low", high="ci_high",
+        lambda row: f"{row['target']} at {x} {row[x]:g}: {number(row['value'])}",
+        "value", series="target", x=x, low="ci_low", high="ci_high",
+        **({"chance_low": "chance_low", "chance_high": "chance_high"} if x == "step" else {}),
     )  # fmt: skip
     series = [subject or "mean over targets" for subject in subjects]
     chart = curves(
-        marks, f"{name} against guidance: {place}", Axis("guidance"), Axis(name, zero=True),
+        marks, f"{name} against {x}: {place}", Axis(x), up,
         title=f"{name}: {place}", series=series,
     )  # fmt: skip
+    kind = SHARE if up.percent else NUMBER
     columns = [
         Column("Target", "target"),
-        Column("Guidance", "guidance", NUMBER),
-        Column("Value", "value", NUMBER),
-        Column("Interval", ("ci_low", "ci_high"), NUMBER),
+        Column(x.capitalize(), x, NUMBER),
+        Column("Value", "value", kind),
+        Column("Interval", ("ci_low", "ci_high"), kind),
     ]
-    return tabled(chart, columns, named, "findings")
+    if x == "step":
+        columns += [
+            Column("Chance", ("chance_low", "chance_high"), kind),
+            Column("n", "n", NUMBER),
+        ]
+        columns += [Column("Verdict", "verdict")] if source == "findings" else []
+    return tabled(chart, columns, named, source)
 
 
 PAGE = Page(
     leads=("share_mad", "share_gap", "mcas", "xmcas"),
     by_group=("share_mad", "share_gap", "association_score"),
     subjects="targets",
-    sections=(shares, leaning, plane, parts, guidance),
+    sections=(shares, leaning, plane, parts, guidance, steps),
     facts=facts,
     look="Look at images of {subject}, and check the classifier on them.",
     steps=("Change prompts or guidance, or choose another generator.",),

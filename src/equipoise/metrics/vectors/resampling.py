@@ -621,16 +621,22 @@ class Jackknife:
         return floats(values + np.einsum("rj,kj->rk", normal, lower_root(covariance)))
 
 
+@record
+class JackknifeEnds:
+    """Ends of the interval of a number of a jackknife."""
+
+    jackknife: Jackknife
+    column: int
+
+    def __call__(self, level: float) -> Span:
+        """Return the lower and upper end."""
+        low, high = self.jackknife.ends(level)
+        return float(low[self.column]), float(high[self.column])
+
+
 def ends_at(jackknife: Jackknife | None, column: int) -> Ends:
     """Return the interval of a number."""
-    if jackknife is None:
-        return no_ends
-
-    def ends(level: float) -> Span:
-        low, high = jackknife.ends(level)
-        return float(low[column]), float(high[column])
-
-    return ends
+    return no_ends if jackknife is None else JackknifeEnds(jackknife, column)
 
 
 @record

@@ -123,16 +123,23 @@ def measure_scores(question: Question) -> Iterator[Result]:
     """Measure the association score of each target in each modality that its sets allow."""
     scores: dict[str, dict[str, Estimate]] = {}
     for case in question.cases:
-        target, sides = case.targets[0], _sides(question, case, "targets", "a", "b")
-        estimate = _estimate(association_score, question, sides, ("targets",), ("a", "b"))
-        yield finding_of(
-            estimate, question.place(case.modality), Family.LEAF, subject=target,
-            direction=closer(target, estimate.value, question.pair),
-            by_group=estimate.parts[0].by_group, **about(sides),
-        )  # fmt: skip
+        target, (finding, estimate) = case.targets[0], score_of(question, case)
+        yield finding
         scores.setdefault(case.modality, {})[target] = estimate
     for modality, values in scores.items():
         yield from _summaries(question, question.place(modality), values, "association_score")
+
+
+def score_of(question: Question, case: Case) -> tuple[UncorrectedFinding, Estimate]:
+    """Return the association score of a target in a modality, as a finding and as measured."""
+    target, sides = case.targets[0], _sides(question, case, "targets", "a", "b")
+    estimate = _estimate(association_score, question, sides, ("targets",), ("a", "b"))
+    finding = finding_of(
+        estimate, question.place(case.modality), Family.LEAF, subject=target,
+        direction=closer(target, estimate.value, question.pair),
+        by_group=estimate.parts[0].by_group, **about(sides),
+    )  # fmt: skip
+    return finding, estimate
 
 
 def measure_weat(question: Question) -> Iterator[Result]:
@@ -304,14 +311,30 @@ def _orient_difference(part: Part, chance: Chance | None) -> Part:
 
 def measure_mcas(question: Question) -> Iterator[Result]:
     """Measure MCAS of each target, its parts and their summaries."""
-    place, pair, estimates = question.place(), question.pair, dict[str, Estimate]()
+    yield from report_mcas(question, mcas_by_target(question))
+
+
+def mcas_by_target(question: Question) -> dict[str, tuple[Sides, Estimate]]:
+    """Return the sets and MCAS of each target."""
+    measured_targets = dict[str, tuple[Sides, Estimate]]()
     for case in question.cases:
         target = case.targets[0]
         sides = _four_sides(question, target)
-        estimates[target] = estimate = _mcas(
+        estimate = _mcas(
             question, sides, resample_texts=question.options.resample_texts,
             fixed_texts=question.fixed_texts,
         )  # fmt: skip
+        measured_targets[target] = sides, estimate
+    return measured_targets
+
+
+def report_mcas(
+    question: Question, measured_targets: Mapping[str, tuple[Sides, Estimate]]
+) -> Iterator[Result]:
+    """Report MCAS of each target, its parts and their summaries."""
+    place, pair, estimates = question.place(), question.pair, dict[str, Estimate]()
+    for target, (sides, estimate) in measured_targets.items():
+        estimates[target] = estimate
         fields = about(sides)
         kinds = {part: f"{s.name} ({part.partition('_')[2]})" for part, s in sides.items()}
         # MCAS itself, then with texts resampled.
