@@ -69,7 +69,9 @@ def explains_attribute(finding: Finding, main: Finding, grids: Grids) -> bool:
     parts = [part for part in grid.by_group if math.isfinite(part.value)]
     counted = _by_level(parts, place)
     main_values = {
-        part.levels[0]: part.value for part in main.by_group if math.isfinite(part.value)
+        (part.levels or (part.group,))[0]: part.value
+        for part in main.by_group
+        if math.isfinite(part.value)
     }
     if not all(
         abs(counted.get(level, math.nan) - value) <= _CLOSE for level, value in main_values.items()

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.audits.against_rest import leaf
+from equipoise.audits.columns import tables_of
 from equipoise.audits.config import parse_config
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, parts, whole
-from equipoise.audits.group_sizes import lacking
+from equipoise.audits.group_sizes import Row, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import Models
@@ -35,16 +36,35 @@ from equipoise.core import (
     Progress,
     record,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.wording import number
 from equipoise.metrics.numbers import NumberMetric, number_metrics
 from equipoise.metrics.spec import spec_for
-from equipoise.metrics.values.means import mean_difference, mean_value
+from equipoise.metrics.values.means import RowValues, mean_difference, mean_value
 from equipoise.stats import Resampling
 
 # Standard errors of a difference that a test at 5 % detects with a power of 80 %.
 _DETECTABLE = 2.8
 # Seconds for a row and draw, and for a design: rough guides.
 _SECONDS_PER_ROW, _SECONDS_PER_DESIGN = 2e-8, 0.1
+
+
+_BANDS = 4
+"""Bands of the target with as many images each."""
+_COLUMNS = {
+    "errors_over_target": {
+        "model": TEXT,
+        "groups": TEXT,
+        "group": TEXT,
+        "least": NUMBER,
+        "most": NUMBER,
+        "n": INTEGER,
+        "mean_absolute_error": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "mean_error": NUMBER,
+    }
+}
 
 
 @record
@@ -159,7 +179,8 @@ class Regression(Audit[Config, RegressionData, Design]):
             tested = replace(gap_finding, harm=gap.harm).changed(family=Family.COMPOSITE)
             for draft in (tested, *(leaf(draft, spec) for draft in leaves)):
                 findings.append(replace(draft, threshold=threshold))
-        return Measured(tuple(findings))
+        rows = _errors_over_target(design, config.resampling.level)
+        return Measured(tuple(findings), tables_of({"errors_over_target": rows}, _COLUMNS))
 
     def details(
         self,
@@ -217,6 +238,27 @@ class Regression(Audit[Config, RegressionData, Design]):
             assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
             pairs[name] = config, read_numbers(folders[name])
         return compare(pairs, runs)
+
+
+def _errors_over_target(design: Design, level: float) -> Iterator[Row]:
+    """Yield the errors of every group in bands of the target."""
+    limits = np.unique(np.quantile(design.target, np.linspace(0.0, 1.0, _BANDS + 1)))
+    bands = np.clip(np.searchsorted(limits, design.target, side="right") - 1, 0, len(limits) - 2)
+    errors = design.predicted - design.target
+    for code, group in enumerate(design.groups.names):
+        for band in range(len(limits) - 1):
+            rows = np.flatnonzero((design.groups.codes == code) & (bands == band))
+            if not len(rows):
+                continue
+            units = None if design.units is None else design.units[rows]
+            absolute = RowValues.of(np.abs(errors[rows]), None, units)
+            low, high = absolute.ends()(level)
+            yield {
+                "model": design.model, "groups": design.groups.name, "group": group,
+                "least": limits[band], "most": limits[band + 1], "n": len(rows),
+                "mean_absolute_error": absolute.mean(), "low": low, "high": high,
+                "mean_error": float(errors[rows].mean()),
+            }  # fmt: skip
 
 
 def _missing(data: RegressionData, target: str) -> Iterator[Note | str]:

@@ -1,7 +1,7 @@
 """The page of an audit of regression."""
 
 from equipoise.core import Aggregate, AuditResult
-from equipoise.report.blocks import Page, Pairs, image_count
+from equipoise.report.blocks import NUMBER, Column, Page, Pairs, TableSection, image_count
 
 
 def facts(result: AuditResult) -> Pairs:
@@ -9,6 +9,27 @@ def facts(result: AuditResult) -> Pairs:
     data = result.manifest.resolved.get("data", {})
     return (image_count(result), ("Target", str(data.get("target", ""))))
 
+
+over_target = TableSection(
+    name="over_target",
+    heading="Errors over the target",
+    caption="Errors of each group by true number",
+    source="errors_over_target",
+    columns=[
+        Column("Group", "group"),
+        Column("Model", "model"),
+        Column("Attributes", "groups"),
+        Column("True number", ("least", "most"), NUMBER),
+        Column("n", "n", NUMBER),
+        Column("Mean absolute error", "mean_absolute_error", NUMBER),
+        Column("Interval", ("low", "high"), NUMBER),
+        Column("Mean error", "mean_error", NUMBER),
+    ],
+    text=(
+        "Images in four bands of true numbers, of about as many images each. Where groups are "
+        "alike within bands, a difference comes from their true numbers."
+    ),
+)
 
 PAGE = Page(
     leads=(
@@ -23,6 +44,6 @@ PAGE = Page(
     ),
     subjects="images",
     look="Look at images of {group} with the largest errors.",
+    sections=(over_target,),
     facts=facts,
 )
-"""The page of an audit of regression."""

@@ -18,6 +18,7 @@ from equipoise.audits.config_fields import (
     AS_IT_IS,
     ArrayConfig,
     CsvConfig,
+    Distinct,
     GeneratorSection,
     Guidance,
     ImageTable,
@@ -39,6 +40,7 @@ from equipoise.audits.config_fields import (
     distinct,
     one_state_each,
     only_one,
+    several,
 )
 from equipoise.data.lexicons import PLACE, filled, lexicon
 from equipoise.metrics.counts.reference import ReferenceKind
@@ -257,7 +259,7 @@ class GeneratorConfig(GeneratorSection):
 
     guidance: OneOrMore[Guidance] = (7.5,)
     attributes: Texts = Field(default_factory=dict)
-    at_steps: OneOrMore[PositiveInt | Literal["last"]] = ()
+    at_steps: Annotated[Distinct[PositiveInt | Literal["last"]], BeforeValidator(several)] = ()
     images: ImagesConfig | None = None
 
     @model_validator(mode="after")
@@ -266,7 +268,6 @@ class GeneratorConfig(GeneratorSection):
         self.needs_model({*type(self).model_fields} - {"images", "attributes"})
         for guidance in self.guidance if self.model is not None else ():
             self.sampling_at(guidance)
-        distinct(tuple(map(str, self.at_steps)))
         if late := [step for step in self.passes if step >= self.steps]:
             raise ValueError(
                 f"at_steps: expected steps before the last of {self.steps}, or 'last', not "
