@@ -65,6 +65,8 @@ answers["metrics of model"] = [(row["model"], row["metric"]) for row in findings
 answers["studies"] = [*json.loads(command("new", "--study", "list", "--json"))["studies"]]
 command("new", "shapes.yaml", "--study", "study-of-shapes")
 answers["study"] = command("plan", "shapes.yaml")
+folder = ["new", "other.yaml", "--study", "study-of-shapes", "--data", "pictures"]
+answers["study with a folder"] = CliRunner().invoke(app, folder).exit_code
 answers["command"] = command("tally", "rated")
 print(json.dumps(answers))
 """
@@ -120,6 +122,8 @@ def test_a_model_a_format_and_a_metric_of_another_package_meet_in_one_audit(answ
 def test_a_study_of_another_package_is_listed_and_starts(answers):
     assert answers["studies"] == [*STUDIES, "study-of-shapes"]
     assert "all colours" in answers["study"]
+    # It needs no folder of data, and takes none.
+    assert answers["study with a folder"] == 2
 
 
 def test_a_command_of_another_package_is_listed_and_runs(answers):

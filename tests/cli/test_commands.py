@@ -26,10 +26,10 @@ def test_new_writes_a_study_with_its_words(command, project):
     study = ("--study", "predicted-labels")
     assert command("new", "mine/study.yaml", *study)[0] == 0
     assert load_config("mine/study.yaml").sets
-    Path("mine/occupation-labels.csv").write_text("changed by its owner")
+    Path("mine/occupations.csv").write_text("changed by its owner")
     again = command("new", "mine/other.yaml", *study)
     assert again[0] == 2
-    assert again[2].startswith("error: mine/occupation-labels.csv: exists already.")
+    assert again[2].startswith("error: mine/occupations.csv: exists already.")
     assert not Path("mine/other.yaml").exists()
     assert command("new", "b.yaml", *study, "--audit", "retrieval")[0] == 2
 

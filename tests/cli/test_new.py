@@ -108,21 +108,14 @@ def test_the_next_commands_are_those_of_the_study(project_dir, command, study, s
     assert err.endswith(" and ".join(f"'equipoise {step}'" for step in steps) + "\n")
 
 
-def test_a_study_without_data_takes_no_folder(project_dir, command):
-    code, _, err = command("new", "mine.yaml", "--study", "text-to-image", "--data", "faces")
-    assert code == 2
-    assert "text-to-image" in err
-    assert not (project_dir / "mine.yaml").exists()
-
-
 def test_a_study_names_the_folder_and_writes_its_words(project_dir, command):
     arguments = ("new", "mine.yaml", "--study", "chen-dou", "--data", "faces", "--json")
     code, out, err = command(*arguments)
     assert code == 0, err
     written = json.loads(out)
-    parts = ("association", "words", "neurons")
+    parts = ("association", "words", "neurons", "mitigation", "prompt-neurons", "generated")
     assert written["configs"] == [f"mine-{part}.yaml" for part in parts]
-    assert written["tables"] == ["terms.csv", "men-and-women.csv", "cho-words.csv"]
+    assert written["tables"] == ["terms.csv", "men-and-women.csv", "cho-words.csv", "asked.csv"]
     assert audits.load_config("mine.yaml").data.images.root == project_dir / "faces"
     assert len(pl.read_csv("cho-words.csv")) == 85 + 6 + 39 + 15
     assert command("new", "other.yaml", "--data", "faces")[0] == 2

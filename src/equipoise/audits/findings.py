@@ -502,8 +502,7 @@ def _judge_finding(
     if any(draft.doubt):
         reason = f"whatever class unresolved texts name: {reason}"
     n_more, wanted_group = math.nan, ""
-    # Where chance explains all of it, more images of the same kind decide nothing foreseeable.
-    if verdict is Verdict.INCONCLUSIVE and not draft.too_few and q != 1.0:
+    if verdict is Verdict.INCONCLUSIVE and not draft.too_few:
         n_more, wanted_group, wanted_text = images_wanted(finding, threshold, cutoff)
         reason = f"{reason}; {wanted_text}" if wanted_text else reason
     return replace(

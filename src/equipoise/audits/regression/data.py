@@ -1,16 +1,18 @@
 """The data of an audit of regression: true numbers of images, and those of every model."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from equipoise.audits.columns import ImageData, numbers_of
 from equipoise.audits.config_fields import located, where_of
 from equipoise.audits.group_sizes import groups_by
 from equipoise.audits.regression.config import Config, ModelConfig
-from equipoise.core import DataError, Floats, Groups, record
+from equipoise.core import DataError, Floats, Groups, RunError, record
 from equipoise.core.files import read_table, write_table
 from equipoise.core.types import FileFacts, Json
 from equipoise.data import Coded, Items
@@ -114,15 +116,21 @@ def _read_model(
     return table.name, table.digest, values, int((positions < 0).sum())
 
 
-_NUMBERS = "numbers.parquet"
+_NUMBERS, _NAMES = "numbers.parquet", b"equipoise"
 
 
 def write_numbers(folder: Path, data: RegressionData) -> None:
     """Write every image with its groups, its true number and those of every model."""
     columns = {"image_id": data.ids.astype(str), "target": data.target}
-    columns |= {f"column {name}": column for name, column in data.images.columns.items()}
-    columns |= {f"model {name}": values for name, values in data.models.items()}
-    write_table(pl.DataFrame(columns).to_arrow(), folder / _NUMBERS)
+    for place, column in enumerate(data.images.columns.values()):
+        columns[f"column_{place}"] = column
+    for place, values in enumerate(data.models.values()):
+        columns[f"model_{place}"] = values
+    names = {"columns": [*data.images.columns], "models": [*data.models]}
+    table = pl.DataFrame(columns).to_arrow()
+    write_table(
+        table.replace_schema_metadata({_NAMES: json.dumps(names).encode()}), folder / _NUMBERS
+    )
 
 
 def read_numbers(folder: Path) -> RegressionData:
@@ -133,13 +141,18 @@ def read_numbers(folder: Path) -> RegressionData:
     RunError
         When the file is missing or can't be read.
     """
-    table = pl.DataFrame(read_table(folder / _NUMBERS))
-
-    def named(prefix: str) -> dict[str, pl.Series]:
-        names = [name for name in table.columns if name.startswith(prefix)]
-        return {name.removeprefix(prefix): table[name] for name in names}
-
-    coded = {name: Coded.of(column) for name, column in named("column ").items()}
+    try:
+        stored = read_table(folder / _NUMBERS)
+    except (OSError, pa.ArrowException) as error:
+        raise RunError(
+            f"{folder / _NUMBERS}: {error}. To do: audit again, or compare with a run that is whole"
+        ) from error
+    names, table = json.loads(stored.schema.metadata[_NAMES]), pl.DataFrame(stored)
+    coded = {
+        name: Coded.of(table[f"column_{place}"]) for place, name in enumerate(names["columns"])
+    }
+    models = {
+        name: table[f"model_{place}"].to_numpy() for place, name in enumerate(names["models"])
+    }
     images = Items(_NUMBERS, "image_id", table["image_id"].to_numpy(), coded, {}, {})
-    models = {name: column.to_numpy() for name, column in named("model ").items()}
     return RegressionData(images, {}, {}, table["target"].to_numpy(), models)
