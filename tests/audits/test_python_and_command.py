@@ -257,7 +257,7 @@ OTHERS = {
         "accuracy_difference", "encoder_difference",
     ),
     "no groups of images: numbers of subjects, regions or targets": (
-        "alignment", "correlation", "favourite_gap", "score_summary", "offset", "xmcas",
+        "alignment", "correlation", "favourite_gap", "score_summary", "offset", "onset", "xmcas",
         "xmcas_distance", "trend", "gender_difference", "predicted_label_weat",
     ),
     "compares people within images, in tests of activations": (
