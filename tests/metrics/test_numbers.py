@@ -145,6 +145,11 @@ def test_bad_input_is_refused(arguments, options):
         m.mean_absolute_error(*arguments, **options)
 
 
+def test_a_number_as_far_as_the_tolerance_is_within():
+    true = np.arange(1, 401) / 10
+    assert m.share_within_tolerance(true, true + 0.3, tolerance=0.3).value == 1.0
+
+
 def test_a_negative_tolerance_is_refused():
     with pytest.raises(InputError):
         m.share_within_tolerance(TRUE, PREDICTED, tolerance=-1.0)

@@ -331,7 +331,7 @@ def _open_pictures(
 
 
 def _widen_crops(pictures: Pictures, margin: float) -> Pictures:
-    """Return pictures whose crops have a margin, up to the border of the picture.
+    """Return pictures with a margin around their crops, up to the border.
 
     A picture that can't be read keeps its crop: it fails when it is decoded.
     """

@@ -41,6 +41,7 @@ _NUMBER = r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)\s*%?\s*"
 _YES = {"1", "true", "t", "yes", "y", "positive", "pos", "present"}
 _NO = {"0", "false", "f", "no", "n", "negative", "neg", "absent"}
 _MOST_VALUES = 12
+_FEW_TEXTS = 0.05
 _AGES = (18, 30, 45, 60)
 _STORE = ExtractionConfig().store
 _NAMED = {
@@ -244,9 +245,19 @@ def _predicted_quantities(
     columns: Mapping[str, pl.Series], target: str, outputs: Sequence[str]
 ) -> list[str]:
     """Return the columns of predicted numbers, where the target is a number and no class."""
-    truth = Coded.of(columns[target])
-    numeric = [name for name in outputs if is_quantity(truth, Coded.of(columns[name]))]
+    truth = Coded.of(_mostly_numbers(columns[target]))
+    numeric = [
+        name for name in outputs if is_quantity(truth, Coded.of(_mostly_numbers(columns[name])))
+    ]
     return numeric if len(numeric) == len(outputs) else []
+
+
+def _mostly_numbers(column: pl.Series) -> pl.Series:
+    """Return a column without its texts, where nearly all cells are numbers."""
+    numbers = column.str.strip_chars().cast(pl.Float64, strict=False)
+    texts = numbers.null_count() - column.null_count()
+    few = 0 < texts <= _FEW_TEXTS * len(column)
+    return column.set(numbers.is_null(), None) if few else column
 
 
 def _sections_of_numbers(

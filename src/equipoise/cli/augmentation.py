@@ -296,7 +296,7 @@ _DRAWN = (
 
 
 def plan_configured(config: AugmentConfig, base: Path) -> dict[str, Json]:
-    """Return what an experiment would train, from its tables; no image is opened.
+    """Return the trainings of an experiment, from its tables alone.
 
     Parameters
     ----------

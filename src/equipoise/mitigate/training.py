@@ -366,7 +366,7 @@ class TrainingRows(NamedTuple):
 
 
 def _split_rows(job: Job, data: PlainFaces) -> tuple[Integers, Integers]:
-    """Return the rows to learn, with changed copies, and those withheld for validation."""
+    """Return the rows to learn with changed copies, and the validation rows."""
     n = len(data.faces)
     n_validation = int(job.schedule.validation * n)
     order = np.arange(n)

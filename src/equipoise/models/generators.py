@@ -84,7 +84,7 @@ class ImageGenerator(Model, Protocol):
 
 @dataclass(frozen=True)
 class StepImage:
-    """What a denoiser has made of an image at one of its passes.
+    """A denoiser's state of an image at one of its passes.
 
     Attributes
     ----------

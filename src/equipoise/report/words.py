@@ -194,7 +194,7 @@ def _part(spec: MetricSpec, part: GroupValue) -> Sentence:
 
 
 def _group_number(spec: MetricSpec, value: float) -> Phrase | str:
-    """Return a group's own value: a share in per cent, or a number as it is."""
+    """Return a group's own value, a share in per cent."""
     return share_part(value) if spec.unit != "number" or spec.group_label else number(value)
 
 

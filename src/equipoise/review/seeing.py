@@ -120,7 +120,7 @@ def _ends(name: str, share: Estimate) -> dict[str, float]:
 
 
 def _named_values(images: RunImages, sizes: pl.DataFrame, attribute: str) -> Objects:
-    """Return the value of each image in the groups of the run; None where it is missing."""
+    """Return the value of each image in the groups of the run, None if missing."""
     groups = images.groups
     attributes = groups.name.split(" × ")
     if attribute not in attributes:
@@ -137,7 +137,7 @@ def _named_values(images: RunImages, sizes: pl.DataFrame, attribute: str) -> Obj
 def _machines(
     images: RunImages, tables: Mapping[str, pa.Table], attribute: str, named: Objects
 ) -> Mapping[str, Objects]:
-    """Return the value of each image by whom: the run, and a filter that compares two values."""
+    """Return the value of each image by the run and by a filter of two values."""
     machines = {OF_RUN: named}
     table, check = tables.get("filter_images"), OF_FILTER.format(attribute)
     values = sorted({*filter(None, named)})
@@ -159,7 +159,7 @@ def _machines(
 
 
 def keep_results(run: Path, question: str, tables: Mapping[str, list[Row]]) -> None:
-    """Write a question's tables into the run's folder of labels, beside those of others.
+    """Write a question's tables into the run's folder of labels.
 
     Raises
     ------

@@ -15,6 +15,8 @@ from equipoise import audit, audits
 from equipoise.audits.quick import guess_config
 from equipoise.cli.app import app
 from equipoise.core import Aggregate, ConfigError, DataError, Verdict
+from equipoise.metrics import MetricSpec, number_metric
+from equipoise.metrics.numbers.metric import remove
 from equipoise.report import gate
 
 AGES = np.random.default_rng(4).integers(18, 80, 600)
@@ -154,7 +156,8 @@ def test_a_unit_that_repeats_makes_rows_count_less():
 def test_images_without_numbers_are_counted():
     frame = table(ours=[None] * 10 + [*map(float, AGES[10:])])
     result = run(frame=frame)
-    assert any("10 images" in note and "ours" in note for note in result.manifest.notes)
+    # Even rows are of men.
+    assert any("ours" in text and "man 5 of 300" in text for text in result.manifest.warnings)
     assert result.manifest.counts["models"]["ours"]["missing"] == 10
 
 
@@ -185,6 +188,33 @@ def test_columns_that_are_no_numbers_are_named(changes, column):
 def test_a_metric_or_option_that_is_none_is_an_error(metrics):
     with pytest.raises(ConfigError):
         audits.parse_config(values(metrics=metrics))
+
+
+def test_a_cell_that_is_no_number_doesnt_hide_that_all_others_are():
+    frame = table().select(
+        "id", "gender", pl.col("age").cast(pl.String), pred=pl.col("ours").round(1)
+    )
+    age = frame["age"].to_list()
+    age[4] = "old"
+    with pytest.raises(DataError) as error:
+        audit(frame.with_columns(age=pl.Series(age)), target="age", groups="gender")
+    assert (error.value.column, error.value.row) == ("age", 5)
+
+
+def test_a_metric_in_another_unit_has_no_threshold_of_the_target():
+    spec = MetricSpec(
+        name="mean_squared_error", kinds=("regression",), reference="an example",
+        definition="Mean squared distance.", direction="Higher: farther from the truth.",
+    )  # fmt: skip
+
+    @number_metric(spec)
+    def mean_squared_error(y_true, y_pred):
+        return np.square(y_pred - y_true)
+
+    try:
+        assert of(run(), "mean_squared_error").verdict is Verdict.NONE
+    finally:
+        remove("mean_squared_error")
 
 
 def test_a_plan_says_what_a_comparison_can_show():

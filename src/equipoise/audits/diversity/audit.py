@@ -109,7 +109,7 @@ def _of_set(design: Design, name: str, estimate: Estimate, place: Place) -> Unco
 
 
 def _pooled(arrays: Sequence[Table]) -> Table:
-    """Return the embeddings of several sets as those of one, without a copy where possible."""
+    """Return the embeddings of several sets in one table."""
     chosen = [array for array in arrays if isinstance(array, ChosenRows)]
     if len(chosen) == len(arrays) and len({id(array.table) for array in chosen}) == 1:
         return ChosenRows(chosen[0].table, np.concatenate([array.rows for array in chosen]))
@@ -214,7 +214,7 @@ class DiversityData(ImageData):
     scores: Mapping[str, Vectors]
 
     def quality(self, model: str) -> Quality:
-        """Return what a model makes of the images and of the references."""
+        """Return a model's outputs for the images and the references."""
         references = {
             reference_name(name): models[model]
             for name, models in self.references.items()
@@ -556,7 +556,7 @@ def _split_by_size(groups: Groups, rows: Integers) -> tuple[dict[str, Integers],
 
 
 def _option_notes(config: Config, designs: Sequence[Design]) -> Iterator[Note | str]:
-    """Yield the notes on options that change what a distance is."""
+    """Yield the notes on options that change distances."""
     if config.metrics.include_self:
         sizes = {len(places) for design in designs for places in design.images.values()}
         smallest, largest = min(sizes), max(sizes)

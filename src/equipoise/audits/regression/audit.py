@@ -38,6 +38,7 @@ from equipoise.core import (
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.wording import number
+from equipoise.data.problems import listed
 from equipoise.metrics.numbers import NumberMetric, number_metrics
 from equipoise.metrics.spec import spec_for
 from equipoise.metrics.values.means import RowValues, mean_difference, mean_value
@@ -174,7 +175,7 @@ class Regression(Audit[Config, RegressionData, Design]):
             if design.first:
                 findings.append(whole(level, replace(place, groups=""), Family.DESCRIPTIVE))
             spec = spec_for(metric.spec.name, gap.aggregate)
-            threshold = least if spec.threshold is None else None
+            threshold = least if metric.in_unit else None
             gap_finding, *leaves = parts(gap, place)
             tested = replace(gap_finding, harm=gap.harm).changed(family=Family.COMPOSITE)
             for draft in (tested, *(leaf(draft, spec) for draft in leaves)):
@@ -189,19 +190,26 @@ class Regression(Audit[Config, RegressionData, Design]):
         designs: Sequence[Design],
         tests: Mapping[str, int],
     ) -> Facts:
-        """Return the number of images, and what each comparison can show."""
+        """Return the number of images, and the detectable differences."""
         return {"images": len(data.images), "comparisons": [design.planned for design in designs]}
 
     def notes(
         self, config: Config, data: RegressionData, designs: Sequence[Design]
     ) -> Iterable[Note | str]:
-        """Return what the thresholds are, and how many images have no number."""
+        """Return the notes on thresholds and on images without a number."""
         least = number(least_difference(data))
         yield (
             f"A difference of mean errors matters from {least} on: a tenth of the standard "
             f"deviation of {config.data.target}. `testing.thresholds` sets another."
         )
         yield from _missing(data, config.data.target)
+
+    def warnings(
+        self, config: Config, data: RegressionData, designs: Sequence[Design]
+    ) -> Iterable[Note | str]:
+        """Return how many images of each group a model has no number for."""
+        for model, values in data.models.items():
+            yield from _unanswered(config, data, model, values)
 
     def save(self, folder: Path, data: RegressionData) -> None:
         """Write the numbers of every image, which `compare` pairs."""
@@ -264,6 +272,21 @@ def _errors_over_target(design: Design, level: float) -> Iterator[Row]:
 def _missing(data: RegressionData, target: str) -> Iterator[Note | str]:
     if n := int(np.isnan(data.target).sum()):
         yield f"{n} images have no {target} and take no part."
-    for name, values in data.models.items():
-        if n := int(np.isnan(values).sum()):
-            yield Note(name, f"{n} images have no predicted number and take no part.")
+
+
+def _unanswered(
+    config: Config, data: RegressionData, model: str, values: Floats
+) -> Iterator[Note | str]:
+    """Say how many images of each group have no predicted number: their errors are unknown."""
+    missing = np.isnan(values) & ~np.isnan(data.target)
+    for groups in groups_of(config, data) if missing.any() else ():
+        counts = np.bincount(groups.codes[missing & (groups.codes >= 0)], minlength=len(groups))
+        shares = listed(
+            f"{name} {n} of {total}"
+            for name, n, total in zip(groups.names, counts, groups.counts, strict=True)
+            if n
+        )
+        yield Note(
+            f"{model}, {groups.name}",
+            f"images have no predicted number, so their errors are unknown: {shares}.",
+        )

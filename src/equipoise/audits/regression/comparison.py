@@ -110,7 +110,7 @@ class PairedModels:
                 IntervalKind.SIMULTANEOUS if selection.group else IntervalKind.CONFIDENCE
             ),
         )  # fmt: skip
-        least = least_difference(self.data) if metric.spec.threshold is None else None
+        least = least_difference(self.data) if metric.in_unit else None
         together = (pair.name, selection.groups, metric.spec.name) if selection.group else None
         return replace(draft, threshold=least, together=together)
 
@@ -169,11 +169,24 @@ def compare(runs: Runs, manifests: Mapping[str, AuditResult]) -> AuditResult:
         counts={run: result.manifest.counts for run, result in manifests.items()},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(perf_counter() - started, 3),
-        notes=(),
+        notes=_notes(runs, models, config),
     )
     sizes = (row for groups in groups_of(config, data) for row in group_sizes.sizes_of(groups))
     tables = {"group_sizes": group_sizes.table(sizes)}
     return Result(findings, manifest, tables, conclusions_of(findings))
+
+
+def _notes(runs: Runs, models: Mapping[str, Floats], config: Config) -> tuple[str, ...]:
+    """Yield notes on images left out, and on the options of metrics."""
+    missing = [
+        f"{name}: {n} images of the first run have no predicted number and aren't compared."
+        for name, values in models.items()
+        if (n := int(np.isnan(values).sum()))
+    ]
+    others = [run for run, (other, _) in runs.items() if other.metrics != config.metrics]
+    first = next(iter(runs))
+    options = f"Options of metrics are those of {first}; {', '.join(others)} has others."
+    return (*missing, *([options] if others else []))
 
 
 def _aligned(runs: Runs) -> dict[str, Floats]:

@@ -80,7 +80,7 @@ class Config(AuditConfig):
         return self
 
     def options(self, metric: str) -> Facts | None:
-        """Return the options of a metric that are set; None where it is switched off."""
+        """Return the options of a metric, None if it is switched off."""
         options = self.metrics.get(metric, True)
         if isinstance(options, Mapping):
             return options

@@ -13,7 +13,7 @@ from equipoise.audits.config_fields import located, where_of
 from equipoise.audits.group_sizes import groups_by
 from equipoise.audits.regression.config import Config, ModelConfig
 from equipoise.core import DataError, Floats, Groups, RunError, record
-from equipoise.core.files import read_table, write_table
+from equipoise.core.files import decode_json, read_table, write_table
 from equipoise.core.types import FileFacts, Json
 from equipoise.data import Coded, Items
 from equipoise.data.labels import part_of
@@ -39,6 +39,7 @@ class RegressionData(ImageData):
 
 # Of the standard deviation of the target: half of what Cohen calls small.
 _SMALL = 0.1
+_MOST = 1e100
 
 
 def least_difference(data: RegressionData) -> float:
@@ -64,6 +65,7 @@ def read_regression(config: Config, images: Items, base: Path) -> RegressionData
     """
     column = config.data.target
     target = numbers_of(images, column)
+    _check_size(target, images.name, column)
     if len(np.unique(target[~np.isnan(target)])) < 2:
         raise DataError(
             "all true numbers are the same, which leaves nothing to predict",
@@ -82,6 +84,17 @@ def read_regression(config: Config, images: Items, base: Path) -> RegressionData
     )
 
 
+def _check_size(numbers: Floats, file: str, column: str) -> None:
+    """Refuse numbers with infinite squares."""
+    large = np.abs(numbers) > _MOST
+    if large.any():
+        row = int(large.argmax())
+        raise DataError(
+            f"{numbers[row]:g} is no finite number, or too large", file=file, column=column,
+            row=row + 1, expected=f"numbers up to {_MOST:g}, or empty cells",
+        )  # fmt: skip
+
+
 def _read_model(
     name: str, section: ModelConfig, config: Config, images: Items, base: Path
 ) -> tuple[str, FileFacts, Floats, int]:
@@ -97,12 +110,7 @@ def _read_model(
     others = ~ids.is_in([*images.left_out])
     ids, numbers = ids.filter(others), part.numbers[section.prediction].filter(others)
     cells = numbers.fill_null(np.nan).to_numpy()
-    if np.isinf(cells).any():
-        raise DataError(
-            f"{cells[np.isinf(cells)][0]} is no finite number", file=table.name,
-            column=section.prediction, row=int(np.isinf(cells).argmax()) + 1,
-            expected="a number, or an empty cell",
-        )  # fmt: skip
+    _check_size(cells, table.name, section.prediction)
     positions = match(ids, known_ids)
     sides = (known_ids, images.name), (ids, table.name)
     check_matches(*sides, positions, config.data.max_unmatched, ())
@@ -120,7 +128,7 @@ _NUMBERS, _NAMES = "numbers.parquet", b"equipoise"
 
 
 def write_numbers(folder: Path, data: RegressionData) -> None:
-    """Write every image with its groups, its true number and those of every model."""
+    """Write every image with its groups, its true and its predicted numbers."""
     columns = {"image_id": data.ids.astype(str), "target": data.target}
     for place, column in enumerate(data.images.columns.values()):
         columns[f"column_{place}"] = column
@@ -147,7 +155,7 @@ def read_numbers(folder: Path) -> RegressionData:
         raise RunError(
             f"{folder / _NUMBERS}: {error}. To do: audit again, or compare with a run that is whole"
         ) from error
-    names, table = json.loads(stored.schema.metadata[_NAMES]), pl.DataFrame(stored)
+    names, table = decode_json(stored.schema.metadata[_NAMES]), pl.DataFrame(stored)
     coded = {
         name: Coded.of(table[f"column_{place}"]) for place, name in enumerate(names["columns"])
     }

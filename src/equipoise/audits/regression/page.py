@@ -5,7 +5,7 @@ from equipoise.report.blocks import NUMBER, Column, Page, Pairs, TableSection, i
 
 
 def facts(result: AuditResult) -> Pairs:
-    """Return the number of images, and what is predicted."""
+    """Return the number of images, and the target."""
     data = result.manifest.resolved.get("data", {})
     return (image_count(result), ("Target", str(data.get("target", ""))))
 

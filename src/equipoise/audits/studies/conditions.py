@@ -234,7 +234,7 @@ _RELATIONS = ("at_least", "at_most", "above", "opposite_to", "includes", "exclud
 
 
 def _wrapped(value: Any) -> Any:
-    """Take a correlation, change, mean or count beside its bounds for what they are of."""
+    """Take a correlation, change, mean or count beside its bounds as their quantity."""
     if not isinstance(value, Mapping) or not {*value} & {*NESTED, "recorded"}:
         return value
     bounds = {key: value[key] for key in value if key in _RELATIONS}

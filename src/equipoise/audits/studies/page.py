@@ -151,7 +151,7 @@ def _cell(
 
 
 def _source_text(table: PrintedTable | None, row: str, column: str) -> str:
-    """Return what a source has in a cell, and whether it prints it; "" of an empty cell."""
+    """Return a source's cell, and whether it is printed; "" of an empty one."""
     value = table.cell(row, column) if table else None
     if table is None or value is None:
         return ""

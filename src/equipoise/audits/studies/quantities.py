@@ -333,7 +333,7 @@ FindingOrMean = Annotated[
 
 
 class PercentAbove(Quantity):
-    """By how many percent a number lies above another; its interval is from end to end.
+    """Percent by which a number lies above another; its interval is from end to end.
 
     Attributes
     ----------
@@ -547,7 +547,7 @@ class Count(Quantity):
         return Reading(self.name, inside, whole, len(readings) - outside)
 
     def _readings(self, run: Repetition) -> Iterable[Reading]:
-        """Return the numbers that are counted, less those of their totals."""
+        """Return counted numbers less those of their totals."""
         readings = self.count.by(self.over, run)
         if self.total is None:
             return readings.values()

@@ -306,7 +306,7 @@ class ModelConfig(RunConfig):
 
 
 def _distinct_members(sides: Mapping[str, Labels]) -> tuple[str, ...]:
-    """Return the members of all sides; refuse those of two."""
+    """Return the members of all sides, each on one."""
     return distinct(tuple(chain.from_iterable(sides.values())))
 
 

@@ -60,7 +60,7 @@ class LatentDesign(SpaceDesign):
         return {"images": rows[usable]}
 
     def measure(self, resampling: Resampling | None) -> Iterator[Result]:
-        """Measure the association of each target's latents with those of each pair."""
+        """Measure the association of each target's latents with each pair's."""
         options = self.config.resampling
         targets = {category: tuple(names) for category, names in self.targets.items()}
         for pair in self.pairs:

@@ -127,7 +127,7 @@ class GeneratedImages:
 
     @cached_property
     def latents(self) -> Vectors | None:
-        """Latents of the images; None where they are unknown."""
+        """Latents of the images, None if unknown."""
         known = [(batch.pictures, batch.latents) for batch in self.batches]
         ids, values = list[Objects](), list[Floats32]()
         for pictures, latents in known:
@@ -400,7 +400,7 @@ def _generate(
 
 
 def _stand_in(name: str, request: "Request") -> "Generated":
-    """Return what a generation would return, without images."""
+    """Return the result of a generation without its images."""
     from equipoise.counterfactuals import Generated
 
     texts, steps = request.table["prompt"].to_pylist(), request.at_steps

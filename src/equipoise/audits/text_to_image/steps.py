@@ -80,7 +80,7 @@ class CurvePoint:
 
     @property
     def curve(self) -> tuple[Place, Quantity]:
-        """What the points of all steps and targets have in common."""
+        """The common fields of the points of all steps and targets."""
         return self.place, self.quantity
 
     @property
@@ -237,7 +237,7 @@ def _whole(step: float) -> int | None:
 
 
 def _curve(points: Sequence[CurvePoint], replicates: int, seed: int) -> Curve | None:
-    """Return the curve of a target; None where steps lack a number or a chance level."""
+    """Return the curve of a target, None without all numbers and chance levels."""
     if points[0].quantity == SHARE:
         return _share_curve(points, replicates, seed)
     excesses = [point.excess for point in points if point.excess is not None]

@@ -10,7 +10,6 @@ import click
 
 from equipoise.cli.outputs import check_output, write_output
 from equipoise.cli.terminal import PATH, json_option, say_json, say_values
-from equipoise.core import ConfigError
 
 if TYPE_CHECKING:
     from equipoise.review import Question, RunImages
@@ -127,6 +126,7 @@ def label_command(run: Path, question: str, as_json: bool, **options: Unpack[Opt
     equipoise label runs/first --question right --sharpen women --images photos
     """  # noqa: D301 - click's mark of lines that stay apart
     from equipoise import review
+    from equipoise.core import ConfigError
 
     form = None if options["form"] is None else review.read_form(options["form"])
     if (form is None) == (not question):

@@ -22,6 +22,7 @@ from equipoise.metrics.spec import MetricSpec
         null="groups are exchangeable over all rows, or between units that have one group",
         reference="Willmott & Matsuura 2005, Climate Research 30, 79-82",
     ),
+    in_unit=True,
 )
 def mean_absolute_error(y_true: Floats, y_pred: Floats) -> Floats:
     """Mean distance of predicted from true numbers."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import Parameter, signature
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import (
@@ -48,13 +49,16 @@ class NumberMetric:
         From true and predicted numbers, each of shape (n,), and options to numbers (n,).
     defaults : callable
         From the true numbers to the options that aren't set.
+    in_unit : bool
+        Whether its numbers are in the unit of the target, so that a difference matters by the
+        target's spread where no threshold is set.
 
     Examples
     --------
     >>> from equipoise import metrics as m
     >>> age, estimated = [20, 30, 40, 50] * 30, [21, 30, 44, 50] * 30
     >>> m.mean_absolute_error(age, estimated, ["women", "men"] * 60)
-    <mean_absolute_error 1.25 [0.948, 1.55]; n = 120 in 2 groups>
+    <mean_absolute_error 1.250 [0.952, 1.548]; n = 120 in 2 groups>
     >>> round(m.mean_absolute_error.difference(age, estimated, ["women", "men"] * 60).value, 2)
     2.5
     """
@@ -62,11 +66,7 @@ class NumberMetric:
     spec: MetricSpec
     row_numbers: RowNumbers
     defaults: Defaults
-
-    @property
-    def __doc__(self) -> str:  # type: ignore[override]
-        """The docstring of the function."""
-        return self.row_numbers.__doc__ or ""
+    in_unit: bool
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -102,6 +102,11 @@ class NumberMetric:
             raise InputError(
                 f"metric {self.spec.name!r}: gave numbers of shape {values.shape} for "
                 f"{len(truth)} rows. To do: return one number for each row"
+            )
+        if np.isinf(values).any():
+            raise InputError(
+                f"metric {self.spec.name!r}: gave an infinite number for row "
+                f"{int(np.isinf(values).argmax())}. To do: return finite numbers, NaN for none"
             )
         return values, all_options
 
@@ -155,7 +160,7 @@ def remove(name: str) -> None:
 
 
 def number_metric(
-    spec: MetricSpec, *, defaults: Defaults = no_options
+    spec: MetricSpec, *, defaults: Defaults = no_options, in_unit: bool = False
 ) -> Callable[[RowNumbers], NumberMetric]:
     """Register a function of true and predicted numbers as a metric.
 
@@ -168,17 +173,36 @@ def number_metric(
         With `kinds=("regression",)`.
     defaults : callable
         From the true numbers to the options that a user doesn't set.
+    in_unit : bool
+        Whether its numbers are in the unit of the target.
 
     Raises
     ------
     PluginError
         When the name is taken.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> @m.number_metric(
+    ...     m.MetricSpec(
+    ...         name="mean_doubled_error",
+    ...         kinds=("regression",),
+    ...         definition="Twice the mean distance of predicted from true numbers.",
+    ...         direction="Higher: predictions are farther from the truth.",
+    ...         reference="an example",
+    ...     )
+    ... )
+    ... def mean_doubled_error(y_true, y_pred):
+    ...     return 2 * abs(y_pred - y_true)
+    >>> mean_doubled_error([20, 30], [21, 33]).value
+    4.0
     """
 
     def registered(row_numbers: RowNumbers) -> NumberMetric:
         full_spec = replace(spec, rate=True, rest_metric=spec.name)
         register_for(calling_module(), full_spec)
-        metric = NumberMetric(full_spec, row_numbers, defaults)
+        metric = NumberMetric(full_spec, row_numbers, defaults, in_unit)
         _REGISTERED[spec.name] = metric
         return metric
 

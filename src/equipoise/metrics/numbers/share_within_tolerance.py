@@ -9,6 +9,8 @@ from equipoise.core import Floats, InputError
 from equipoise.metrics.numbers.metric import number_metric
 from equipoise.metrics.spec import POINTS, MetricSpec
 
+_ROUNDING = 1e-12
+
 
 def round_quarter(y_true: Floats) -> Mapping[str, float]:
     """Return a quarter of the standard deviation as tolerance, as 1, 2 or 5 times a power of 10."""
@@ -44,8 +46,10 @@ def round_quarter(y_true: Floats) -> Mapping[str, float]:
     defaults=round_quarter,
 )
 def share_within_tolerance(y_true: Floats, y_pred: Floats, *, tolerance: float) -> Floats:
-    """Share of rows whose predicted number is at most `tolerance` from the true one."""
+    """Share of predicted numbers within a tolerance of the true ones."""
     if not tolerance >= 0.0:
         raise InputError(f"tolerance={tolerance}: expected a number of at least 0")
     distance = np.abs(y_pred - y_true)
-    return np.where(np.isnan(distance), np.nan, distance <= tolerance)
+    # Numbers with decimals aren't stored exactly.
+    rounding = _ROUNDING * np.maximum(np.abs(y_pred), np.abs(y_true))
+    return np.where(np.isnan(distance), np.nan, distance <= tolerance + rounding)

@@ -225,7 +225,7 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
     >>> scores = rng.normal(size=(6, 60))
     >>> groups = ["women", "men"] * 30
     >>> m.systematic_preference(scores, groups, k=10)
-    <systematic_preference 0.033 [0.000, 0.310]; chance 0.054, p = 0.81, n = 60 in 2 groups>
+    <systematic_preference 0.033 [0.000, 0.359]; chance 0.062, p = 0.81, n = 60 in 2 groups>
     """
     all_pools = pools_of(scores, groups, queries, within, sets, units, subjects)
     pooling: Pooling = {"sets": sets, "units": units}

@@ -798,7 +798,7 @@ def _concentration(question: Question, predicted: PredictedLabels) -> Estimate:
 def _concentration_finding(
     question: Question, estimate: Estimate, family: Family, region: str = ""
 ) -> UncorrectedFinding:
-    """Return how much labels pile up, over all images or those of a region."""
+    """Return the concentration of labels, over all images or a region."""
     share = estimate.parts[0]
     text = extremes(f"labels pile up on {question.options.k}", share.by_group)
     return finding_of(
@@ -872,7 +872,7 @@ def _rows_of_labels(
 def _counts_of_labels(
     question: Question, labels: Objects, groups: Objects, region: str = ""
 ) -> Iterator[Row]:
-    """Yield how often each group has each label, over all images or those of a region."""
+    """Yield the count of each label by group, over all images or a region."""
     pairs = zip(groups.tolist(), labels.tolist(), strict=True)
     counts = Counter(pair for pair in pairs if None not in pair)
     totals = Counter(group for group, _ in counts.elements())
