@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-PEOPLE, PICTURES = 400, 3
+PEOPLE, PICTURES = 160, 2
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from equipoise.core import (
     Labels,
     NullHypothesis,
     Part,
+    Variant,
     encode,
     floats,
     no_ends,
@@ -143,6 +144,18 @@ class RowValues:
         low, high = ends.T
         return group_rows(self.groups, counts, values, low, high, notes.tolist())
 
+    def against_rest(self, part: Part, level: float) -> tuple[GroupValue, ...]:
+        """Return the means behind a difference: of all groups, or of one and of all others."""
+        if part.aggregate is not Aggregate.AGAINST_REST:
+            return self.by_group(level)
+        groups = self.groups
+        code = groups.names.index(part.by_group[0].group)
+        compared = np.isin(groups.codes, np.flatnonzero(groups.usable))
+        codes = np.where(compared, groups.codes != code, -1).astype(np.int32)
+        levels = (groups.levels[code], (OTHERS,))
+        two = replace(groups, levels=levels, codes=codes, min_size=1)
+        return replace(self, groups=two).by_group(level)
+
     def _of(self, code: int | None) -> tuple[Floats, np.ndarray]:
         """Return the numbers of a group, or of all rows, and their units."""
         rows = np.ones(len(self.values), bool) if code is None else self.groups.codes == code
@@ -260,13 +273,16 @@ def mean_difference(
     rows = RowValues.of(values, groups, units)
     if len(rows.values) < 2:
         raise InputError("values: fewer than two rows have a number")
-    gap = _gap(rows, rows.groups, resampling, rng)
-    by_group = rows.by_group(level_of(resampling))
-    whole = next(part for part in gap.parts if part.metric == gap.metric)
-    parts = [replace(whole, metric=metric, by_group=by_group)]
-    usable = np.flatnonzero(rows.groups.usable).tolist()
-    for code in usable if len(usable) > 2 else ():
-        parts.append(_against_rest(metric, rows, code, usable, resampling, rng))
+    units_of_rows = None if rows.units is None else _named_units(rows.units)
+    gap = similarity_gap(
+        rows.values, rows.groups, units=units_of_rows, resampling=resampling, rng=rng
+    )
+    level = level_of(resampling)
+    parts = [
+        replace(part, metric=metric, subject="", by_group=rows.against_rest(part, level))
+        for part in gap.parts
+        if part.metric == gap.metric and part.variant is Variant.MAIN
+    ]
     spec = spec_for(metric, Aggregate.DIFFERENCE)
     return replace(
         gap, metric=metric, aggregate=Aggregate.DIFFERENCE, reference=spec.reference, by=parts,
@@ -278,36 +294,7 @@ def mean_difference(
     )  # fmt: skip
 
 
-def _gap(rows: RowValues, groups: Groups, resampling: Resampling | None, rng: Seed) -> Estimate:
-    units = None if rows.units is None else _named_units(rows.units)
-    return similarity_gap(rows.values, groups, units=units, resampling=resampling, rng=rng)
-
-
 def _named_units(units: ArrayLike) -> list[str]:
     """Return names of units; rows without one are units of their own."""
     codes = np.asarray(units).tolist()
     return [f"row {place}" if code < 0 else f"unit {code}" for place, code in enumerate(codes)]
-
-
-def _against_rest(
-    metric: str,
-    rows: RowValues,
-    code: int,
-    usable: list[int],
-    resampling: Resampling | None,
-    rng: Seed,
-) -> Part:
-    """Return a group's mean minus that of all other groups, tested as two groups are."""
-    groups = rows.groups
-    compared = np.isin(groups.codes, usable)
-    codes = np.where(compared, groups.codes != code, -1).astype(np.int32)
-    two = replace(groups, levels=(groups.levels[code], (OTHERS,)), codes=codes, min_size=1)
-    gap = _gap(rows, two, resampling, rng)
-    whole = next(part for part in gap.parts if part.metric == gap.metric)
-    by_group = replace(rows, groups=two).by_group(level_of(resampling))
-    value, half = by_group[0].value - by_group[1].value, whole.high - whole.value
-    band = whole.chance_high
-    return replace(
-        whole, metric=metric, aggregate=Aggregate.AGAINST_REST, value=value, low=value - half,
-        high=value + half, chance=0.0, chance_low=-band, chance_high=band, by_group=by_group,
-    )  # fmt: skip
