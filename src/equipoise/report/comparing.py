@@ -142,9 +142,10 @@ def _place_in_bound(finding: Finding) -> tuple[float, ...]:
 
 
 def _alike_in(
-    findings: Sequence[Finding], places: Iterable[int], difference: Conclusion
+    findings: Sequence[Finding], places: Sequence[int], difference: Conclusion
 ) -> tuple[str, ...]:
-    """Return the metrics over all rows in which the models are alike."""
+    """Return the metrics in which the models are alike, over all rows and in every group."""
+    differing = {findings[place].metric for place in places if findings[place].verdict in REAL}
     metrics = dict.fromkeys(
         finding.metric
         for finding in (findings[place] for place in places)
@@ -153,7 +154,7 @@ def _alike_in(
         and not finding.groups
         and not finding.subject
     )
-    return tuple(metric for metric in metrics if metric != difference.metric)
+    return tuple(metric for metric in metrics if metric not in {difference.metric} | differing)
 
 
 def _conclude_differences(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -19,6 +20,7 @@ from equipoise.metrics import MetricSpec, number_metric
 from equipoise.metrics.numbers.metric import remove
 from equipoise.report import gate
 
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 AGES = np.random.default_rng(4).integers(18, 80, 600)
 
 
@@ -236,3 +238,19 @@ def test_codes_as_target_stay_classes():
     frame = pl.DataFrame({"id": range(600), "label": codes, "pred": np.roll(codes, 1),
                           "gender": ["man", "woman"] * 300})  # fmt: skip
     assert guess_config(frame, target="label", groups=["gender"]).audit == "predictions"
+
+
+def test_models_that_differ_in_a_group_are_not_called_alike(tmp_path):
+    base = EXAMPLES / "regression"
+    out = tmp_path / "run"
+    done = CliRunner().invoke(app, ["audit", str(base / "audit.yaml"), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    result = equipoise.compare(out)
+    errors = {
+        finding.group: finding.verdict
+        for finding in result.findings
+        if finding.metric == "mean_absolute_error"
+    }
+    assert errors[""] is Verdict.BELOW_THRESHOLD
+    assert errors["woman"] is Verdict.DISPARITY
+    assert "mean_absolute_error" not in result.conclusions[0].alike_in

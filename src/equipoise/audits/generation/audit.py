@@ -46,6 +46,7 @@ from equipoise.core import (
     Family,
     Groups,
     Integers,
+    MissingExtraError,
     Objects,
     record,
     unwarned,
@@ -617,8 +618,10 @@ def _draw_candidates(config: Config, mask: Booleans, name: str) -> list[int]:
 
 def _thumbnail(pictures: Pictures, place: int, blur: str | None) -> bytes | None:
     """Return a picture as a small PNG, or None if it is unreadable."""
-    from PIL import Image
-
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtraError("PIL", "images") from error
     try:
         picture = Image.fromarray(decode(pictures.read(place)))
     except (ImageError, OSError):
