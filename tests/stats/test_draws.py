@@ -180,12 +180,13 @@ def test_split_weights_belong_to_the_stratum_of_the_largest():
 # Exchange: which rows may exchange groups.
 
 
-def test_units_alike_in_their_strata_exchange_among_themselves():
+@pytest.mark.parametrize("exchange_of", [Exchange.of, Exchange.within])
+def test_units_alike_in_their_strata_exchange_among_themselves(exchange_of):
     # 20 units span both strata, 20 have rows in stratum 0 only: the two kinds do not mix.
     unit = np.concatenate([np.repeat(np.arange(20), 2), np.arange(20, 40)])
     stratum = np.concatenate([np.tile([0, 1], 20), np.zeros(20, int)])
     group = np.concatenate([np.repeat(np.arange(20) % 2, 2), 2 + np.arange(20) % 2])
-    exchange = Exchange.within(group, unit, stratum)
+    exchange = exchange_of(group, unit, stratum)
     exchanged = exchange.shuffle(group, np.random.default_rng(1))
     assert set(exchanged[:40].tolist()) == {0, 1}
     assert set(exchanged[40:].tolist()) == {2, 3}
@@ -228,6 +229,19 @@ def test_independent_rows_exchange_within_their_block():
     groups = np.array([0, 1, 1])
     exchange = Exchange.within(groups, np.zeros(3, int), np.zeros(3, int), by_row=True)
     assert reached(exchange, groups) == {(0, 1, 1), (1, 0, 1), (1, 1, 0)}
+
+
+def test_cells_of_all_units_exchange_groups():
+    # Unit 0 has rows of both groups: two cells, and units 1 and 2 one each.
+    groups = np.array([0, 0, 1, 0, 1, 1])
+    exchange = Exchange.of(groups, np.array([0, 0, 0, 1, 2, 2]), np.zeros(6, int))
+    cells = [[0, 1], [2], [3], [4, 5]]
+    expected = set()
+    for chosen in combinations(range(4), 2):
+        exchanged = np.ones(6, int)
+        exchanged[[row for cell in chosen for row in cells[cell]]] = 0
+        expected.add(tuple(exchanged.tolist()))
+    assert reached(exchange, groups) == expected
 
 
 # Tables of units: what is drawn where rows repeat.
@@ -273,7 +287,7 @@ def test_exchanged_cells_are_in_the_observed_standard_errors(strata):
     sampler = sampler_of(unit, group, outcome, shape)
     tables = whole(sampler.permute(strata, 20, 3))
     sizes = np.array([sampler.table[strata == stratum].sum(axis=0) for stratum in strata])
-    exchange = Exchange.within(group, unit, strata[outcome])
+    exchange = Exchange.of(group, unit, strata[outcome])
     totals = np.bincount(outcome, minlength=4)
     in_stratum = np.array([totals[strata == stratum].sum() for stratum in strata])
     shares = (totals / in_stratum)[:, None]

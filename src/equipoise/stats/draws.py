@@ -406,14 +406,14 @@ class ItemSampler:
     def permute(self, strata: Integers, replicates: int, seed: Seed) -> Blocks:
         """Return blocks with groups permuted between rows, units, or cells of mixed units.
 
-        See `Exchange.within` and `UnitTables`. A row whose weight is spread over several strata
-        belongs to the one of its largest weight.
+        See `Exchange.of` and `UnitTables`. A row whose weight is spread over several strata belongs
+        to the one of its largest weight.
         """
         # Written last is what stays: the largest weight, of equal ones the first.
         order = np.lexsort((-np.arange(len(self.weight)), self.weight))
         main = np.empty(len(self.group), dtype=np.int64)
         main[self.item[order]] = strata[self.outcome[order]]
-        exchange = Exchange.within(self.group, self.unit, main)
+        exchange = Exchange.of(self.group, self.unit, main)
         draw_table = self._tables(exchange, strata)
 
         def draw(start: int, size: int) -> Floats:

@@ -30,6 +30,19 @@ class Exchange:
     group: Integers
 
     @classmethod
+    def of(cls, group: Integers, unit: Integers, stratum: Integers) -> Exchange:
+        """Exchange the cells of all units: a cell has the rows of a unit in one group.
+
+        What a cell has in common stays together, across strata too. It exchanges with cells alike
+        in the strata they span (`_profiles`), of whatever unit: only a statistic in standard errors
+        over units may be held against that.
+        """
+        carrier = _cells(group, unit)
+        pool = numbered(_profiles(carrier, numbered(stratum)))
+        _, first = np.unique(carrier, return_index=True)
+        return cls(carrier, pool[first], group[first])
+
+    @classmethod
     def within(
         cls, group: Integers, unit: Integers, stratum: Integers, *, by_row: bool = False
     ) -> Exchange:
