@@ -135,6 +135,16 @@ def test_models_are_compared_image_by_image(together, tmp_path):
     assert men.verdict is Verdict.BELOW_THRESHOLD
 
 
+def test_a_model_that_is_worse_by_the_same_everywhere_differs(tmp_path):
+    numbers = {"near": pl.col("age") + 8.0, "far": pl.col("age") + 16.0}
+    frame = table().with_columns(**numbers)
+    with patch.object(sys.modules[__name__], "table", lambda: frame):
+        run = written(tmp_path, first="near", second="far")
+    overall, *_ = equipoise.compare(run).findings
+    assert (overall.value, overall.ci_low, overall.ci_high) == (8.0, 8.0, 8.0)
+    assert overall.verdict is Verdict.DISPARITY
+
+
 def test_runs_with_other_true_numbers_are_not_compared(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()

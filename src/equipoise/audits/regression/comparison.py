@@ -92,6 +92,9 @@ class PairedModels:
         error, freedom = paired.error()
         low, high = paired.ends()(level ** (1.0 / tests))
         p = float(2.0 * stdtr(freedom, -abs(mean) / error)) if error > 0.0 else 1.0
+        if error == 0.0 and mean:
+            # Equal differences have no spread: all signs are the same.
+            p = 0.5**freedom
         means = float(rows.first.mean()), float(rows.second.mean())
         worse = self.names[(mean < 0.0) == (lower == "lower")] if mean else ""
         pair = Pair(*self.names, means, worse)
