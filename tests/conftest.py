@@ -24,7 +24,7 @@ ALLOWED_SKIPS = {
 # works on alone.
 LONGEST = (
     "network/test_nothing_leaves.py", "planted/test_scenes_training.py", "soak/test_history.py",
-    "audits/test_studies.py", "soak/test_injection.py",
+    "studies/test_studies.py", "soak/test_injection.py",
     "planted/test_scenes_graphs.py", "evidence/test_extraction_ray.py", "test_end_to_end.py",
     "test_project.py", "counterfactuals/test_control.py", "review/test_example.py",
     "mitigate/test_trained_models.py", "audits/test_plan_counts.py", "audits/test_memory.py",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from equipoise import metrics as m
-from equipoise.metrics.counts.sampled import SampledCells
+from equipoise.metrics.labels.sampled import SampledCells
 
 
 class World:

@@ -11,20 +11,20 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from equipoise import audits, metrics
+from equipoise import audits
 from equipoise.audits import kind
-from equipoise.audits.studies.conditions import Mark, StudyClaim, mark_of
-from equipoise.audits.studies.repetition import Repetition
-from equipoise.audits.studies.study import Study
 from equipoise.cli.app import app
 from equipoise.cli.runs import page_of
 from equipoise.core import AuditResult, InputError, Manifest
-from equipoise.metrics import table_metric
+from equipoise.metrics import registry
 from equipoise.metrics.spec import unregister
 from equipoise.models import Classifier, load_model
 from equipoise.models.registry import adapters
 from equipoise.report import render
 from equipoise.report.words import sentence
+from equipoise.studies.conditions import Mark, StudyClaim, mark_of
+from equipoise.studies.repetition import Repetition
+from equipoise.studies.study import Study
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
@@ -55,15 +55,12 @@ def test_the_page_shows_every_file_of_the_package():
 def test_a_metric_is_one_file(folder):
     labels, groups = ["a", "b"] * 100, ["x"] * 100 + ["y"] * 100
     predicted = ["a", "b"] * 80 + ["b", "a"] * 20
-    counts, rows = (
-        metrics.count(labels, predicted, groups),
-        zip(labels, predicted, groups, strict=True),
-    )
-    lines = "".join(f"{i},{','.join(row)}\n" for i, row in enumerate(rows))
+    rows = labels, predicted, groups
+    lines = "".join(f"{i},{','.join(row)}\n" for i, row in enumerate(zip(*rows, strict=True)))
     (folder / "rows.csv").write_text(f"id,label,said,group\n{lines}")
     wrong_gap = import_module("my_bias.wrong_gap").wrong_gap
     try:
-        (estimate,) = metrics.measure(counts, [wrong_gap])
+        estimate = wrong_gap(*rows)
         config = {
             "audit": "predictions",
             "data": {"table": "rows.csv", "id": "id", "target": "label", "groups": ["group"]},
@@ -75,9 +72,9 @@ def test_a_metric_is_one_file(folder):
         (finding,) = (candidate for candidate in result.findings if candidate.metric == "wrong_gap")
         text = sentence(finding)
         with pytest.raises(InputError, match="wrong_gap"):
-            metrics.measure(counts, [replace(wrong_gap, statistic=lambda *_: np.zeros(3))])
+            replace(wrong_gap, statistic=lambda *_: np.zeros(3))(*rows)
     finally:
-        table_metric.remove("wrong_gap")
+        registry.remove("wrong_gap")
     assert estimate.value == pytest.approx(0.4)
     assert estimate.p_value is not None
     assert (finding.value, finding.threshold, finding.verdict) == (0.4, 0.1, "disparity")

@@ -18,13 +18,13 @@ from alone import alone
 from equipoise import metrics, models
 from equipoise.audits.kind import audit_of
 from equipoise.audits.kinds import KINDS
-from equipoise.audits.studies import STUDIES
-from equipoise.audits.studies.study import read_study
-from equipoise.audits.studies.works import WORKS
 from equipoise.cli.app import COMMANDS, run
 from equipoise.core import PluginError
 from equipoise.data import FORMATS, find_format
 from equipoise.models.registry import adapters
+from equipoise.studies import STUDIES
+from equipoise.studies.study import read_study
+from equipoise.studies.works import WORKS
 
 PLUGIN = Path(__file__).parent / "plugin"
 

@@ -11,11 +11,16 @@ import pytest
 
 from equipoise.audits import config as shared
 from equipoise.audits import parse_config
-from equipoise.audits.config_fields import ExtractionConfig
-from equipoise.audits.config_yaml import keys, parse_yaml
 from equipoise.audits.kinds import KINDS
-from equipoise.audits.predictions.config import Config, DataConfig, MetricsConfig, ModelConfig
+from equipoise.audits.labels.predictions.config import (
+    Config,
+    DataConfig,
+    MetricsConfig,
+    ModelConfig,
+)
 from equipoise.cli.app import app
+from equipoise.config.fields import ExtractionConfig
+from equipoise.config.files import keys, parse_yaml
 from equipoise.metrics import SPECS
 
 ROOT = Path(__file__).resolve().parent.parent

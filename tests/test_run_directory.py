@@ -13,9 +13,9 @@ from equipoise.audits import compare, parse_config, prepare, run
 from equipoise.audits.comparison import CHANGES
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
 from equipoise.audits.group_sizes import FAILURES
-from equipoise.audits.studies.claims import _CLAIMS, _COMPARISONS, CLAIMS, COMPARISONS
 from equipoise.core import GroupValue
 from equipoise.core.finding import SCHEMA
+from equipoise.studies.claims import _CLAIMS, _COMPARISONS, CLAIMS, COMPARISONS
 
 PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from equipoise.audits.studies import STUDIES
-from equipoise.audits.studies.study import read_study
-from equipoise.audits.studies.works import WORKS, read_work
+from equipoise.studies import STUDIES
+from equipoise.studies.study import read_study
+from equipoise.studies.works import WORKS, read_work
 from tools.studies import END, PAGE, START, missing, page_text, printed_cells, shown_cells
 
 

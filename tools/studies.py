@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from equipoise.audits.studies import STUDIES
-from equipoise.audits.studies.study import Study, command_of, config_path, read_study
-from equipoise.audits.studies.works import WORKS, PrintedTable, Work, read_work
+from equipoise.studies import STUDIES
+from equipoise.studies.study import Study, command_of, config_path, read_study
+from equipoise.studies.works import WORKS, PrintedTable, Work, read_work
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "studies.md"

@@ -114,16 +114,21 @@ class Places(Mapping[str, Place]):
     folder : Path
         The folder of the package that is scanned.
     pattern : str
-        Files in it. The first part of the path is the name.
+        Files in it. A file in a folder of its own has the folder's name, others their own.
     value : str
-        The value of the place of a file, with "{name}".
+        The value of the place of a file, with "{name}", and "{folder}" for the folder's path.
     """
 
     def __init__(self, noun: str, group: str, folder: Path, pattern: str, value: str) -> None:
         self.noun, self.group, self.folder = noun, group, folder
-        paths = (path.relative_to(folder).parts[0] for path in folder.glob(pattern))
-        names = sorted(name.partition(".")[0] for name in paths if not name.startswith("_"))
-        self._files = {name: Place(noun, name, value.format(name=name)) for name in names}
+        self._files: dict[str, Place] = {}
+        for path in sorted(folder.glob(pattern)):
+            *folders, file = path.relative_to(folder).with_suffix("").parts
+            name = folders[-1] if folders else file
+            if not name.startswith("_"):
+                module = value.format(name=name, folder=".".join(folders))
+                self._files[name] = Place(noun, name, module)
+        self._files = dict(sorted(self._files.items()))
         self._added: dict[str, Place] = {}
 
     @property

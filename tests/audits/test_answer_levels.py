@@ -6,7 +6,7 @@ import pytest
 
 from equipoise import audits
 from equipoise.core import InputError, Verdict
-from equipoise.metrics.counts.answer_levels import dominant_answer
+from equipoise.metrics.labels.answer_levels import dominant_answer
 
 ROWS = 200
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from audits.configs import EXAMPLE, outcome, values
 from equipoise.audits import load_config, parse_config
 from equipoise.audits.config import schema
-from equipoise.audits.config_fields import Section
-from equipoise.audits.config_yaml import parse_yaml
 from equipoise.audits.kinds import KINDS
-from equipoise.audits.predictions.config import SkewSizeOptions
-from equipoise.audits.predictions.effects import main_options
+from equipoise.audits.labels.predictions.config import SkewSizeOptions
+from equipoise.audits.labels.predictions.effects import main_options
+from equipoise.config.fields import Section
+from equipoise.config.files import parse_yaml
 from equipoise.metrics import SPECS
 from equipoise.metrics.spec import spec_of
 

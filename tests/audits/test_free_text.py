@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.audits.engines.unresolved import Unresolved
+from equipoise.audits.labels.unresolved import Unresolved
 from equipoise.core import ConfigError, Groups, Verdict
 from equipoise.data.resolver import UNRESOLVED
 from equipoise.metrics import count, rates

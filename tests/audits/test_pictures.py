@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from equipoise import audits
-from equipoise.audits.predictions.page import PAGE
+from equipoise.audits.labels.predictions.page import PAGE
 from equipoise.core import ConfigError
 from equipoise.core.finding import findings_to_table
 from equipoise.report import render

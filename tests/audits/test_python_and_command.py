@@ -11,7 +11,7 @@ from equipoise import metrics as m
 from equipoise.audits.kind import audit_of
 from equipoise.audits.kinds import KINDS
 from equipoise.core import Family
-from equipoise.metrics.counts.rates import RATES
+from equipoise.metrics.labels.rates import RATES
 from equipoise.stats import Bootstrap
 
 FEW = {"resampling": Bootstrap(40, 200, 0.95, 0.005)}

@@ -12,8 +12,8 @@ import pytest
 
 from audits.live_models import worlds
 from equipoise import audits
-from equipoise.audits.studies import STUDIES
 from equipoise.cli.commands import new
+from equipoise.studies import STUDIES
 
 N = 240
 RNG = np.random.default_rng(2)

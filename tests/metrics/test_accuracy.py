@@ -9,7 +9,7 @@ import pytest
 from equipoise.core import Aggregate, Groups, InputError, IntervalKind
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics import accuracy, accuracy_gap, count, measure, worst_group_accuracy
-from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.labels.accuracy import Accuracy
 from equipoise.stats import Bootstrap, Permutation
 from equipoise.stats.intervals import (
     clopper_pearson,

@@ -10,7 +10,7 @@ from scipy import stats
 
 from equipoise.core import InputError
 from equipoise.metrics import activation_share, activation_share_gap, paired_share_difference
-from equipoise.metrics.values.activation import Regions
+from equipoise.metrics.numbers.activation import Regions
 from equipoise.stats import Bootstrap, Permutation
 
 QUICK = Bootstrap(200, 200)

@@ -8,8 +8,8 @@ from scipy import stats
 from equipoise import audits
 from equipoise.core import Family, Verdict
 from equipoise.metrics import count
-from equipoise.metrics.counts.comparisons import AgainstRest
-from equipoise.metrics.counts.rates import RATES
+from equipoise.metrics.labels.comparisons import AgainstRest
+from equipoise.metrics.labels.rates import RATES
 from equipoise.stats.intervals import wilson
 
 

@@ -12,7 +12,7 @@ from scipy.stats import chi2_contingency, skew
 
 from equipoise.core import Groups, InputError
 from equipoise.metrics import count, effect_sizes, mev_sweep, skewsize
-from equipoise.metrics.counts.effect_sizes import MeanEffect, skewness
+from equipoise.metrics.labels.effect_sizes import MeanEffect, skewness
 from equipoise.metrics.spec import band_of
 from equipoise.stats import Association, Bootstrap
 

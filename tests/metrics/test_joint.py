@@ -9,8 +9,8 @@ from scipy import stats
 
 from equipoise.core import Aggregate, InputError
 from equipoise.metrics import count
-from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.paired import join
+from equipoise.metrics.labels.accuracy import Accuracy
+from equipoise.metrics.labels.paired import join
 from prediction_rows import weights_of
 
 NAN = float("nan")

@@ -8,8 +8,8 @@ import pytest
 
 from equipoise.core import Aggregate, Estimate, InputError
 from equipoise.metrics import count, measure
-from equipoise.metrics.counts import Null
-from equipoise.metrics.counts.accuracy import Accuracy
+from equipoise.metrics.labels import Null
+from equipoise.metrics.labels.accuracy import Accuracy
 from equipoise.metrics.measure import Draws, Measure
 from equipoise.stats import Bootstrap, Permutation
 

@@ -5,7 +5,7 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core import InputError
-from equipoise.metrics.values.onset import jackknife_replicates, share_replicates
+from equipoise.metrics.numbers.onset import jackknife_replicates, share_replicates
 from equipoise.metrics.vectors.mcas import Components
 
 STEPS = [1, 2, 3, 4, 5, 6]

@@ -10,7 +10,7 @@ from scipy.stats import binomtest, ttest_1samp
 
 from equipoise.core import InputError
 from equipoise.metrics import accuracy_difference
-from equipoise.metrics.counts import paired
+from equipoise.metrics.labels import paired
 from equipoise.stats import Bootstrap, Permutation
 from prediction_rows import part
 

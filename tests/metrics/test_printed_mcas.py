@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from equipoise import metrics as m
-from equipoise.metrics.values.subjects import SUMMARIES
+from equipoise.metrics.rankings.subjects import SUMMARIES
 from goldens import Golden
 
 BOTH = ("DALL-E 2", "Stable Diffusion")

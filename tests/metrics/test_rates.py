@@ -8,7 +8,7 @@ from sklearn.metrics import confusion_matrix
 
 from equipoise.core import Groups, InputError
 from equipoise.metrics import count, measure, rate_comparisons, rates
-from equipoise.metrics.counts.rates import Rates
+from equipoise.metrics.labels.rates import Rates
 from equipoise.stats import Bootstrap
 from equipoise.stats.intervals import scored
 from prediction_rows import EXAMPLE, column, part, random_rows, rows_of

@@ -5,7 +5,7 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core import InputError
-from equipoise.metrics.counts.sampled import SampledCells
+from equipoise.metrics.labels.sampled import SampledCells
 from equipoise.stats.intervals import wilson
 from label_worlds import World, coverage, nobody
 

@@ -21,7 +21,7 @@ from equipoise.metrics import (
     model_order,
     robust_conclusions,
 )
-from equipoise.metrics.scores.cells import (
+from equipoise.metrics.concepts.cells import (
     RANKED,
     Metric,
     best_f1_threshold,
@@ -219,7 +219,7 @@ def test_a_planted_disparity_stays_under_every_metric(metric):
 
 
 def test_dear_permutations_give_way_to_an_asymptotic_p(monkeypatch):
-    monkeypatch.setattr("equipoise.metrics.scores.disparity.MAX_SHUFFLED_ROWS", 1000)
+    monkeypatch.setattr("equipoise.metrics.concepts.disparity.MAX_SHUFFLED_ROWS", 1000)
     scores, labels, group = world(10, shift={0: 1.5})
     results = concept_results(scores, labels, group)
     assert (

@@ -16,7 +16,7 @@ from equipoise.metrics import (
     mean_share_mad,
     share_gap,
 )
-from equipoise.metrics.counts.shares import Inequality, likeliest
+from equipoise.metrics.labels.shares import Inequality, likeliest
 from equipoise.stats import Bootstrap
 from equipoise.stats.intervals import wilson
 

@@ -5,7 +5,7 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core import InputError
-from equipoise.metrics.counts.standardisation import standardise
+from equipoise.metrics.labels.standardisation import standardise
 
 
 def table_of(side, stratum, outcome, strata):

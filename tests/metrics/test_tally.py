@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from equipoise.metrics import count
-from equipoise.metrics.counts import table as cells
+from equipoise.metrics.labels import table as cells
 from equipoise.stats import threads as spread
 from prediction_rows import weights_of
 

@@ -5,14 +5,14 @@ import pytest
 
 from equipoise import audits
 from equipoise.audits.config import load_as
-from equipoise.audits.studies.repetition import contains
-from equipoise.audits.studies.study import read_study, study_files
-from equipoise.audits.studies.works import read_work
 from equipoise.data import lexicon
 from equipoise.metrics import retrieval_entropy
 from equipoise.mitigate import find_subspace
 from equipoise.mitigate.neurons.config import Config
 from equipoise.models.edits import Site
+from equipoise.studies.repetition import contains
+from equipoise.studies.study import read_study, study_files
+from equipoise.studies.works import read_work
 
 STUDY = read_study("chen-dou")
 NEURONS = STUDY.parsed_configs[[*STUDY.configs].index("neurons")]

@@ -12,8 +12,8 @@ from safetensors.numpy import save_file
 
 from equipoise import report
 from equipoise.audits.config import load_as
-from equipoise.audits.config_yaml import keys
 from equipoise.cli.app import run as command
+from equipoise.config.files import keys
 from equipoise.core import ConfigError, InputError, ModelError, Verdict
 from equipoise.explain.visualisation import visualise
 from equipoise.mitigate.neurons.config import Config

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from equipoise import audits
-from equipoise.audits.predictions.page import PAGE as PREDICTIONS
+from equipoise.audits.labels.predictions.page import PAGE as PREDICTIONS
 from equipoise.cli.runs import page_of
 from equipoise.mitigate.page import AUGMENTATION
 from equipoise.mitigate.page import PAGE as MITIGATION

@@ -5,7 +5,7 @@ import math
 import polars as pl
 import pytest
 
-from equipoise.audits.predictions.page import PAGE
+from equipoise.audits.labels.predictions.page import PAGE
 from equipoise.core import Aggregate, AuditResult, Verdict
 from equipoise.core.files import read_table
 from equipoise.report import read, write

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from equipoise.audits.concepts.page import PAGE as CONCEPTS
-from equipoise.audits.dataset.page import PAGE as DATASET
-from equipoise.audits.predictions.page import PAGE as PREDICTIONS
-from equipoise.audits.retrieval.page import PAGE as RETRIEVAL
+from equipoise.audits.labels.dataset.page import PAGE as DATASET
+from equipoise.audits.labels.predictions.page import PAGE as PREDICTIONS
+from equipoise.audits.rankings.retrieval.page import PAGE as RETRIEVAL
 from equipoise.core import AuditResult, Verdict
 from equipoise.report import next_steps, render
 from equipoise.report.comparison_page import PAGE as COMPARISON

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from equipoise.audits.predictions.page import PAGE
+from equipoise.audits.labels.predictions.page import PAGE
 from equipoise.core import AuditResult, Finding
 from equipoise.metrics import SPECS
 from equipoise.report import render

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from equipoise.audits.predictions.page import PAGE
+from equipoise.audits.labels.predictions.page import PAGE
 from equipoise.core import AuditResult, Verdict
 from equipoise.core.finding import findings_from_table, findings_to_table
 from equipoise.core.sentences import Sentence, fill, named

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from PIL import Image
 
-from equipoise.audits.studies.page import source_tables
-from equipoise.audits.studies.study import study_files
 from equipoise.cli.app import run
 from equipoise.core import ConfigError
 from equipoise.report import read
 from equipoise.report.blocks import Table
 from equipoise.review import key_of, read_form
+from equipoise.studies.page import source_tables
+from equipoise.studies.study import study_files
 from review.project import page_data
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "generation"

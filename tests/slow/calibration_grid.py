@@ -14,9 +14,9 @@ import numpy as np
 from equipoise.core import Aggregate, Groups
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics import count, measure
-from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.effect_sizes import EffectSizes
-from equipoise.metrics.counts.rates import DemographicParity, EqualizedOdds, Rates
+from equipoise.metrics.labels.accuracy import Accuracy
+from equipoise.metrics.labels.effect_sizes import EffectSizes
+from equipoise.metrics.labels.rates import DemographicParity, EqualizedOdds, Rates
 from equipoise.stats import Permutation
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.streams import stream

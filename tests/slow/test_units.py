@@ -10,8 +10,8 @@ import pytest
 from equipoise import metrics
 from equipoise.audits import parse_config, run
 from equipoise.core import Aggregate, Groups, Verdict
-from equipoise.metrics.counts.accuracy import Accuracy
-from equipoise.metrics.counts.effect_sizes import EffectSizes
+from equipoise.metrics.labels.accuracy import Accuracy
+from equipoise.metrics.labels.effect_sizes import EffectSizes
 from equipoise.stats import Bootstrap, Permutation
 
 pytestmark = pytest.mark.slow

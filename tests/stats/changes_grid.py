@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from equipoise.metrics.counts.changes import PairedRate, extreme_change
+from equipoise.metrics.labels.changes import PairedRate, extreme_change
 from stats.least_widths import least_width
 
 LEVEL, SEED = 0.95, 33

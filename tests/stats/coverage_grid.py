@@ -14,9 +14,9 @@ import numpy as np
 from scipy import stats
 
 from equipoise import metrics
-from equipoise.metrics.counts.effect_sizes import MeanEffect
-from equipoise.metrics.counts.shares import Inequality
-from equipoise.metrics.counts.table import design_effects
+from equipoise.metrics.labels.effect_sizes import MeanEffect
+from equipoise.metrics.labels.shares import Inequality
+from equipoise.metrics.labels.table import design_effects
 from equipoise.stats import Association, Bootstrap, Permutation
 from equipoise.stats.chance import tail
 from equipoise.stats.intervals import (

@@ -16,8 +16,7 @@ from PIL import Image
 from safetensors.numpy import save_file
 
 from equipoise.audits import load_config
-from equipoise.audits.config_images import leave_out_images
-from equipoise.audits.studies.study import study_files
+from equipoise.config.images import leave_out_images
 from equipoise.core import DataError
 from equipoise.data import (
     ArraySource,
@@ -34,6 +33,7 @@ from equipoise.mitigate.neurons.recording import read_dictionary
 from equipoise.models.edits import Site, UnitEdit, read_edit
 from equipoise.review.labels import read_answers
 from equipoise.review.wordnet import read_senses
+from equipoise.studies.study import study_files
 from tests import image_files as samples
 
 _ROWS = pl.DataFrame(

@@ -6,16 +6,16 @@ if TYPE_CHECKING:
     from equipoise.audits.comparison import compare_results, together
     from equipoise.audits.config import AuditConfig, load_config, parse_config
     from equipoise.audits.demonstrating import demo, demo_scenes
+    from equipoise.audits.labels.predictions.comparison import compare
     from equipoise.audits.opening import prepare
     from equipoise.audits.planning import plan
-    from equipoise.audits.predictions.comparison import compare
     from equipoise.audits.running import run
     from equipoise.audits.runs import compare_runs
     from equipoise.audits.saving import save
 
 _HOMES = {
     "AuditConfig": "config",
-    "compare": "predictions.comparison",
+    "compare": "labels.predictions.comparison",
     "compare_results": "comparison",
     "compare_runs": "runs",
     "demo": "demonstrating",

@@ -19,7 +19,7 @@ from equipoise.core import Aggregate, Finding, Floats, Groups, Integers, Integer
 from equipoise.core.conclusion import Adjustment
 from equipoise.core.finding import REAL, Verdict
 from equipoise.core.labels import Encoded
-from equipoise.metrics.counts.standardisation import StandardisedDifference, standardise
+from equipoise.metrics.labels.standardisation import StandardisedDifference, standardise
 from equipoise.report.words import compared_groups, worst_first
 from equipoise.stats.intervals import divide
 from equipoise.stats.verdict import harmful_reach, judge

@@ -9,9 +9,9 @@ import numpy as np
 
 from equipoise.audits.findings import UncorrectedFinding, direction
 from equipoise.core import Aggregate, ComparedTo, Family, Finding, Floats, GroupValue, IntervalKind
-from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.comparisons import OTHERS, AgainstRest, all_others
-from equipoise.metrics.counts.rates import RATES
+from equipoise.metrics.labels import Counts
+from equipoise.metrics.labels.comparisons import OTHERS, AgainstRest, all_others
+from equipoise.metrics.labels.rates import RATES
 from equipoise.metrics.spec import MetricSpec, spec_of_finding
 from equipoise.stats.intervals import wilson
 

@@ -21,7 +21,9 @@ from pydantic import (
     model_validator,
 )
 
-from equipoise.audits.config_fields import (
+from equipoise.audits.config_groups import GroupSourceConfig
+from equipoise.audits.kinds import KINDS
+from equipoise.config.fields import (
     CsvConfig,
     ExtractionConfig,
     Filters,
@@ -36,7 +38,6 @@ from equipoise.audits.config_fields import (
     Seed,
     Share,
     Some,
-    StudyName,
     Table,
     Text,
     among,
@@ -47,10 +48,8 @@ from equipoise.audits.config_fields import (
     one_state_each,
     where_of,
 )
-from equipoise.audits.config_groups import GroupSourceConfig
-from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.config_yaml import explain, keys, line_of, nearest, parse_yaml
-from equipoise.audits.kinds import KINDS
+from equipoise.config.files import explain, keys, line_of, nearest, parse_yaml
+from equipoise.config.images import PicturesConfig
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
@@ -68,6 +67,7 @@ from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.report import GateRule
 from equipoise.report.gate_rules import GateVerdict, Of, On, new_spelling
 from equipoise.stats import Bootstrap, Resampling
+from equipoise.studies.names import StudyName
 
 _MAX_NAME = 200
 SchemaT = TypeVar("SchemaT", bound=BaseModel)

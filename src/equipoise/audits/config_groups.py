@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
-from equipoise.audits.config_fields import CsvConfig, Label, Name, Section, Table
+from equipoise.config.fields import CsvConfig, Label, Name, Section, Table
 
 
 class LabelledGroupsConfig(CsvConfig):

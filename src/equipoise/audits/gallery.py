@@ -26,7 +26,7 @@ from equipoise.evidence import Pictures
 from equipoise.evidence.examples import CAPTION, WRONG
 from equipoise.explain.faces import find_faces
 from equipoise.explain.overlays import WHOLE, blurred
-from equipoise.metrics.counts.comparisons import OTHERS
+from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.report.blocks import Page
 from equipoise.report.result import first_screen
 from equipoise.report.words import contrast, headline

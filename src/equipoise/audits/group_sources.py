@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from equipoise.audits.config import AuditConfig
-from equipoise.audits.config_fields import located
 from equipoise.audits.config_groups import GroupSourceConfig
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.notes import Note, first_of
+from equipoise.config.fields import located
 from equipoise.core import ConfigError, Labels, Strings, integers
 from equipoise.data.tables import read_table
-from equipoise.metrics.counts.misclassified_groups import AssignedGroups
-from equipoise.metrics.counts.shares import Confusion
+from equipoise.metrics.labels.misclassified_groups import AssignedGroups
+from equipoise.metrics.labels.shares import Confusion
 from equipoise.stats.streams import Seed
 
 # Parts of names of columns that programs write.

@@ -10,9 +10,9 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from equipoise.audits.config_fields import ImageTable, located, where_of
-from equipoise.audits.config_images import CORNERS, PicturesConfig
-from equipoise.audits.config_yaml import nearest
+from equipoise.config.fields import ImageTable, located, where_of
+from equipoise.config.files import nearest
+from equipoise.config.images import CORNERS, PicturesConfig
 from equipoise.core import ConfigError, DataError, InputError, Integers, integers, record
 from equipoise.core.types import FileFacts
 from equipoise.data import (

@@ -1,4 +1,4 @@
-"""Where kinds of audit are: folders of this package, and packages of plugins."""
+"""Where kinds of audit are: folders with an `audit.py`, and packages of plugins."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ KINDS = Places(
     "kind of audit",
     "equipoise.kinds",
     Path(__file__).parent,
-    "*/audit.py",
-    "equipoise.audits.{name}",
+    "**/audit.py",
+    "equipoise.audits.{folder}",
 )
 """Package of each kind by name, with its `config`, `audit` and `page`, imported on first use."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from equipoise.metrics.counts.reference import ReferenceKind, sample_size
+from equipoise.metrics.labels.reference import ReferenceKind, sample_size
 from equipoise.report.text import count
 
 # Names that an error or a note lists.

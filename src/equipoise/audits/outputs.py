@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.config import AuditConfig
-from equipoise.audits.config_fields import GeneratorSection, RunConfig, called
-from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.images import AuditImages, open_images
 from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
+from equipoise.config.fields import GeneratorSection, RunConfig, called
+from equipoise.config.images import PicturesConfig
 from equipoise.core import (
     ConfigError,
     DataError,

@@ -18,6 +18,6 @@ def kind_page(audit: str, study: object = None) -> Page | None:
     page = place.load(Page, "page:PAGE")
     if study is None:
         return page
-    from equipoise.audits.studies.page import source_tables
+    from equipoise.studies.page import source_tables
 
     return replace(page, front=(*page.front, source_tables))

@@ -30,7 +30,7 @@ from equipoise.core import (
 )
 from equipoise.core.finding import IntervalKind
 from equipoise.metrics.building import ends_of, spread_level
-from equipoise.metrics.counts.misclassified_groups import (
+from equipoise.metrics.labels.misclassified_groups import (
     AssignedGroups,
     CorrectedRates,
     corrected_rates,

@@ -10,18 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.config import AuditConfig, resampling_of
-from equipoise.audits.engines.represented import (
+from equipoise.audits.findings import Place, UncorrectedFinding
+from equipoise.audits.group_sizes import Row
+from equipoise.audits.group_sources import Source, are_predicted, assigned_groups
+from equipoise.audits.represented import (
     REPRESENTATION,
     representation_rows,
     represented,
 )
-from equipoise.audits.findings import Place, UncorrectedFinding
-from equipoise.audits.group_sizes import Row
-from equipoise.audits.group_sources import Source, are_predicted, assigned_groups
 from equipoise.core import Aggregate, Family, Finding, floats
 from equipoise.core.columns import table_of
-from equipoise.metrics.counts.misclassified_groups import CorrectedShares
-from equipoise.metrics.counts.representation import corrected_representation
+from equipoise.metrics.labels.misclassified_groups import CorrectedShares
+from equipoise.metrics.labels.representation import corrected_representation
 from equipoise.stats.intervals import wilson
 
 GAP = "representation_gap"

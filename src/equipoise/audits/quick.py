@@ -17,11 +17,11 @@ import polars as pl
 from narwhals.typing import IntoDataFrame
 
 from equipoise.audits.config import parse_config
-from equipoise.audits.config_fields import ExtractionConfig, RunConfig, called
 from equipoise.audits.model_cache import open_model
 from equipoise.audits.quick_rows import FORMS, ID, RowRoles, guess_rows
 from equipoise.audits.running import run
 from equipoise.audits.sections import ConfigSource, Setting, config_of, is_config, read_config
+from equipoise.config.fields import ExtractionConfig, RunConfig, called
 from equipoise.core import ConfigError, DataError, InputError, Strings
 from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing

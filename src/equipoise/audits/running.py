@@ -26,7 +26,6 @@ from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
 from equipoise.audits.predicted_groups import correct
 from equipoise.audits.runs import AuditOrigin
-from equipoise.audits.studies.claims import with_claims
 from equipoise.core import DataError, Finding, Progress
 from equipoise.core.conclusion import Conclusion
 from equipoise.report.choice_effects import conclusions_of_choices, with_effects
@@ -34,6 +33,7 @@ from equipoise.report.concluding import conclusions_of
 from equipoise.report.ranking_models import rank_models
 from equipoise.report.result import Result
 from equipoise.report.selecting import Selector
+from equipoise.studies.claims import with_claims
 
 
 def run(

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, TypeGuard, get_args
 from pydantic import BaseModel
 
 from equipoise.audits.config import AuditConfig, load_config, parse_config, schema
-from equipoise.audits.config_fields import called
 from equipoise.audits.kinds import KINDS
+from equipoise.config.fields import called
 from equipoise.core import InputError
 from equipoise.data.problems import nearest
 from equipoise.data.tables import TableSource

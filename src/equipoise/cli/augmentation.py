@@ -11,7 +11,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field, PositiveInt, model_validator
 
-from equipoise.audits.config_fields import (
+from equipoise.audits.findings import manifest_of
+from equipoise.cli.training import NetworksConfig, scale_image
+from equipoise.config.fields import (
     FilePath,
     Level,
     Listed,
@@ -21,9 +23,6 @@ from equipoise.audits.config_fields import (
     distinct,
     only_one,
 )
-from equipoise.audits.findings import manifest_of
-from equipoise.audits.studies.claims import with_claims
-from equipoise.cli.training import NetworksConfig, scale_image
 from equipoise.core import AuditResult, DataError, InputError, Progress
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import PERCEIVED
@@ -59,6 +58,7 @@ from equipoise.mitigate.training import Schedule, digest_experiment
 from equipoise.planted.faces import draw_faces
 from equipoise.report.concluding import conclusions_of
 from equipoise.stats import Bootstrap
+from equipoise.studies.claims import with_claims
 
 
 class ImagesConfig(Section):

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from equipoise.audits.config_fields import (
+from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
+from equipoise.config.fields import (
     ExtractionConfig,
     Section,
     Share,
@@ -14,7 +15,6 @@ from equipoise.audits.config_fields import (
     located,
     only_one,
 )
-from equipoise.audits.generation.config import CaptionsConfig, GeneratorConfig
 
 _OF_SETS = ("candidates", "shared", "shared_self", "shared_places")
 

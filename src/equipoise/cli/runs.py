@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 from equipoise import report
 from equipoise.audits import runs
 from equipoise.audits.findings import manifest_of
-from equipoise.audits.studies.claims import claims_of, with_claims
-from equipoise.audits.studies.page import count_claims
 from equipoise.cli.terminal import Steps, say, say_table, say_values
 from equipoise.core import AuditResult, Family, Finding, NullHypothesis
 from equipoise.core.conclusion import Conclusion
@@ -43,6 +41,8 @@ from equipoise.report.words import (
     shown_verdict,
     worst_first,
 )
+from equipoise.studies.claims import claims_of, with_claims
+from equipoise.studies.page import count_claims
 
 if TYPE_CHECKING:
     from equipoise.audits.config import AuditConfig
@@ -107,8 +107,8 @@ def load_audit_config(path: Path) -> AuditConfig:
     import yaml
 
     from equipoise.audits.config import load_config
-    from equipoise.audits.studies.study import command_of
     from equipoise.core import ConfigError
+    from equipoise.studies.study import command_of
 
     try:
         return load_config(path)

@@ -11,14 +11,13 @@ import polars as pl
 from pydantic import BeforeValidator, Field, NonNegativeInt, model_validator
 
 from equipoise import __version__
-from equipoise.audits.config_fields import (
+from equipoise.config.fields import (
     FilePath,
     Filters,
     Listed,
     Name,
     Names,
     Section,
-    StudyName,
     among,
     distinct,
     where_of,
@@ -43,6 +42,7 @@ from equipoise.mitigate.training import (
 )
 from equipoise.models.registry import absolute
 from equipoise.stats.streams import stream
+from equipoise.studies.names import StudyName
 
 
 def _name_networks(value: object) -> object:

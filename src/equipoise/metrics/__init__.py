@@ -22,19 +22,27 @@ among the excluded and not compared: 30 unless said, and 1 of images that are ra
 has definitions, ranges and references.
 """
 
-from equipoise.metrics.counts import Counts, count
-from equipoise.metrics.counts import effect_profile as effect_profile  # registers its metrics
-from equipoise.metrics.counts.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
-from equipoise.metrics.counts.amplification import (
+from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
+from equipoise.metrics.concepts.disparity import (
+    Choices,
+    concept_disparity,
+    concept_hit_rate,
+    concept_metrics,
+)
+from equipoise.metrics.labels import Counts, count
+from equipoise.metrics.labels import effect_profile as effect_profile  # registers its metrics
+from equipoise.metrics.labels.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
+from equipoise.metrics.labels.agreement import krippendorff_alpha
+from equipoise.metrics.labels.amplification import (
     Cooccurrence,
     amplification_change,
     cooccurrence_amplification,
     directional_amplification,
 )
-from equipoise.metrics.counts.answer_levels import dominant_answer
-from equipoise.metrics.counts.causes import explained_disparity, rank_causes
-from equipoise.metrics.counts.comparisons import rate_comparisons
-from equipoise.metrics.counts.effect_sizes import (
+from equipoise.metrics.labels.answer_levels import dominant_answer
+from equipoise.metrics.labels.causes import explained_disparity, rank_causes
+from equipoise.metrics.labels.comparisons import rate_comparisons
+from equipoise.metrics.labels.effect_sizes import (
     cramers_v,
     effect_sizes,
     mev_sweep,
@@ -42,19 +50,27 @@ from equipoise.metrics.counts.effect_sizes import (
     skewsize,
     tschuprows_t,
 )
-from equipoise.metrics.counts.paired import accuracy_difference
-from equipoise.metrics.counts.rates import demographic_parity, equalized_odds, rates
-from equipoise.metrics.counts.representation import representation
-from equipoise.metrics.counts.sampled import labelled_share, labelled_share_gap
-from equipoise.metrics.counts.shares import Confusion, corrected_shares, mean_share_mad, share_gap
+from equipoise.metrics.labels.metric import CountMetric
+from equipoise.metrics.labels.paired import accuracy_difference
+from equipoise.metrics.labels.rates import demographic_parity, equalized_odds, rates
+from equipoise.metrics.labels.representation import representation
+from equipoise.metrics.labels.sampled import labelled_share, labelled_share_gap
+from equipoise.metrics.labels.shares import Confusion, corrected_shares, mean_share_mad, share_gap
 from equipoise.metrics.measure import measure
 from equipoise.metrics.numbers import (
     NumberMetric,
     mean_absolute_error,
     mean_error,
-    number_metric,
     share_within_tolerance,
 )
+from equipoise.metrics.numbers.activation import (
+    activation_share,
+    activation_share_gap,
+    paired_share_difference,
+)
+from equipoise.metrics.numbers.onset import onset
+from equipoise.metrics.numbers.regression import bias_regression
+from equipoise.metrics.numbers.rejections import rejection_gap
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 from equipoise.metrics.rankings.measures import (
     bias_at_k,
@@ -69,35 +85,18 @@ from equipoise.metrics.rankings.measures import (
     skew_at_k,
 )
 from equipoise.metrics.rankings.preference import systematic_preference
+from equipoise.metrics.rankings.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.rankings.statistics import expected_max_skew, recall_hits
-from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.scores.disparity import (
-    Choices,
-    concept_disparity,
-    concept_hit_rate,
-    concept_metrics,
-)
-from equipoise.metrics.scoring import as_score
-from equipoise.metrics.spec import SPECS, MetricSpec, register
-from equipoise.metrics.table_metric import metric
-from equipoise.metrics.values.activation import (
-    activation_share,
-    activation_share_gap,
-    paired_share_difference,
-)
-from equipoise.metrics.values.agreement import krippendorff_alpha
-from equipoise.metrics.values.onset import onset
-from equipoise.metrics.values.regression import bias_regression
-from equipoise.metrics.values.rejections import rejection_gap
-from equipoise.metrics.values.similarity import normalized_similarity_mad, similarity_gap
-from equipoise.metrics.values.subjects import (
+from equipoise.metrics.rankings.subjects import (
     alignment,
     correlation,
     favourite_gap,
     loess,
     score_summary,
 )
-from equipoise.metrics.values.trends import ImageSimilarities, gender_difference, trend
+from equipoise.metrics.registry import function_of, metric
+from equipoise.metrics.scoring import as_score
+from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.vectors.associations import (
     association_score,
     compare_encoders,
@@ -122,6 +121,7 @@ from equipoise.metrics.vectors.mcas import (
 )
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
 from equipoise.metrics.vectors.sets import PairScores
+from equipoise.metrics.vectors.trends import ImageSimilarities, gender_difference, trend
 
 __all__ = [
     "SPECS",
@@ -129,6 +129,7 @@ __all__ = [
     "Confusion",
     "Cooccurrence",
     "CosineScores",
+    "CountMetric",
     "Counts",
     "ImageSimilarities",
     "MetricSpec",
@@ -169,6 +170,7 @@ __all__ = [
     "explained_disparity",
     "favourite_gap",
     "frechet_distance",
+    "function_of",
     "gender_difference",
     "hit_rate",
     "inception_score",
@@ -193,7 +195,6 @@ __all__ = [
     "model_order",
     "ndkl",
     "normalized_similarity_mad",
-    "number_metric",
     "onset",
     "paired_share_difference",
     "phi",

@@ -33,8 +33,8 @@ from equipoise.core import (
 )
 from equipoise.core.parts import SCHEMA
 from equipoise.core.types import Json
-from equipoise.metrics.counts import Counts
-from equipoise.metrics.counts.table import independent_units
+from equipoise.metrics.labels import Counts
+from equipoise.metrics.labels.table import independent_units
 from equipoise.metrics.measure import NO_INTERVAL, Draws
 from equipoise.metrics.spec import SPECS, MetricSpec, Tested, make_estimate, own_aggregate
 from equipoise.stats import Resampling

@@ -20,7 +20,7 @@ from equipoise.core import (
     record,
     tally,
 )
-from equipoise.metrics.counts import Counts, Null, count
+from equipoise.metrics.labels import Counts, Null, count
 from equipoise.stats.draws import Blocks
 from equipoise.stats.resampling import (
     Bootstrap,
@@ -167,7 +167,7 @@ def measure(
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> from equipoise.core import Aggregate
-    >>> from equipoise.metrics.counts.accuracy import Accuracy
+    >>> from equipoise.metrics.labels.accuracy import Accuracy
     >>> measures = [Accuracy(Aggregate.DIFFERENCE, "rows"), Accuracy(Aggregate.WORST_GROUP, "rows")]
     >>> [round(estimate.value, 3) for estimate in m.measure(m.count(true, pred, gender), measures)]
     [0.333, 0.667]
@@ -228,7 +228,7 @@ def measure_rows(
     resampling: Resampling | None = DEFAULT,
     rng: Seed = 0,
 ) -> list[Estimate]:
-    """Count rows and measure the counts; see `equipoise.metrics.counts.count` and `measure`."""
+    """Count rows and measure the counts; see `equipoise.metrics.labels.count` and `measure`."""
     counts = count(y_true, y_pred, groups, weights=weights, units=units)
     return measure(counts, measures, resampling, rng)
 

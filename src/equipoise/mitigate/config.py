@@ -14,26 +14,26 @@ from pydantic import (
 )
 
 from equipoise.audits.config import Mapped
-from equipoise.audits.config_fields import (
+from equipoise.audits.config_groups import GroupSourceConfig
+from equipoise.audits.rankings.config import Prefixes
+from equipoise.config.fields import (
     FilePath,
     Guidance,
     Level,
     LoadConfig,
     Name,
     Section,
-    StudyName,
     Table,
     only_one,
 )
-from equipoise.audits.config_groups import GroupSourceConfig
-from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.engines.rankings.config import Prefixes
+from equipoise.config.images import PicturesConfig
 from equipoise.data import TEMPLATES
 from equipoise.mitigate.closed_form import MatchedPrompts, PromptEnsemble
 from equipoise.mitigate.prompting import BalancedPrompts, LearnedPrompt
 from equipoise.mitigate.recipe import Names
 from equipoise.mitigate.subspace import SubspaceProjection
 from equipoise.mitigate.trained import Contrastive
+from equipoise.studies.names import StudyName
 
 WITHHELD = "withheld.txt"
 """File of the output with a withheld subject in each line, as `where` of an audit reads it."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.audits.config_fields import located
-from equipoise.audits.engines.rankings.config import openings
 from equipoise.audits.images import ID, open_images
+from equipoise.audits.rankings.config import openings
+from equipoise.config.fields import located
 from equipoise.core import ConfigError, DataError, InputError, Integers, Objects, Progress, record
 from equipoise.core.types import FileFacts
 from equipoise.counterfactuals import neutral_prompts

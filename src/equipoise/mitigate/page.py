@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from equipoise.audits.studies.page import source_tables
 from equipoise.core import AuditResult, Finding
 from equipoise.mitigate.augmentation.changes import ARMS
 from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN, name_measure
@@ -30,6 +29,7 @@ from equipoise.report.comparison_page import PAGE as COMPARISON
 from equipoise.report.plots import Axis, intervals, scatter
 from equipoise.report.summary import statements_of
 from equipoise.report.text import interval, listed, number, percent
+from equipoise.studies.page import source_tables
 
 _CONCLUSIONS = {
     "transfers": "{} transfers",

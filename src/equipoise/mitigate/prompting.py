@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from equipoise.audits.config_fields import Guidance
+from equipoise.config.fields import Guidance
 from equipoise.core import InputError, Progress
 from equipoise.mitigate.closed_form import build_ensemble
 from equipoise.mitigate.measuring import embed_prompts

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import PositiveInt
 
 from equipoise import __version__
-from equipoise.audits.config_fields import Dtype, Name, Section, Some
+from equipoise.config.fields import Dtype, Name, Section, Some
 from equipoise.core import AnyArray, ModelError, Progress, RunError
 from equipoise.core.files import read_json_file
 from equipoise.core.types import Json

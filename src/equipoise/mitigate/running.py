@@ -16,9 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from equipoise.audits.config_fields import ExtractionConfig
 from equipoise.audits.group_sources import UNCORRECTED, notes_on_changes, predicted_attributes
 from equipoise.audits.notes import merged
+from equipoise.config.fields import ExtractionConfig
 from equipoise.core import Family, Finding, InputError, ModelError, NullHypothesis, Progress
 from equipoise.core.finding import plain_parameters
 from equipoise.core.sentences import Sentence

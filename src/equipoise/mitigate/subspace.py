@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from pydantic import PositiveInt
 
-from equipoise.audits.config_fields import Listed, Name
+from equipoise.config.fields import Listed, Name
 from equipoise.core import Floats, InputError, Objects, Progress
 from equipoise.mitigate.measuring import embed_images, embed_unit_texts
 from equipoise.mitigate.recipe import WrappedRecipe, digest_images, digest_texts

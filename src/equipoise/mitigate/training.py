@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from equipoise import __version__
-from equipoise.audits.config_fields import Listed, Name, Section
+from equipoise.config.fields import Listed, Name, Section
 from equipoise.core import AnyArray, Bytes, Floats32, InputError, Integers, ModelError, Progress
 from equipoise.data.problems import listed, nearest
 from equipoise.mitigate.augmentation.faces import Faces, PlainFaces

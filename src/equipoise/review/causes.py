@@ -45,8 +45,8 @@ from equipoise.evidence import LABELS, Pictures, concept_scores, keep_labels
 from equipoise.evidence.examples import CORNERS
 from equipoise.evidence.pictures import picture_facts
 from equipoise.metrics import correlation, cramers_v, rank_causes
-from equipoise.metrics.counts.causes import How
-from equipoise.metrics.counts.sampled import SampledCells
+from equipoise.metrics.labels.causes import How
+from equipoise.metrics.labels.sampled import SampledCells
 from equipoise.report import read
 from equipoise.report.text import interval, listed, number
 from equipoise.review.coding import code_table, subject_of

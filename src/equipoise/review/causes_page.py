@@ -14,7 +14,7 @@ import polars as pl
 from equipoise.core import Fields, Finding, record
 from equipoise.evidence import LABELS
 from equipoise.evidence.examples import LABELLED
-from equipoise.metrics.counts.causes import Cell
+from equipoise.metrics.labels.causes import Cell
 from equipoise.review.causes import read_definitions, read_rankings
 from equipoise.review.coding import (
     CODES,

@@ -24,7 +24,7 @@ from equipoise.core import (
 )
 from equipoise.data.problems import listed
 from equipoise.evidence.examples import LABELLED
-from equipoise.metrics.counts.comparisons import OTHERS
+from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.report import read
 from equipoise.report.concluding import in_order
 from equipoise.report.page_verdicts import with_page_verdicts

@@ -24,7 +24,7 @@ from equipoise.evidence.examples import (
     file_of,
     guidance_name,
 )
-from equipoise.metrics.counts.comparisons import OTHERS
+from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.report import read
 from equipoise.review.labels import look_up_values
 

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from equipoise.audits.config_fields import Label, Name, Section, Some, among
+from equipoise.config.fields import Label, Name, Section, Some, among
 from equipoise.core import ConfigError
 from equipoise.core.files import read_regular
 from equipoise.review.questions import Question, find_question

@@ -13,13 +13,13 @@ import polars as pl
 from pydantic import ValidationError
 
 from equipoise.audits.concepts.config import Config as Concepts
-from equipoise.audits.config_fields import RunConfig
-from equipoise.audits.config_images import CORNERS
 from equipoise.audits.images import AuditImages
 from equipoise.audits.kind import audit_of
+from equipoise.audits.labels.predictions.config import Config as Predictions
+from equipoise.audits.labels.predictions.config import ModelConfig
 from equipoise.audits.outputs import Models
-from equipoise.audits.predictions.config import Config as Predictions
-from equipoise.audits.predictions.config import ModelConfig
+from equipoise.config.fields import RunConfig
+from equipoise.config.images import CORNERS
 from equipoise.core import (
     Bytes,
     ConfigError,
@@ -222,7 +222,7 @@ class Probe:
 
     def predict_media(self, name: str) -> pl.Series:
         """Return the medium of each image by a zero-shot model; null where it failed."""
-        from equipoise.audits.predictions.audit import predict_labels
+        from equipoise.audits.labels.predictions.audit import predict_labels
 
         base = self.find_model("--medium", name)
         fields = {key: getattr(base, key) for key in RunConfig.model_fields}

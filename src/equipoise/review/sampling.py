@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.audits.config import AuditConfig, parse_config
-from equipoise.audits.predictions.config import Config
+from equipoise.audits.labels.predictions.config import Config
 from equipoise.core import (
     ConfigError,
     Floats,
@@ -24,7 +24,7 @@ from equipoise.core import (
 from equipoise.core.files import read_json_file
 from equipoise.data.problems import listed
 from equipoise.evidence import LABELS, keep_labels, read_predictions
-from equipoise.metrics.counts.sampled import SampledCells
+from equipoise.metrics.labels.sampled import SampledCells
 from equipoise.report import read
 from equipoise.review.examples import TEXTS, Examples
 from equipoise.review.labels import look_up_values

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from equipoise.audits.config import AuditConfig, LabelledImagesConfig
-from equipoise.audits.config_images import PicturesConfig
 from equipoise.audits.gallery import small_jpeg
+from equipoise.config.images import PicturesConfig
 from equipoise.core import DataError, RunError
 from equipoise.evidence import ImageError, Pictures, pictures_in_folder, read_pictures
 from equipoise.evidence.examples import FOLDER, IMAGES

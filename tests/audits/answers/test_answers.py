@@ -8,7 +8,7 @@ import pytest
 
 from audits.answers.worlds import N, answers, config, images, pick, run
 from equipoise import audits
-from equipoise.audits.answers.page import unresolved_texts
+from equipoise.audits.labels.answers.page import unresolved_texts
 from equipoise.core import ConfigError, DataError, Family, Verdict
 from equipoise.report import write
 

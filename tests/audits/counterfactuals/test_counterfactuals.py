@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from equipoise import audits
-from equipoise.audits.engines.rankings.page import fixed, queries
+from equipoise.audits.rankings.page import fixed, queries
 from equipoise.core import ConfigError, DataError
 from equipoise.metrics import max_skew
 from goldens import Golden

@@ -11,7 +11,7 @@ from PIL import Image
 from scipy import stats
 
 from equipoise import audits
-from equipoise.audits.dataset.config import DATA_SET
+from equipoise.audits.labels.dataset.config import DATA_SET
 from equipoise.core import ConfigError, DataError, InputError, Verdict
 from equipoise.metrics import representation
 from equipoise.stats import Bootstrap

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 from pydantic import ValidationError
 
-from equipoise.audits.config_images import RULES, CropConfig, PicturesConfig, SampleConfig
 from equipoise.audits.images import open_images
+from equipoise.config.images import RULES, CropConfig, PicturesConfig, SampleConfig
 from equipoise.core import ConfigError, DataError
 from equipoise.data import FORMATS, load_items
 from image_files import (

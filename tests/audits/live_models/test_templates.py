@@ -10,8 +10,8 @@ import yaml
 
 from audits.live_models.worlds import CHOSEN
 from equipoise import audits
-from equipoise.audits.config_yaml import parse_yaml
 from equipoise.cli.app import run
+from equipoise.config.files import parse_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 KINDS = (

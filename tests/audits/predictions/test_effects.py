@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from equipoise import audits
-from equipoise.audits.predictions.effect_page import bands, over_models
+from equipoise.audits.labels.predictions.effect_page import bands, over_models
 from equipoise.core import ConfigError
 from equipoise.report.blocks import Table
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from equipoise import audits
-from equipoise.metrics.counts.comparisons import OTHERS
+from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.report.summary import summarize
 
 LEADS = ("demographic_parity", "selection_rate")

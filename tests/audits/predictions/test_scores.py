@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.audits.predictions.config import CostConfig
-from equipoise.audits.predictions.scores import choose_threshold
+from equipoise.audits.labels.predictions.config import CostConfig
+from equipoise.audits.labels.predictions.scores import choose_threshold
 from equipoise.core import ConfigError, DataError, Verdict
 
 RNG = np.random.default_rng(4)

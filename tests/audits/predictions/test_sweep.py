@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits
-from equipoise.audits.predictions.page import sweep
+from equipoise.audits.labels.predictions.page import sweep
 from equipoise.report.blocks import Table, Words
 
 VALUES = (0, 3, 8, 25)

@@ -16,8 +16,8 @@ from equipoise import audit, audits
 from equipoise.audits.quick import guess_config
 from equipoise.cli.app import app
 from equipoise.core import Aggregate, ConfigError, DataError, Verdict
-from equipoise.metrics import MetricSpec, number_metric
-from equipoise.metrics.numbers.metric import remove
+from equipoise.metrics import MetricSpec, NumberMetric, metric
+from equipoise.metrics.registry import remove
 from equipoise.report import gate
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -219,7 +219,7 @@ def test_a_metric_in_another_unit_has_no_threshold_of_the_target():
         definition="Mean squared distance.", direction="Higher: farther from the truth.",
     )  # fmt: skip
 
-    @number_metric(spec)
+    @metric(spec, form=NumberMetric.of)
     def mean_squared_error(y_true, y_pred):
         return np.square(y_pred - y_true)
 

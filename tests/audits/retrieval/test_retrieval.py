@@ -91,7 +91,7 @@ def test_pools_that_are_too_small_are_counted():
 def test_scores_in_memory_and_reread_scores_give_the_same_numbers(monkeypatch):
     ranking = {"ranking": {"k": 10, "curves": True, "similarity": True}}
     in_memory = run(**ranking)
-    monkeypatch.setattr("equipoise.audits.engines.rankings.designs._CELLS", 0)
+    monkeypatch.setattr("equipoise.audits.rankings.designs._CELLS", 0)
     reread = run(**ranking)
     assert str(reread.findings) == str(in_memory.findings)
     numbers = [

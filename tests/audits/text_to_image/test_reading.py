@@ -7,9 +7,9 @@ import yaml
 
 from diffusion_checkpoints import stable_diffusion
 from equipoise import audits
-from equipoise.audits.studies.study import study_files
 from equipoise.core import ConfigError, DataError
 from equipoise.planted.scenes.embed import load_clip
+from equipoise.studies.study import study_files
 from painted import PROMPTS, Painter, Seer, audit_values
 
 TABLE = pa.table({"image_id": ["1", "2"], "prompt": ["a fire", "a fire"], "state": ["x", "y"]})

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from equipoise import audits
-from equipoise.audits.studies.study import read_study
 from equipoise.core import ConfigError
+from equipoise.studies.study import read_study
 from goldens import Golden
 from painted import PROMPTS, Painter, Seer, audit_values, info
 

@@ -13,7 +13,8 @@ from equipoise import metrics
         threshold=0.05,
         threshold_reason="five points matter to us",
         null="groups are exchangeable over all rows",
-    )
+    ),
+    form=metrics.CountMetric,
 )
 def wrong_gap(counts, tables):
     """Return the gap of each table, shape (tables,)."""

@@ -36,8 +36,8 @@ from equipoise.data.labels import Items, Outputs
 from equipoise.evidence.extraction import Extraction, ExtractionSettings, extract_request
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Extractor, Request
+from equipoise.metrics.numbers.activation import activation_share, activation_share_gap
 from equipoise.metrics.spec import spec_for
-from equipoise.metrics.values.activation import activation_share, activation_share_gap
 from equipoise.models.images import Images
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig
-from equipoise.audits.config_fields import (
+from equipoise.config.fields import (
     ArrayConfig,
     Group,
     Label,
@@ -21,7 +21,7 @@ from equipoise.audits.config_fields import (
     among,
     columns_of,
 )
-from equipoise.audits.config_images import PicturesConfig
+from equipoise.config.images import PicturesConfig
 from equipoise.core import MIN_SIZE, Strings
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.audits.columns import ImageData
 from equipoise.core import AnyArray, Floats, Integers, Strings, record
-from equipoise.metrics.values.activation import Regions
+from equipoise.metrics.numbers.activation import Regions
 
 
 @record

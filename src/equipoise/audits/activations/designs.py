@@ -30,8 +30,8 @@ from equipoise.core import (
 )
 from equipoise.core.columns import BYTES, INTEGER, NUMBER, TEXT
 from equipoise.core.sentences import Sentence, named, quoted
+from equipoise.metrics.numbers.activation import Regions, paired_share_difference
 from equipoise.metrics.spec import spec_of
-from equipoise.metrics.values.activation import Regions, paired_share_difference
 
 if TYPE_CHECKING:
     from equipoise.audits.activations.config import Config, QuestionsConfig

@@ -1,1 +1,1 @@
-"""Audits of associations between embeddings and groups."""
+"""Audits of associations: of image sets, of text-to-image models, and what they share."""

@@ -1,191 +1,251 @@
-"""The configuration of an audit of associations."""
+"""The section of one measurement of associations: a metric with its options."""
 
-from collections.abc import Iterator, Mapping
-from itertools import product
-from typing import Annotated, Literal, Self, get_args
+from collections.abc import Mapping
+from itertools import chain
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
-from equipoise.audits.config import AuditConfig
-from equipoise.audits.config_fields import (
-    AS_IT_IS,
-    ArrayConfig,
+from equipoise.config.fields import (
     Label,
+    Labels,
     Listed,
-    Models,
     Name,
-    OneOrMore,
-    RunConfig,
-    Share,
-    Templates,
+    OutsideConfig,
+    Section,
     among,
+    distinct,
+    several,
 )
-from equipoise.audits.config_images import PicturesConfig
-from equipoise.audits.engines.associations.config import PAIRS, MeasureConfig, Modality
+
+Metric = Literal[
+    "association_score",
+    "weat",
+    "sc_weat",
+    "differential_association",
+    "mcas",
+    "xmcas",
+    "total_absolute_association",
+    "predicted_label_weat",
+    "label_concentration",
+    "trend",
+    "gender_difference",
+    "alignment",
+    "correlation",
+]
+Modality = Literal["II", "ITP", "ITA", "TT"]
 
 
-class TableConfig(PicturesConfig):
-    """Items of one kind: a table, or for images also a folder or a data set.
+PAIRS = ("weat", "differential_association")
+"""Metrics of two targets."""
+_SETS = ("targets", "attributes")
+_WORDS = ("images", "groups", "positive", "negative")
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "xmcas": (*_SETS, "further"),
+    "predicted_label_weat": ("images", "groups", "labels", "attributes"),
+    "label_concentration": ("images", "groups", "labels"),
+    "trend": _WORDS,
+    "gender_difference": _WORDS,
+    "alignment": (*_SETS, "hypothesis"),
+    "correlation": (*_SETS, "outside"),
+}
+"""Keys that a metric needs; `_SETS` unless it is here."""
+_SUMMARIES = ("declared_sides", "ddof")
+"""Keys of metrics that are summarised over targets."""
+_TAKES: Mapping[str, tuple[str, ...]] = {
+    "association_score": ("modalities", "each_member", *_SUMMARIES),
+    "weat": ("modalities", "alternative", "ddof", "studentized"),
+    "sc_weat": ("modalities", "alternative", "ddof"),
+    "differential_association": ("modalities", "resample_texts"),
+    "mcas": ("generated", "resample_texts", *_SUMMARIES),
+    "xmcas": ("offset", "neutral", "size_of_mean", "centre", "resample_texts", *_SUMMARIES),
+    "total_absolute_association": ("modalities",),
+    "predicted_label_weat": ("alternative", "first", "ddof", "common_labels"),
+    "label_concentration": ("k", "whole_vocabulary", "regions"),
+    "trend": ("regions", "outside"),
+    "gender_difference": ("regions", "outside"),
+    "alignment": ("of", "modalities", "statistic", "each_member"),
+    "correlation": ("of", "modalities", "each_member"),
+}
+"""Keys that a metric takes beside those it needs."""
+
+
+def _by_category(value: object) -> object:
+    return value if isinstance(value, Mapping) or value is None else {"": value}
+
+
+Names = Annotated[Labels, BeforeValidator(several)]
+
+
+class MeasureConfig(Section):
+    """One question: a metric with its sets or groups.
 
     Attributes
     ----------
-    kind : str
-        `image` or `text`: what the items, and so their embeddings, are of.
-    unit : str, optional
-        Column of the unit that items repeat within, such as a person or a prompt.
-    max_unmatched : float
-        Largest share of items without an embedding, and of embeddings without an item.
-    text : str, optional
-        Of texts that a model is to embed: the column of the text; the id unless given.
-    templates : str or list of str, optional
-        Of texts that a model is to embed: a list of templates by name, or templates such as "a
-        photo of a {}."; the unit vectors of a text in all of them are averaged.
+    metric : str
+    targets : list of str, or mapping of str to list of str
+        Sets that are associated; by category where they have one.
+    each_member : bool
+        Each member of the targets is a target of its own; its category is the set.
+    attributes : list of two str
+        The sets that targets are closer to, or farther from.
+    further : list of str
+        Sets of further groups, for xmcas.
+    images : str
+        Table whose images are grouped.
+    groups, regions : str
+        Columns of that table.
+    positive, negative : str
+        Sets of words, for trend and gender_difference.
+    labels : list of str
+        One set, whose members are the labels.
+    modalities : list of str
+        Of II, ITP, ITA and TT; all that the sets allow otherwise.
+    resample_texts : bool
+        Draw inference over texts too.
+    alternative : str
+        Of weat, sc_weat and predicted_label_weat. One-sided where a hypothesis is declared.
+    ddof : int
+        What is subtracted from the number of members or targets, in standard deviations.
+    declared_sides : mapping of str to list of str
+        Targets by the side that they are declared to go with, for summaries by it.
+    first : str
+        Group whose labels are expected to go with the first attributes (or, with `less`, with the
+        second): required by a one-sided predicted_label_weat.
+    common_labels : "drop" or "keep"
+        Of predicted_label_weat: whether labels frequent for both groups are left out.
+    studentized : bool
+        Test WEAT in standard errors of the difference, for targets of unequal size and spread.
+    generated : bool
+        Target images were generated from target texts: diffusion bias and amplification too.
+    offset : float
+        k of xmcas.
+    neutral : list of str
+        Sets that are declared neutral, whose mean |MCAS| is k in place of `offset`.
+    size_of_mean : bool
+        k is the size of their mean MCAS.
+    centre : list of two float, optional
+        Similarity and MCAS of the point whose distance from each target is given beside xmcas.
+    k : int
+        Labels in the top share.
+    whole_vocabulary : bool
+        Count labels that were never predicted.
+    of : str
+        Metric whose values per target are correlated or aligned.
+    outside, hypothesis : OutsideConfig
+    statistic : str
+        Of alignment: `mean` or `rank`.
+    version : str
+        Name of this choice of sets, where a question is asked in several ways.
     """
 
-    kind: Literal["image", "text"]
-    unit: Name | None = None
-    max_unmatched: Share = 0.01
-    text: Name | None = None
-    templates: Templates = AS_IT_IS
+    metric: Metric
+    targets: Annotated[Mapping[Label, Names] | None, BeforeValidator(_by_category)] = None
+    each_member: bool = False
+    attributes: Labels = ()
+    further: Names = ()
+    images: Name | None = None
+    groups: Name | None = None
+    regions: Name | None = None
+    positive: Name | None = None
+    negative: Name | None = None
+    labels: Names = ()
+    modalities: Listed[Modality] = ()
+    resample_texts: bool = False
+    alternative: Literal["greater", "less", "two-sided"] = "two-sided"
+    first: Label | None = None
+    ddof: Literal[0, 1] = 1
+    common_labels: Literal["drop", "keep"] = "drop"
+    studentized: bool = False
+    generated: bool = False
+    offset: float = 0.0
+    neutral: Names = ()
+    size_of_mean: bool = False
+    centre: Annotated[tuple[float, float], Field(strict=False)] | None = None
+    declared_sides: Mapping[Label, Names] = {}
+    k: PositiveInt = 10
+    whole_vocabulary: bool = False
+    of: Literal["association_score", "mcas"] = "association_score"
+    outside: OutsideConfig | None = None
+    hypothesis: OutsideConfig | None = None
+    statistic: Literal["mean", "rank"] = "mean"
+    version: str = ""
 
     @model_validator(mode="after")
-    def _check_associations_table(self) -> Self:
-        texts = self.text is not None or self.templates != AS_IT_IS
-        images = not self.is_plain or any((self.path, self.root, self.crop))
-        if texts if self.kind == "image" else images:
-            raise ValueError(
-                "'text' and 'templates' are about texts, which are a table with 'table' and 'id'; "
-                "the other keys are about images"
-            )
+    def _check_associations_measure(self) -> Self:
+        needs = _NEEDS.get(self.metric, _SETS)
+        allowed = (*needs, *_TAKES[self.metric], "version")
+        # A key that has its default counts as not given: what is resolved reads back as the same.
+        for key, field in type(self).model_fields.items():
+            is_set = getattr(self, key) != field.default
+            if is_set and key not in ("metric", *allowed):
+                raise ValueError(
+                    f"{key!r} is no option of {self.metric}. Allowed: {', '.join(allowed)}"
+                )
+            if not is_set and key in needs:
+                raise ValueError(f"{key!r} is required by {self.metric}, and missing")
+        pair, two_targets = "attributes" in needs, self.metric in PAIRS
+        distinct((*self.target_names, *self.attributes, *self.further))
+        declared = distinct(tuple(chain.from_iterable(self.declared_sides.values())))
+        among("declared_sides", declared, self.target_names)
+        refused = {
+            "attributes: expected two sets": pair and len(self.attributes) != 2,
+            "targets: expected two sets": two_targets and len(self.target_names) != 2,
+            "'modalities' is for association_score: mcas is over all four": self.of == "mcas"
+            and self.modalities,
+            "labels: expected one set": len(self.labels) > 1,
+            "'first': a one-sided 'alternative' needs the group whose labels are expected to go "
+            "with the first attributes": self.metric == "predicted_label_weat"
+            and self.alternative != "two-sided"
+            and self.first is None,
+        }
+        for message, wrong in refused.items():
+            if wrong:
+                raise ValueError(message)
         return self
-
-
-class PairsConfig(ArrayConfig):
-    """Scores that a model gave to pairs of items of two tables.
-
-    Attributes
-    ----------
-    between : list of str
-        Two tables of `data`: rows are items of the first, columns, named by id, of the second.
-    """
-
-    between: Annotated[tuple[Name, Name], Field(strict=False)]
-
-
-class ModelConfig(RunConfig):
-    """One model: how to run it, or its outputs.
-
-    A live model embeds the items of every table, or scores the pairs of images and texts.
-
-    Attributes
-    ----------
-    embeddings : mapping of str to ArrayConfig
-        By table of `data`; all of one length, in one space.
-    pairs : list of PairsConfig
-        Of a model that scores pairs and has no embeddings.
-    """
-
-    of_files = ("embeddings", "pairs")
-    embeddings: Mapping[Name, ArrayConfig] = {}
-    pairs: Listed[PairsConfig] = ()
-
-    @model_validator(mode="after")
-    def _check_associations_model(self) -> Self:
-        if self.model is None and bool(self.embeddings) == bool(self.pairs):
-            raise ValueError("expected 'embeddings', 'pairs', or 'model' to run it")
-        return self
-
-
-Members = OneOrMore[Label]
-Selection = Annotated[Mapping[Name, Members], Field(min_length=1)] | Members
-"""Items of one table: ids, or columns with the values wanted."""
-
-
-class Config(AuditConfig):
-    """The configuration of an audit of associations; see docs/audits/associations.md.
-
-    Attributes
-    ----------
-    data : mapping of str to TableConfig
-        Tables of items, by name.
-    models : mapping of str to ModelConfig
-    sets : mapping of str to mapping of str to Selection
-        Named sets: by table of items, ids or the values wanted by column.
-    measure : list of MeasureConfig
-    """
-
-    audit: Literal["associations"]
-    data: Annotated[Mapping[Name, TableConfig], Field(min_length=1)]
-    models: Models[ModelConfig]
-    sets: Annotated[
-        Mapping[Name, Annotated[Mapping[Name, Selection], Field(min_length=1)]],
-        Field(min_length=1),
-    ]
-    measure: Annotated[Listed[MeasureConfig], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _check_associations(self) -> Self:
-        for model, section in self.models.items():
-            among(f"models.{model}.embeddings", section.embeddings, self.data)
-            for index, pairs in enumerate(section.pairs):
-                among(f"models.{model}.pairs[{index}].between", pairs.between, self.data)
-        for name, members in self.sets.items():
-            among(f"sets.{name}", members, self.data)
-        self._check_measures()
-        return self
-
-    def _check_measures(self) -> None:
-        images = [name for name, table in self.data.items() if table.kind == "image"]
-        first_index = dict[tuple[object, ...], int]()
-        for index, options in enumerate(self.measure):
-            among(f"measure[{index}].images", options.images, images)
-            for role, names in options.set_names.items():
-                among(f"measure[{index}].{role}", names, self.sets)
-            for key in _finding_keys(options):
-                if (before := first_index.setdefault(key, index)) != index:
-                    raise ValueError(
-                        f"measure[{index}] asks what measure[{before}] asks; leave it out, or "
-                        "give it a 'version' of its own"
-                    )
 
     @property
-    def group_names(self) -> list[str]:
-        """Names of the sets or groups that are compared, for the gate."""
-        return list(dict.fromkeys(options.group_text for options in self.measure))
+    def target_names(self) -> tuple[str, ...]:
+        """Targets, whatever their category."""
+        return tuple(name for names in (self.targets or {}).values() for name in names)
 
-    def columns(self, table: str) -> list[str]:
-        """Return the columns of a table that units, sets and measurements need, each once."""
-        columns = [self.data[table].unit]
-        for members in self.sets.values():
-            values = members.get(table)
-            if isinstance(values, Mapping):
-                columns += values
-        return list(dict.fromkeys(filter(None, (*columns, *self.grouping_columns(table)))))
+    @property
+    def side_of(self) -> Mapping[str, str]:
+        """Declared side of each target that has one."""
+        return {name: side for side, names in self.declared_sides.items() for name in names}
 
-    def grouping_columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of a table whose values are groups or regions."""
-        measured = [options for options in self.measure if options.images == table]
-        columns = [column for o in measured for column in (o.groups, o.regions)]
-        return tuple(dict.fromkeys(filter(None, columns)))
+    @property
+    def categories(self) -> Mapping[str, str]:
+        """Category of each target, "" where it has none."""
+        by_category = (self.targets or {}).items()
+        return {name: category for category, names in by_category for name in names}
 
-    def named_levels(self, table: str) -> tuple[str, ...]:
-        """Return values of a table's columns that the configuration names."""
-        levels = [options.first for options in self.measure if options.images == table]
-        for members in self.sets.values():
-            selection = members.get(table)
-            if isinstance(selection, Mapping):
-                levels += [value for values in selection.values() for value in values]
-        return tuple(dict.fromkeys(filter(None, levels)))
+    @property
+    def set_names(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of sets by the key that they stand under."""
+        return {
+            "targets": self.target_names,
+            "attributes": self.attributes,
+            "further": self.further,
+            "neutral": self.neutral,
+            "labels": self.labels,
+            "positive": (self.positive,) if self.positive else (),
+            "negative": (self.negative,) if self.negative else (),
+        }
 
+    @property
+    def figures(self) -> OutsideConfig | None:
+        """External figures, or the figures of a hypothesis."""
+        return self.outside or self.hypothesis
 
-def _finding_keys(options: MeasureConfig) -> Iterator[tuple[object, ...]]:
-    """Yield the key of each finding of a measurement."""
-    subjects: tuple[object, ...] = options.target_names or ("",)
-    if options.metric in PAIRS:
-        subjects = (options.target_names,)
-    elif options.metric == "predicted_label_weat":
-        subjects = (options.attributes,)
-    elif options.metric in ("alignment", "correlation") and options.figures is not None:
-        subjects = ((options.of, options.figures.value),)
-    for modality, subject in product(options.modalities or get_args(Modality), subjects):
-        yield options.metric, options.group_text, options.version, modality, subject
+    @property
+    def group_text(self) -> str:
+        """What findings call the groups that are compared."""
+        if self.groups is not None:
+            return self.groups
+        return " against ".join(self.attributes)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The two sets of attributes, where no column of groups is compared."""
+        return () if self.groups is not None else tuple(self.attributes)

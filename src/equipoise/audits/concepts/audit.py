@@ -13,13 +13,12 @@ import pyarrow as pa
 
 from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
+from equipoise.audits.broken import trivial_hits
 from equipoise.audits.columns import Row, placed
 from equipoise.audits.concepts.config import BASELINE, Config, Version, in_version
 from equipoise.audits.concepts.data import ConceptData, Scores, load
 from equipoise.audits.concepts.steps import VersionStep, steps_of, table_of_steps
 from equipoise.audits.config import resampling_of as usual_resampling
-from equipoise.audits.config_fields import where_of
-from equipoise.audits.engines.broken import trivial_hits
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
@@ -34,6 +33,7 @@ from equipoise.audits.findings import (
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.limits import Assumed, Limit, limit_of_concepts
 from equipoise.audits.notes import Note
+from equipoise.config.fields import where_of
 from equipoise.core import (
     Aggregate,
     Booleans,
@@ -54,9 +54,9 @@ from equipoise.core import (
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
 from equipoise.core.sentences import Sentence, named
-from equipoise.metrics.scores.cells import Metric
-from equipoise.metrics.scores.choices import design_choices, model_order, robust_conclusions
-from equipoise.metrics.scores.disparity import (
+from equipoise.metrics.concepts.cells import Metric
+from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
+from equipoise.metrics.concepts.disparity import (
     CENTRED,
     HALL_RULE,
     Choices,

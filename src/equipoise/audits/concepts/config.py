@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PlainSerializer, PositiveFloat, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig, ResamplingConfig
-from equipoise.audits.config_fields import (
+from equipoise.config.fields import (
     CsvConfig,
     Distinct,
     Filters,
@@ -33,10 +33,10 @@ from equipoise.audits.config_fields import (
     ids_at,
     located,
 )
-from equipoise.audits.config_images import PicturesConfig
+from equipoise.config.images import PicturesConfig
 from equipoise.core import MIN_SIZE, Facts, Fields, Strings
 from equipoise.data import ArraySource
-from equipoise.metrics.scores.cells import Metric
+from equipoise.metrics.concepts.cells import Metric
 
 BASELINE = "baseline"
 BY_KEY = ("terms", "columns", "where")

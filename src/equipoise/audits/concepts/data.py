@@ -14,9 +14,9 @@ import polars as pl
 
 from equipoise.audits.columns import ImageData
 from equipoise.audits.concepts.config import Config, LabelsConfig, MatrixConfig, ModelConfig
-from equipoise.audits.config_fields import given_keys, located
 from equipoise.audits.images import ID, AuditImages, labels_of
 from equipoise.audits.outputs import Models, average_prompts, filled_in
+from equipoise.config.fields import given_keys, located
 from equipoise.core import (
     AnyArray,
     Booleans,

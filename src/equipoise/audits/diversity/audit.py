@@ -14,7 +14,6 @@ import numpy as np
 from equipoise.audits.columns import ImageData, check_one_space, placed, rows_of
 from equipoise.audits.config import resampling_of
 from equipoise.audits.diversity.config import Config, reference_name
-from equipoise.audits.engines.quality import ALL_IMAGES, Quality, measure_quality
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
@@ -26,6 +25,7 @@ from equipoise.audits.findings import (
 from equipoise.audits.group_sizes import Members, Row, groups_by, lacking, size
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.notes import Note, first_of
+from equipoise.audits.quality import ALL_IMAGES, Quality, measure_quality
 from equipoise.core import (
     DataError,
     Estimate,

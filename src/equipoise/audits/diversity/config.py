@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig, group_name
-from equipoise.audits.config_fields import (
+from equipoise.config.fields import (
     ArrayConfig,
     EmbeddingsConfig,
     Group,
@@ -18,7 +18,7 @@ from equipoise.audits.config_fields import (
     among,
     columns_of,
 )
-from equipoise.audits.config_images import PicturesConfig
+from equipoise.config.images import PicturesConfig
 
 _REFERENCE = "{} (reference)"
 

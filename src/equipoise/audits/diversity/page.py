@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from equipoise.audits.diversity.config import reference_name
-from equipoise.audits.engines.quality_page import quality
+from equipoise.audits.quality_page import quality
 from equipoise.core import AuditResult
 from equipoise.report import plots
 from equipoise.report.blocks import (

@@ -20,7 +20,6 @@ from equipoise.audits import group_sizes
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.columns import Row, tables_of
 from equipoise.audits.config import group_name, resampling_of
-from equipoise.audits.engines.quality import ALL_IMAGES, measure_quality
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
@@ -36,6 +35,7 @@ from equipoise.audits.generation.loading import GenerationData
 from equipoise.audits.group_sizes import Members, members_of
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.limits import Assumed, Limit, limit_of_sets
+from equipoise.audits.quality import ALL_IMAGES, measure_quality
 from equipoise.core import (
     Aggregate,
     Booleans,
@@ -57,15 +57,15 @@ from equipoise.counterfactuals.filters import Check, Stage, evidence, of_combina
 from equipoise.evidence.pictures import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.building import ends_of, known_ends
+from equipoise.metrics.numbers.rejections import rejection_gap
 from equipoise.metrics.spec import make_estimate, spec_for
-from equipoise.metrics.values.rejections import rejection_gap
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.streams import stream, unit_counts, unit_keys
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_fields import RunConfig
     from equipoise.audits.outputs import Models
+    from equipoise.config.fields import RunConfig
     from equipoise.evidence.pictures import Pictures
 
 # Sets of captions from which on they are resampled: they stand for other captions.

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, PositiveInt, ValidationInfo, model_validator
 
 from equipoise.audits.config import AuditConfig, group_name
-from equipoise.audits.config_fields import (
+from equipoise.config.fields import (
     ArrayConfig,
     Distinct,
     FilePath,
@@ -30,7 +30,7 @@ from equipoise.audits.config_fields import (
     among,
     given_keys,
 )
-from equipoise.audits.config_images import PicturesConfig
+from equipoise.config.images import PicturesConfig
 from equipoise.core import MIN_SIZE, Fields, Strings
 from equipoise.counterfactuals import CaptionSets, caption_sets, howard_2024
 from equipoise.counterfactuals.captions import ATTRIBUTES_FIRST

@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.audits.engines.quality import Quality
 from equipoise.audits.images import pictures_of
 from equipoise.audits.outputs import Models, make_images
+from equipoise.audits.quality import Quality
 from equipoise.core import (
     AnyArray,
     Booleans,
@@ -55,7 +55,6 @@ from equipoise.evidence.pictures import NotMade, Pictures
 from equipoise.evidence.zero_shot import prompts
 
 if TYPE_CHECKING:
-    from equipoise.audits.config_fields import ArrayConfig, RunConfig
     from equipoise.audits.generation.config import (
         AttributesConfig,
         Config,
@@ -65,6 +64,7 @@ if TYPE_CHECKING:
         QualityConfig,
         SimilarityConfig,
     )
+    from equipoise.config.fields import ArrayConfig, RunConfig
 
 GENERATOR = "generator"
 Joined = TypeVar("Joined", Vectors, Matrix)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from equipoise.audits.engines.quality_page import quality
 from equipoise.audits.generation.config import FILTERS
+from equipoise.audits.quality_page import quality
 from equipoise.core import Aggregate, AuditResult
 from equipoise.report.blocks import (
     NUMBER,

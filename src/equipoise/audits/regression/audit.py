@@ -39,9 +39,10 @@ from equipoise.core import (
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.wording import number
 from equipoise.data.problems import listed
-from equipoise.metrics.numbers import NumberMetric, number_metrics
+from equipoise.metrics.numbers import NumberMetric
+from equipoise.metrics.numbers.means import RowValues, mean_difference, mean_value
+from equipoise.metrics.registry import metrics_of
 from equipoise.metrics.spec import spec_for
-from equipoise.metrics.values.means import RowValues, mean_difference, mean_value
 from equipoise.stats import Resampling
 
 # Standard errors of a difference that a test at 5 % detects with a power of 80 %.
@@ -135,7 +136,9 @@ class Regression(Audit[Config, RegressionData, Design]):
         coded, unit = data.images.coded, config.data.unit
         units = None if unit is None else data.images.columns[unit]
         metrics = [
-            metric for name, metric in number_metrics().items() if config.options(name) is not None
+            metric
+            for name, metric in metrics_of(NumberMetric, "regression").items()
+            if config.options(name) is not None
         ]
         designs = []
         for model, predicted in data.models.items():
@@ -225,7 +228,7 @@ class Regression(Audit[Config, RegressionData, Design]):
         """Compare one mean of two models over the images that both have numbers for."""
         first, second = (data.models[finding.model] for finding in pair)
         names = pair[0].model, pair[1].model
-        metric = number_metrics().get(pair[0].metric)
+        metric = metrics_of(NumberMetric, "regression").get(pair[0].metric)
         if metric is None or pair[0].aggregate is not Aggregate.VALUE:
             return None
         draft = next(PairedModels(config, data, names, (first, second)).changes(metric))

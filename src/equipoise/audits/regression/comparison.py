@@ -26,8 +26,9 @@ from equipoise.core import (
     Part,
     record,
 )
-from equipoise.metrics.numbers import NumberMetric, number_metrics
-from equipoise.metrics.values.means import RowValues
+from equipoise.metrics.numbers import NumberMetric
+from equipoise.metrics.numbers.means import RowValues
+from equipoise.metrics.registry import metrics_of
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
 from equipoise.report.words import COMPARISON, Pair
@@ -158,7 +159,7 @@ def compare(runs: Runs, manifests: Mapping[str, AuditResult]) -> AuditResult:
     drafts = [
         draft
         for pair in combinations(models, 2)
-        for metric in number_metrics().values()
+        for metric in metrics_of(NumberMetric, "regression").values()
         if metric.spec.harm != "either" and config.options(metric.spec.name) is not None
         for draft in PairedModels(
             config, data, pair, (models[pair[0]], models[pair[1]])

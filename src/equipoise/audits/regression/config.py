@@ -6,9 +6,10 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from equipoise.audits.config import AuditConfig, LabelledImagesConfig, check_row_numbers
-from equipoise.audits.config_fields import CsvConfig, Filters, Models, Name, Table, among
+from equipoise.config.fields import CsvConfig, Filters, Models, Name, Table, among
 from equipoise.core import Facts
-from equipoise.metrics.numbers import number_metrics
+from equipoise.metrics.numbers import NumberMetric
+from equipoise.metrics.registry import metrics_of
 
 
 class DataConfig(LabelledImagesConfig):
@@ -67,7 +68,7 @@ class Config(AuditConfig):
     def _check_metrics(
         cls, value: Mapping[str, Mapping[str, float] | bool]
     ) -> Mapping[str, Mapping[str, float] | bool]:
-        metrics = number_metrics()
+        metrics = metrics_of(NumberMetric, "regression")
         for name, options in value.items():
             among("metrics", name, metrics)
             for option in options if isinstance(options, Mapping) else ():

@@ -9,9 +9,9 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.columns import ImageData, numbers_of
-from equipoise.audits.config_fields import located, where_of
 from equipoise.audits.group_sizes import groups_by
 from equipoise.audits.regression.config import Config, ModelConfig
+from equipoise.config.fields import located, where_of
 from equipoise.core import DataError, Floats, Groups, RunError, record
 from equipoise.core.files import decode_json, read_table, write_table
 from equipoise.core.types import FileFacts, Json

@@ -62,8 +62,8 @@ def faces_command(
     Audits read the table. It has image_id (the path inside FOLDER), face (yes, no, unreadable),
     faces, and the corners of the largest face: left, top, right, bottom.
     """
-    from equipoise.audits.config_images import PicturesConfig
     from equipoise.audits.images import open_images
+    from equipoise.config.images import PicturesConfig
     from equipoise.core import ConfigError
     from equipoise.data.formats.reading import read_plain
     from equipoise.data.problems import repeated

@@ -32,7 +32,7 @@ def metrics_command(name: str | None, as_json: bool) -> None:
     A card gives the definition, range, direction of harm, chance level, practical threshold and
     reference.
     """
-    from equipoise.audits.config_yaml import nearest
+    from equipoise.config.files import nearest
     from equipoise.core import InputError
     from equipoise.metrics import SPECS
 

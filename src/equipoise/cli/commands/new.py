@@ -7,11 +7,11 @@ from types import ModuleType
 import click
 
 from equipoise.audits.kinds import KINDS
-from equipoise.audits.studies import STUDIES
 from equipoise.cli.outputs import check_output, write_outputs
 from equipoise.cli.questions import ask, on_terminal
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_values
 from equipoise.discovery import refused
+from equipoise.studies import STUDIES
 
 
 @click.command("new", epilog="Example: equipoise new audit.yaml --audit retrieval")
@@ -50,7 +50,7 @@ def new_command(
     path = config or Path("equipoise.yaml")
     check_output(path)
     if study is not None:
-        from equipoise.audits.studies.study import study_files
+        from equipoise.studies.study import study_files
 
         written = study_files(study, path, data)
     elif config is None and audit is None and not as_json and on_terminal():
@@ -77,7 +77,7 @@ def _next_steps(text: str, path: Path) -> list[str]:
     """Return the commands that plan and run a configuration."""
     import yaml
 
-    from equipoise.audits.studies.study import command_of
+    from equipoise.studies.study import command_of
 
     command, _ = command_of(yaml.safe_load(text))
     if command == "audit":
@@ -92,8 +92,8 @@ _WITH_PLAN = ("augment", "mitigate")
 
 def _list_studies(as_json: bool) -> None:
     """Print the question, source, data and duration of each study."""
-    from equipoise.audits.studies.study import read_study
     from equipoise.core import PluginError
+    from equipoise.studies.study import read_study
 
     fields = ("question", "source", "reproduces", "data", "licence", "size", "time")
     summaries = {}

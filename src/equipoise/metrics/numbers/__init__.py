@@ -2,14 +2,12 @@
 
 from equipoise.metrics.numbers.mean_absolute_error import mean_absolute_error
 from equipoise.metrics.numbers.mean_error import mean_error
-from equipoise.metrics.numbers.metric import NumberMetric, number_metric, number_metrics
+from equipoise.metrics.numbers.metric import NumberMetric
 from equipoise.metrics.numbers.share_within_tolerance import share_within_tolerance
 
 __all__ = [
     "NumberMetric",
     "mean_absolute_error",
     "mean_error",
-    "number_metric",
-    "number_metrics",
     "share_within_tolerance",
 ]

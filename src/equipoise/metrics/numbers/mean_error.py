@@ -1,11 +1,14 @@
 """Whether predicted numbers are too high or too low."""
 
+from functools import partial
+
 from equipoise.core import Floats
-from equipoise.metrics.numbers.metric import number_metric
+from equipoise.metrics.numbers.metric import NumberMetric
+from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import MetricSpec
 
 
-@number_metric(
+@metric(
     MetricSpec(
         name="mean_error",
         kinds=("regression",),
@@ -20,7 +23,7 @@ from equipoise.metrics.spec import MetricSpec
         null="groups are exchangeable over all rows, or between units that have one group",
         reference="Willmott & Matsuura 2005, Climate Research 30, 79-82",
     ),
-    in_unit=True,
+    form=partial(NumberMetric.of, in_unit=True),
 )
 def mean_error(y_true: Floats, y_pred: Floats) -> Floats:
     """Mean of predicted less true numbers."""

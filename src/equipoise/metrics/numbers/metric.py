@@ -18,10 +18,9 @@ from equipoise.core import (
     floats,
     record,
 )
-from equipoise.discovery import calling_module
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.spec import SPECS, MetricSpec, register_for, unregister
-from equipoise.metrics.values.means import mean_difference, mean_value
+from equipoise.metrics.numbers.means import mean_difference, mean_value
+from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
 
@@ -38,7 +37,7 @@ def no_options(y_true: Floats) -> Mapping[str, float]:  # noqa: ARG001 - the for
 
 @record
 class NumberMetric:
-    """A registered function of true and predicted numbers.
+    """A function of true and predicted numbers as a metric.
 
     Call it for the mean over all rows, or its `difference` for the largest between groups.
 
@@ -67,6 +66,19 @@ class NumberMetric:
     row_numbers: RowNumbers
     defaults: Defaults
     in_unit: bool
+
+    @classmethod
+    def of(
+        cls,
+        spec: MetricSpec,
+        row_numbers: RowNumbers,
+        *,
+        defaults: Defaults = no_options,
+        in_unit: bool = False,
+    ) -> NumberMetric:
+        """Make a metric of numbers of rows: groups have a mean, which they are compared in."""
+        full_spec = replace(spec, rate=True, rest_metric=spec.name)
+        return cls(full_spec, row_numbers, defaults, in_unit)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -143,67 +155,3 @@ class NumberMetric:
             self.spec.name, values, groups, units=units, params=params, resampling=resampling,
             rng=rng,
         )  # fmt: skip
-
-
-_REGISTERED: dict[str, NumberMetric] = {}
-
-
-def number_metrics() -> dict[str, NumberMetric]:
-    """Return every metric of predicted numbers by name, also of plugins."""
-    return {name: _REGISTERED[name] for name in SPECS if name in _REGISTERED}
-
-
-def remove(name: str) -> None:
-    """Remove a metric that `number_metric` registered, to define it again."""
-    del _REGISTERED[name]
-    unregister(name)
-
-
-def number_metric(
-    spec: MetricSpec, *, defaults: Defaults = no_options, in_unit: bool = False
-) -> Callable[[RowNumbers], NumberMetric]:
-    """Register a function of true and predicted numbers as a metric.
-
-    Audits of regression measure its mean by group and the difference between groups, with
-    interval, chance level and verdict; cards, gates and comparisons take its name.
-
-    Parameters
-    ----------
-    spec : MetricSpec
-        With `kinds=("regression",)`.
-    defaults : callable
-        From the true numbers to the options that a user doesn't set.
-    in_unit : bool
-        Whether its numbers are in the unit of the target.
-
-    Raises
-    ------
-    PluginError
-        When the name is taken.
-
-    Examples
-    --------
-    >>> from equipoise import metrics as m
-    >>> @m.number_metric(
-    ...     m.MetricSpec(
-    ...         name="mean_doubled_error",
-    ...         kinds=("regression",),
-    ...         definition="Twice the mean distance of predicted from true numbers.",
-    ...         direction="Higher: predictions are farther from the truth.",
-    ...         reference="an example",
-    ...     )
-    ... )
-    ... def mean_doubled_error(y_true, y_pred):
-    ...     return 2 * abs(y_pred - y_true)
-    >>> mean_doubled_error([20, 30], [21, 33]).value
-    4.0
-    """
-
-    def registered(row_numbers: RowNumbers) -> NumberMetric:
-        full_spec = replace(spec, rate=True, rest_metric=spec.name)
-        register_for(calling_module(), full_spec)
-        metric = NumberMetric(full_spec, row_numbers, defaults, in_unit)
-        _REGISTERED[spec.name] = metric
-        return metric
-
-    return registered

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
 from equipoise.core import Floats, InputError
-from equipoise.metrics.numbers.metric import number_metric
+from equipoise.metrics.numbers.metric import NumberMetric
+from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import POINTS, MetricSpec
 
 _ROUNDING = 1e-12
@@ -23,7 +25,7 @@ def round_quarter(y_true: Floats) -> Mapping[str, float]:
     return {"tolerance": min(steps, key=lambda step: abs(math.log(step / quarter)))}
 
 
-@number_metric(
+@metric(
     MetricSpec(
         name="share_within_tolerance",
         kinds=("regression",),
@@ -43,7 +45,7 @@ def round_quarter(y_true: Floats) -> Mapping[str, float]:
         null="groups are exchangeable over all rows, or between units that have one group",
         reference="Geng, Zhou & Smith-Miles 2007, IEEE TPAMI 29, 2234-2240",
     ),
-    defaults=round_quarter,
+    form=partial(NumberMetric.of, defaults=round_quarter),
 )
 def share_within_tolerance(y_true: Floats, y_pred: Floats, *, tolerance: float) -> Floats:
     """Share of predicted numbers within a tolerance of the true ones."""

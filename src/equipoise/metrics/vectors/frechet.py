@@ -25,7 +25,7 @@ from equipoise.core import (
 )
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import SPREAD, centred_percentile
-from equipoise.metrics.counts import name_unit
+from equipoise.metrics.labels import name_unit
 from equipoise.metrics.measure import NO_INTERVAL
 from equipoise.metrics.spec import MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.sets import embedding_table

@@ -50,7 +50,7 @@ from equipoise.metrics.building import (
     number,
     sizes,
 )
-from equipoise.metrics.counts import name_unit
+from equipoise.metrics.labels import name_unit
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import ANY_NUMBER, COHEN, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import HARM, Alternative, permutations

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from equipoise.audits.config_fields import Section
+from equipoise.config.fields import Section
 from equipoise.mitigate.augmentation.faces import Faces, MixedFaces, NoisyFaces, PlainFaces
 
 Arm = Literal["biased", "partial mixing", "uniform noise", "balanced"]

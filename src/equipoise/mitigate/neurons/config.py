@@ -5,14 +5,13 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
-from equipoise.audits.config_fields import (
+from equipoise.config.fields import (
     FilePath,
     LoadConfig,
     Name,
     OneOrMore,
     Section,
     Some,
-    StudyName,
     Table,
     TextsConfig,
     among,
@@ -23,6 +22,7 @@ from equipoise.mitigate.neurons.choosing import Rank
 from equipoise.mitigate.recipe import Names
 from equipoise.mitigate.subspace import Centre
 from equipoise.models.edits import Mode
+from equipoise.studies.names import StudyName
 
 Part = Literal["units", "heads", "features", "texts", "subspace", "text_subspace"]
 _PLUS = "+"

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from equipoise.audits.studies.page import source_tables
 from equipoise.core import AuditResult
 from equipoise.mitigate.neurons.concluding import BIAS, PRICES
 from equipoise.report.blocks import (
@@ -26,6 +25,7 @@ from equipoise.report.change_chart import chart_of_changes
 from equipoise.report.plots import Axis, intervals, labelled_points, scatter
 from equipoise.report.summary import statements_of
 from equipoise.report.text import number
+from equipoise.studies.page import source_tables
 
 
 def trade(result: AuditResult) -> Section | None:

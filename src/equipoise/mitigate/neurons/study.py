@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from equipoise.audits.config_fields import ExtractionConfig, Section, located
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.gallery import SIDE, small_jpeg
 from equipoise.audits.outputs import prompts_of
-from equipoise.audits.studies.claims import with_claims
+from equipoise.config.fields import ExtractionConfig, Section, located
 from equipoise.core import (
     AuditResult,
     InputError,
@@ -51,6 +50,7 @@ from equipoise.mitigate.trials import Trial
 from equipoise.models.edits import Site
 from equipoise.report.text import listed
 from equipoise.stats.streams import stream
+from equipoise.studies.claims import with_claims
 
 EDITS = "edits"
 _IMAGE_COLUMNS = ("group", "within", "unit", "pair", "caption", "neutral_caption", "label")

@@ -1,9 +1,9 @@
 import numpy as np
 
 from equipoise import metrics
-from equipoise.audits.config_fields import located
 from equipoise.audits.findings import Place, whole
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.config.fields import located
 from equipoise.core import Family, Groups, record
 from equipoise.data.tables import read_table
 from equipoise.metrics.spec import register

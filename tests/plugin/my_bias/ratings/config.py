@@ -1,5 +1,5 @@
 from equipoise.audits.config import AuditConfig
-from equipoise.audits.config_fields import Name, Section, Table
+from equipoise.config.fields import Name, Section, Table
 
 
 class DataConfig(Section):

@@ -1,0 +1,1 @@
+"""Audits of associations between embeddings and groups."""

@@ -1,1 +1,0 @@
-"""Associations of sets of images and texts in the spaces of models."""

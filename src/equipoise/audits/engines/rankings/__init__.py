@@ -1,1 +1,0 @@
-"""Images ranked by query: their scores, what is compared, and what is measured."""

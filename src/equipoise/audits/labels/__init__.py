@@ -1,0 +1,1 @@
+"""Audits of labels: predictions, answers, data sets, and what they share."""

@@ -1,0 +1,593 @@
+"""The audit of a data set: groups, labels and image quality."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from equipoise.audits.against_rest import against_rest
+from equipoise.audits.columns import ImageData, numbers_of, rows_of, tables_of
+from equipoise.audits.config import FrequentOptions, resampling_of
+from equipoise.audits.findings import (
+    Place,
+    UncorrectedFinding,
+    more_alike,
+    parts,
+    whole,
+)
+from equipoise.audits.group_sizes import Row, groups_by, lacking
+from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.labels.dataset.config import DATA_SET, Config
+from equipoise.audits.labels.designs import OTHER, label_gaps, with_folds
+from equipoise.audits.notes import Note, note_on_sample
+from equipoise.audits.represented import (
+    REPRESENTATION,
+    representation_rows,
+    represented,
+)
+from equipoise.config.fields import columns_of, located
+from equipoise.core import (
+    Booleans,
+    DataError,
+    Facts,
+    Family,
+    Floats,
+    Groups,
+    record,
+)
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.core.types import FileFacts
+from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
+from equipoise.data.problems import listed
+from equipoise.data.tables import ROW_NUMBER
+from equipoise.evidence import picture_facts
+from equipoise.metrics.labels import Counts, count
+from equipoise.metrics.labels.comparisons import AgainstRest
+from equipoise.metrics.labels.effect_sizes import EffectSizes
+from equipoise.metrics.labels.rates import SELECTION_RATE, Cells
+from equipoise.metrics.labels.reference import ReferenceKind, sample_size
+from equipoise.metrics.labels.representation import compared_with, representation
+from equipoise.metrics.measure import measure
+from equipoise.metrics.vectors.diversity import iss_difference, iss_intra
+from equipoise.report.text import count as count_text
+from equipoise.stats.intervals import scored
+
+if TYPE_CHECKING:
+    from equipoise.audits.images import AuditImages
+    from equipoise.audits.outputs import Models
+    from equipoise.data import ArraySource
+    from equipoise.data.labels import Outputs
+    from equipoise.stats import Resampling
+
+# Seconds for a design and for a cell of a resampled table, and numbers of a pass in a second.
+_SECONDS, _SECONDS_PER_CELL, _PASS = 0.1, 2e-7, 5e8
+_COLUMNS = {
+    "representation": REPRESENTATION,
+    "label_shares": {
+        "model": TEXT,
+        "groups": TEXT,
+        "version": TEXT,
+        "label": TEXT,
+        "group": TEXT,
+        "count": INTEGER,
+        "n": INTEGER,
+        "share": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "rest": NUMBER,
+        "difference": NUMBER,
+        "difference_low": NUMBER,
+        "difference_high": NUMBER,
+        "ratio": NUMBER,
+        "ratio_low": NUMBER,
+        "ratio_high": NUMBER,
+    },
+    "image_facts": {
+        "model": TEXT,
+        "groups": TEXT,
+        "group": TEXT,
+        "n": INTEGER,
+        "width": NUMBER,
+        "height": NUMBER,
+        "pixels": NUMBER,
+        "ratio": NUMBER,
+    },
+}
+_SIDES = ("width", "height")
+_NO_REFERENCE = "no reference population is given: groups are held against equal shares"
+
+
+@record
+class DatasetData(ImageData):
+    """Images with their groups, labels and embeddings.
+
+    Attributes
+    ----------
+    labels : mapping of str to Coded
+        Label of each image by column.
+    marks : mapping of str to ndarray of bool, shape (n,)
+        Label of a data set to the images that have it; an image may have several.
+    reference : mapping of str to Groups or mapping of str to float
+        By name of groups: those of another data set, or the share of each group.
+    sizes : ndarray, shape (n, 2), or None
+        Width and height in pixels, NaN where they can't be read; None without files.
+    repeated : ndarray of bool, shape (n,)
+        Whether another image has the same bytes.
+    models : mapping of str to Vectors
+    """
+
+    labels: Mapping[str, Coded]
+    marks: Mapping[str, Booleans]
+    reference: Mapping[str, Groups | Mapping[str, float]]
+    sizes: Floats | None
+    repeated: Booleans
+    models: Mapping[str, Vectors]
+
+
+@record
+class Design:
+    """The images, or their embeddings by a model, compared between one set of groups.
+
+    Attributes
+    ----------
+    model : str
+    groups : Groups
+    lacking : mapping of str to int
+    data : DatasetData
+    units : Coded or None
+    resolved_tests : int
+    """
+
+    model: str
+    groups: Groups
+    lacking: Mapping[str, int]
+    data: DatasetData
+    units: Coded | None
+    resolved_tests: int
+
+    def seconds(self, draws: int) -> float:
+        """About how long it takes to measure."""
+        vectors = self.data.models.get(self.model)
+        if vectors is not None:
+            return _SECONDS + 4.0 * len(self.data.ids) * vectors.dimension / _PASS
+        return _SECONDS + self.resolved_tests * len(self.groups) * draws * _SECONDS_PER_CELL
+
+
+@audit_kind("dataset")
+class Dataset(Audit[Config, DatasetData, Design]):
+    """Audits of data sets."""
+
+    items = "images"
+
+    def load(self, config: Config, models: Models) -> DatasetData:
+        """Read the images with their labels and files, the reference, and embeddings."""
+        section, base = config.data, models.base
+        images, items = models.read_items(section.images, section.columns)
+        reference, inputs = _read_reference(config, models)
+        vectors: dict[str, Vectors] = {}
+        for name, run in config.models.items():
+            source: ArraySource | Outputs = (
+                run.source(base)
+                if run.model is None
+                else models.embed_images(name, run, images.need_pictures(name))
+            )
+            limit = section.max_unmatched
+            vectors[name] = load_vectors(source, items, subject=name, max_unmatched=limit)
+        sizes, repeated = None, np.zeros(len(items), np.bool_)
+        if config.metrics.image_defect_rate is not None and not models.dry:
+            sizes, repeated = _picture_sizes(images, items)
+        for loaded in vectors.values():
+            inputs |= loaded.inputs
+        return DatasetData(
+            items,
+            {**items.inputs, **inputs},
+            {"images": items.counts, "models": {n: loaded.counts for n, loaded in vectors.items()}},
+            {name: items.coded[name] for name in section.labels},
+            {} if section.labels else _images_by_label(images, items, _options(config)),
+            reference,
+            sizes,
+            repeated,
+            vectors,
+        )
+
+    def groups(self, config: Config, data: DatasetData) -> list[Groups]:
+        """Return the groups of all images."""
+        section, coded = config.data, data.images.coded
+        units = None if section.unit is None else coded[section.unit]
+        return groups_by(section.groups, coded, min_size=section.min_group_size, units=units)
+
+    def designs(self, config: Config, data: DatasetData) -> list[Design]:
+        """Return the data set and each model's embeddings, for each choice of groups."""
+        coded, designs = data.images.coded, []
+        units = None if config.data.unit is None else coded[config.data.unit]
+        for groups in self.groups(config, data):
+            without_groups = lacking({name: coded[name].codes for name in groups.attributes})
+            n_tests = 2 + len(groups) + sum(map(len, _frequent_labels(config, data).values()))
+            designs.append(Design(DATA_SET, groups, without_groups, data, units, n_tests))
+            pairs = len(groups) * (len(groups) - 1) // 2
+            designs += [
+                Design(name, groups, without_groups, data, units, pairs) for name in data.models
+            ]
+        return designs
+
+    def check(self, config: Config, data: DatasetData, design: Design) -> None:
+        """Refuse fewer than two large groups, or no group in the reference."""
+        super().check(config, data, design)
+        reference = data.reference.get(design.groups.name)
+        if reference is None:
+            return
+        if isinstance(reference, Groups):
+            names = reference.names
+        else:
+            names = tuple(design.groups.display_name(str(name)) for name in reference)
+            sample_size(reference.values(), _kind(config))
+        if not {*names} & {*design.groups.names}:
+            raise DataError(
+                f"groups {design.groups.name}: none is in the reference, which has {listed(names)}",
+                file=data.images.name,
+                expected=f"the same names in both, such as {listed(design.groups.names)}",
+                fix="write them alike, or rename them with a rule `value_groups`",
+            )
+
+    def measure(
+        self, config: Config, data: DatasetData, design: Design, resampling: Resampling | None
+    ) -> Measured:
+        """Measure one design with every metric that it has inputs for."""
+        level, metrics = config.resampling.level, config.metrics
+        place = Place(self.name, design.model, design.groups.name, "default", level)
+        if design.model in data.models:
+            if metrics.iss_difference is None:
+                return Measured()
+            return Measured((*_measure_diversity(design, config, place, resampling),))
+        drafts: list[UncorrectedFinding] = []
+        rows: dict[str, Iterable[Row]] = {}
+        if metrics.representation is not None:
+            of_groups = _measure_representation(design, config, place, resampling)
+            drafts += of_groups
+            rows["representation"] = representation_rows(of_groups)
+        if metrics.label_gap is not None:
+            label_shares = list[Row]()
+            for findings, label_rows in _measure_labels(design, config, place, resampling):
+                drafts += findings
+                label_shares += label_rows
+            rows["label_shares"] = label_shares
+        drafts += _measure_rates(design, config, place, resampling)
+        if data.sizes is not None:
+            rows["image_facts"] = _size_rows(design, data.sizes)
+        return Measured(tuple(drafts), tables_of(rows, _COLUMNS))
+
+    def details(
+        self,
+        config: Config,
+        data: DatasetData,
+        designs: Sequence[Design],
+        tests: Mapping[str, int],
+    ) -> Facts:
+        """Return images, labels that are compared, and embeddings of each model."""
+        return {
+            "images": len(data.ids),
+            "labels": {
+                name: len(labels) for name, labels in _frequent_labels(config, data).items()
+            },
+            "models": [
+                {"model": name, "dimension": loaded.dimension, "usable": int(loaded.usable.sum())}
+                for name, loaded in data.models.items()
+            ],
+        }
+
+    def notes(
+        self, config: Config, data: DatasetData, designs: Sequence[Design]
+    ) -> Iterator[Note | str]:
+        """Yield the notes on the reference, and on labels that aren't compared."""
+        for name in dict.fromkeys(design.groups.name for design in designs):
+            if config.metrics.representation is not None and name not in data.reference:
+                yield Note(
+                    name, f"{_NO_REFERENCE}, without a verdict. Add `reference` to the config."
+                )
+        for groups in self.groups(config, data):
+            reference = data.reference.get(groups.name)
+            if reference is not None:
+                yield from _outside_reference(groups, reference)
+                if not isinstance(reference, Groups):
+                    yield from note_on_sample(groups.name, reference, _kind(config))
+        if not data.labels and not data.marks:
+            yield "No labels are compared. Name their columns under `data.labels`."
+        for name, column in data.labels.items():
+            if pooled := len(column.vocabulary) - len(_options(config).frequent(column)):
+                yield Note(name, f"{pooled} labels of few images are pooled.")
+        for model in data.models:
+            yield Note(model, "distances show nothing that the embedding doesn't encode.")
+
+
+def _options(config: Config) -> FrequentOptions:
+    return config.metrics.label_gap or FrequentOptions()
+
+
+def _frequent_labels(config: Config, data: DatasetData) -> dict[str, Sequence[str]]:
+    """Return the labels that are compared by themselves, by column."""
+    frequent: dict[str, Sequence[str]] = {
+        n: _options(config).frequent(column) for n, column in data.labels.items()
+    }
+    return frequent | ({"labels": [*data.marks]} if data.marks else {})
+
+
+def _images_by_label(
+    images: AuditImages, items: Items, options: FrequentOptions
+) -> dict[str, Booleans]:
+    """Return the images that have each frequent label of a data set, the most frequent first."""
+    if images.labels is None:
+        return {}
+    label_counts = images.labels["label"].value_counts(sort=False)
+    frequent = label_counts.filter(pl.col("count") >= options.least).sort(
+        "count", "label", descending=[True, False]
+    )
+    ids = pl.Series(items.ids.tolist(), dtype=pl.String)
+    by_label = images.labels.group_by("label").agg("image_id")
+    having = dict(by_label.iter_rows())
+    return {
+        name: ids.is_in(having[name]).to_numpy() for name in frequent["label"].head(options.most)
+    }
+
+
+def _picture_sizes(images: AuditImages, items: Items) -> tuple[Floats | None, Booleans]:
+    """Return the size of each image, and whether its bytes repeat.
+
+    Without files, sizes are those that the data set states, if any.
+
+    Raises
+    ------
+    DataError
+        When no file can be read.
+    """
+    pictures = images.pictures
+    if pictures is None:
+        return _stated_sizes(images, items), np.zeros(len(items), np.bool_)
+    facts = picture_facts(pictures)
+    if np.isnan(facts.sizes).all():
+        raise DataError(
+            f"none of the {len(pictures)} images can be read, such as {pictures.where(0)!r}",
+            file=items.name,
+            expected="files of images",
+            fix="correct `path` and `root`, or switch `image_defect_rate` off",
+        )
+    order = [pictures.places[name] for name in items.ids.tolist()]
+    return facts.sizes[order], facts.repeated[order]
+
+
+def _stated_sizes(images: AuditImages, items: Items) -> Floats | None:
+    """Return the sizes that a data set such as COCO states, or None."""
+    frame = None if images.table is None else images.table.frame
+    if frame is None or not {*_SIDES} <= {*frame.columns}:
+        return None
+    numbers = dict(
+        zip(frame[images.id], frame.select(pl.col(_SIDES).cast(float)).rows(), strict=True)
+    )
+    nothing = (math.nan, math.nan)
+    sizes = [numbers.get(name, nothing) for name in items.ids.tolist()]
+    return np.array(sizes, dtype=np.float64)
+
+
+def _read_reference(
+    config: Config, models: Models
+) -> tuple[dict[str, Groups | Mapping[str, float]], dict[str, FileFacts]]:
+    """Return the reference of each choice of groups that has one, and the files read."""
+    reference, choices = config.reference, config.data.groups
+    if reference is None:
+        return {}, {}
+    if reference.shares is not None:
+        return {**reference.shares}, {}
+    columns = columns_of(choices)
+    if reference.images is not None:
+        place = "reference.images"
+        images = models.read_images(reference.images, columns, name="reference", place=place)
+        source = models.source(images, columns)
+        items = models.once("reference", lambda: load_items(source, subject="reference"))
+        choices_of_groups = groups_by(choices, items.coded)
+        return {groups.name: groups for groups in choices_of_groups}, dict(items.inputs)
+    table, number = located(reference.table, models.base), str(reference.count)
+    options = reference.csv
+    attributes = tuple(config.group_columns)
+    source = ItemSource(table, ROW_NUMBER, (*columns, number), attributes=attributes, **options)
+    items = models.once("reference", lambda: load_items(source, subject="reference"))
+    counts = np.nan_to_num(numbers_of(items, number))
+    references: dict[str, Groups | Mapping[str, float]] = {}
+    for groups in groups_by(choices, items.coded):
+        in_group = groups.codes >= 0
+        sums = np.bincount(groups.codes[in_group], counts[in_group], len(groups)).tolist()
+        references[groups.name] = dict(zip(groups.names, sums, strict=True))
+    return references, dict(items.inputs)
+
+
+def _measure_representation(
+    design: Design, config: Config, place: Place, resampling: Resampling | None
+) -> list[UncorrectedFinding]:
+    """Hold the shares of groups against the reference, or describe them."""
+    reference = design.data.reference.get(design.groups.name)
+    expected_shares = dict.fromkeys(design.groups.names, 1.0) if reference is None else reference
+    estimate = representation(
+        design.groups,
+        expected_shares,
+        kind="census" if reference is None else _kind(config),
+        units=design.units,
+        resampling=resampling,
+        rng=config.resampling.seed,
+    )
+    return represented(estimate, place, described="" if reference is not None else _NO_REFERENCE)
+
+
+def _kind(config: Config) -> ReferenceKind | None:
+    return config.reference.kind if config.reference else None
+
+
+def _outside_reference(groups: Groups, reference: Mapping[str, float] | Groups) -> Iterator[Note]:
+    """Yield how many images have a group that the reference doesn't name."""
+    n, n_compared = (
+        len(kept.codes) - kept.n_missing for kept in (groups, compared_with(groups, reference))
+    )
+    if n != n_compared:
+        yield Note(
+            groups.name,
+            f"{count_text(n - n_compared)} of {count_text(n)} images have a group that the "
+            f"reference doesn't name; shares are of the other {count_text(n_compared)}.",
+        )
+
+
+FindingsAndRows = tuple[list[UncorrectedFinding], list[Row]]
+
+
+def _measure_labels(
+    design: Design, config: Config, place: Place, resampling: Resampling | None
+) -> Iterator[FindingsAndRows]:
+    """Yield the findings and rows of each column of labels, then of each label of a data set."""
+    named_versions = len(design.data.labels) > 1
+    for name, column in design.data.labels.items():
+        # A label that makes the groups says nothing about them.
+        if name not in design.groups.attributes:
+            label_place = replace(place, version=name) if named_versions else place
+            yield _measure_column(design, column, config, label_place, resampling)
+    for name, marked in design.data.marks.items():
+        gaps, counts = _measure_share(
+            design, marked, config, place, resampling, ("label_gap", name)
+        )
+        yield [*gaps, *against_rest(gaps)], [*_label_rows(counts, [name], place)]
+
+
+def _measure_column(
+    design: Design, column: Coded, config: Config, place: Place, resampling: Resampling | None
+) -> FindingsAndRows:
+    """Compare how often groups have each label of a column."""
+    frequent, metrics = {*_options(config).frequent(column)}, config.metrics
+    seed, groups, units = config.resampling.seed, design.groups, design.units
+    pooled = column.relabel([name if name in frequent else OTHER for name in column.vocabulary])
+    counts = count(pooled, pooled, groups, units=units)
+    drafts = []
+    if metrics.cramers_v is not None:
+        least = metrics.cramers_v.min_expected
+        effect = EffectSizes("cramers_v", least, False, "independence")
+        unpooled = (
+            counts
+            if pooled.vocabulary == column.vocabulary
+            else count(column, column, groups, units=units)
+        )
+        effect_size = measure(unpooled, [effect], resampling, seed)[0]
+        drafts.append(whole(effect_size, place, Family.COMPOSITE, metric="cramers_v"))
+    if every_gap := label_gaps(counts, frequent, "label_gap", place, resampling, seed):
+        gap, *leaves = every_gap
+        drafts = [draft.changed(direction=gap.finding.direction) for draft in drafts]
+        classes = counts.classes if OTHER not in counts.classes else ()
+        label_findings = [gap, *(draft for draft in leaves if draft.finding.subject in frequent)]
+        gaps = [*with_folds(label_findings, classes=classes, determined=False)]
+        drafts += [*gaps, *against_rest(gaps, counts)]
+    return drafts, [
+        *_label_rows(counts, [name for name in counts.classes if name in frequent], place)
+    ]
+
+
+def _label_rows(counts: Counts, labels: Sequence[str], place: Place) -> Iterator[Row]:
+    """Yield the share of each label in each group, and in all other groups."""
+    cells = Cells.of(counts, counts.observed)
+    ((label_counts, n),) = SELECTION_RATE.effective(counts)
+    shares = scored(label_counts, n, place.level)
+    against = AgainstRest.of(np.rint(label_counts), np.rint(n), place.level)
+    ratio = shares.over(against.rest)
+    for label in labels:
+        row = counts.classes.index(label)
+        for group, name in enumerate(counts.groups.names):
+            at = row, group
+            yield {
+                "model": place.model, "groups": place.groups, "version": place.version,
+                "label": label, "group": name, "count": round(cells["prediction"][0][at]),
+                "n": round(cells["total"][0][at]), "share": shares.value[at], "low": shares.low[at],
+                "high": shares.high[at], "rest": against.rest.value[at],
+                "difference": against.difference.value[at],
+                "difference_low": against.difference.low[at],
+                "difference_high": against.difference.high[at],
+                "ratio": ratio.value[at], "ratio_low": ratio.low[at], "ratio_high": ratio.high[at],
+            }  # fmt: skip
+
+
+def _measure_share(
+    design: Design,
+    marked: Booleans,
+    config: Config,
+    place: Place,
+    resampling: Resampling | None,
+    names: tuple[str, str],
+) -> tuple[list[UncorrectedFinding], Counts]:
+    """Compare the share of marked images between groups, as a metric about a subject."""
+    metric, subject = names
+    column = Coded(np.where(marked, 0, 1).astype(np.int32), (subject, OTHER))
+    counts = count(column, column, design.groups, units=design.units)
+    gaps = label_gaps(counts, [subject], metric, place, resampling, config.resampling.seed)
+    return [finding for finding in gaps if finding.finding.subject == subject], counts
+
+
+def _measure_rates(
+    design: Design, config: Config, place: Place, resampling: Resampling | None
+) -> Iterator[UncorrectedFinding]:
+    """Yield the shares of images without a value, and with a defect."""
+    data, metrics = design.data, config.metrics
+    marked: dict[tuple[str, str], Booleans] = {}
+    if metrics.missing_rate is not None:
+        for name in config.data.columns:
+            if name not in design.groups.attributes and name != config.data.unit:
+                marked["missing_rate", name] = data.images.coded[name].codes < 0
+    if metrics.image_defect_rate is not None and data.sizes is not None:
+        options, (width, height) = metrics.image_defect_rate, data.sizes.T
+        unread, small = np.isnan(width), width * height < options.pixels
+        longer, shorter = np.fmax(width, height), np.fmin(width, height)
+        marked |= {
+            ("image_defect_rate", "of unknown size"): unread,
+            ("image_defect_rate", f"under {options.pixels:,} pixels"): small,
+            ("image_defect_rate", f"longer than {options.ratio:g} : 1"): (
+                longer > options.ratio * shorter
+            ),
+            ("image_defect_rate", "same bytes as another"): data.repeated,
+        }
+    for names, marks in marked.items():
+        if marks.any() and not marks.all():
+            gaps, _ = _measure_share(design, marks, config, place, resampling, names)
+            yield from [*gaps, *against_rest(gaps)]
+
+
+def _size_rows(design: Design, sizes: Floats) -> Iterator[Row]:
+    """Yield the median width, height, pixels and ratio of sides of the images of each group."""
+    for code, name in enumerate(design.groups.names):
+        sizes_of_group = sizes[(design.groups.codes == code) & ~np.isnan(sizes[:, 0])]
+        if len(sizes_of_group):
+            numbers = (
+                *sizes_of_group.T,
+                sizes_of_group.prod(axis=1),
+                sizes_of_group.max(axis=1) / sizes_of_group.min(axis=1),
+            )
+            medians = (float(np.median(values)) for values in numbers)
+            yield {
+                "model": design.model, "groups": design.groups.name, "group": name,
+                "n": len(sizes_of_group),
+                **dict(zip(("width", "height", "pixels", "ratio"), medians, strict=True)),
+            }  # fmt: skip
+
+
+def _measure_diversity(
+    design: Design, config: Config, place: Place, resampling: Resampling | None
+) -> Iterator[UncorrectedFinding]:
+    """Describe how diverse each group is, and test each pair."""
+    vectors, groups = design.data.models[design.model], design.groups
+    sets = {
+        name: rows_of(vectors, np.flatnonzero((groups.codes == code) & vectors.usable))
+        for code, name in enumerate(groups.names)
+        if groups.usable[code]
+    }
+    alone = resampling_of(config, 1)
+    for name, images in sets.items():
+        diversity = iss_intra(images, resampling=alone)
+        yield whole(diversity, place, Family.DESCRIPTIVE).changed(subject=name)
+    pairs = parts(iss_difference(sets, resampling=resampling), place)
+    for pair in pairs:
+        family = Family.COMPOSITE if len(pairs) == 1 else pair.finding.family
+        yield pair.changed(family=family, direction=more_alike(pair.finding.by_group))

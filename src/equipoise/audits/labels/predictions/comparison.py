@@ -1,0 +1,764 @@
+"""Models of predictions, compared image by image: paired differences, rankings, disagreements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import scipy
+
+from equipoise.audits import group_sizes
+from equipoise.audits.columns import Row
+from equipoise.audits.comparison import difference, model_names, one_model_only, prefixed
+from equipoise.audits.findings import (
+    Fact,
+    Place,
+    UncorrectedFinding,
+    conclude,
+    fact_of,
+    gap_of,
+    judge_by_interval,
+    manifest_of,
+    untested,
+    without_verdict,
+)
+from equipoise.audits.group_sources import (
+    are_predicted,
+    notes_on_changes,
+    predicted_attributes,
+    withhold_changes,
+)
+from equipoise.audits.labels.designs import (
+    MOST_FOLDED,
+    groups_of,
+    one_group,
+    with_folds,
+    without_repeats,
+)
+from equipoise.audits.labels.predictions.changes import (
+    EXTREME_METHOD,
+    UNTESTED,
+    Changes,
+    is_extreme,
+    worse_model,
+)
+from equipoise.audits.labels.predictions.mistakes import describe_labels
+from equipoise.audits.labels.predictions.unanswered import UNANSWERED, Unanswered
+from equipoise.audits.notes import merged
+from equipoise.core import (
+    Aggregate,
+    AuditResult,
+    ComparedTo,
+    DataError,
+    Family,
+    Finding,
+    Floats,
+    Groups,
+    IntervalKind,
+    Manifest,
+    NullHypothesis,
+    Part,
+    Progress,
+    Verdict,
+    table_of,
+    with_progress,
+)
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.data import Coded, PredictionData
+from equipoise.data.problems import match
+from equipoise.metrics.labels import Counts
+from equipoise.metrics.labels.accuracy import Accuracy
+from equipoise.metrics.labels.effect_sizes import NO_TEST, EffectSizes, Layout, SkewSize
+from equipoise.metrics.labels.metric import CountMeasure, CountMetric
+from equipoise.metrics.labels.paired import Joint, Pair, Seen, join
+from equipoise.metrics.labels.rates import (
+    DemographicParity,
+    EqualizedOdds,
+    LeadingRates,
+    RateGaps,
+    Rates,
+)
+from equipoise.metrics.measure import Measure
+from equipoise.metrics.registry import metrics_of
+from equipoise.metrics.spec import spec_for
+from equipoise.report.concluding import conclusions_of
+from equipoise.report.result import Result
+from equipoise.report.selecting import between_groups, measure_of
+from equipoise.report.text import count
+from equipoise.report.words import COMPARISON, pair_of, place_text, spec_of_shown
+from equipoise.report.words import Pair as ModelPair
+from equipoise.stats.chance import band, p_value
+from equipoise.stats.intervals import percentile
+
+if TYPE_CHECKING:
+    from equipoise.audits.labels.predictions.config import Config, EffectSizeOptions
+    from equipoise.config.fields import Plain
+
+Runs = Mapping[str, "tuple[Config, PredictionData]"]
+Numbers = dict[Fact, Floats]
+"""Numbers by what they state, shape (tables,); of subject "" is the whole."""
+
+DESCRIBED = "skewsize"
+_NOTHING = np.zeros(0)
+
+
+class MeasuredCounts(NamedTuple):
+    """Joint counts of models by groups, and the measures to take of them.
+
+    Attributes
+    ----------
+    groups : str
+        Name of the groups; "" without groups.
+    joint : Joint
+    measures : sequence of Measure
+    """
+
+    groups: str
+    joint: Joint
+    measures: Sequence[Measure]
+
+
+Contrast = tuple[UncorrectedFinding, Hashable]
+"""The difference of two models, and what it was read from: equal ones are equal comparisons."""
+
+
+def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
+    """Compare the models of one run, or of several runs about the same images.
+
+    Each pair is compared on the images that both models answered, so that each difference is
+    paired: intervals resample rows (or units) for both at once, tests exchange their answers on a
+    row. How often they answer is compared, too. Models are ranked on the images that all
+    answered. Groups, metrics, seed and thresholds are those of the first run. As in an audit, what
+    the groups' base rates decide or another finding says already is shown without a verdict.
+
+    Parameters
+    ----------
+    runs : mapping of str to (Config, PredictionData)
+    progress : callable, optional
+        Told the step, what is done and what there is to do.
+
+    Returns
+    -------
+    AuditResult
+        One finding per metric, class, groups and pair of models: the second minus the first,
+        with both values among its parameters. Tables `ranking`, `disagreements` and
+        `group_sizes`.
+
+    Raises
+    ------
+    DataError
+        When runs have no image in common with the first or label one differently, there is one
+        model only, or no image has answers of two models.
+    """
+    started = perf_counter()
+    config, data = next(iter(runs.values()))
+    models, states = _align_models(runs)
+    joints: list[MeasuredCounts] = []
+    of_labels: list[MeasuredCounts] = []
+    sets: dict[int, list[str]] = {}
+    for names in _list_model_sets(models):
+        of_labels = [*_count_jointly(config, data, {name: models[name] for name in names})]
+        n = max((round(joint.counts.table.sum()) for _, joint, _ in of_labels), default=0)
+        sets.setdefault(n, []).append(" and ".join(names) if len(names) == 2 else "the ranking")
+        joints += of_labels
+        if config.metrics.unanswered_rate is not None:
+            answer_states = {name: states[name] for name in names}
+            joints += _count_jointly(config, data, answer_states, answers=False)
+    if not any(sets):
+        raise DataError(
+            f"no image has a label and answers of two models: {', '.join(models)}",
+            expected="models that answered the same images",
+            fix="leave out the model whose answers are missing, or audit it on the same images",
+        )
+    contrasts: list[Contrast] = []
+    ranking: list[Row] = []
+    for name, joint, measures in with_progress(joints, progress, "comparing"):
+        model_contrasts, ranking_rows = _compare_models(name, joint, measures, config)
+        contrasts += model_contrasts
+        ranking += ranking_rows if len(joint.models) == len(models) else []
+    drafts = [*without_repeats(contrasts)]
+    predicted = predicted_attributes(config for config, _ in runs.values())
+    tested = withhold_changes(map(_without_test, drafts), predicted)
+    findings = conclude(tested, config.testing)
+    manifest = _manifest(runs, sets, predicted, perf_counter() - started)
+    sizes = (
+        row for name, joint, measures in of_labels if name
+        for row in group_sizes.sizes_of(joint.counts.groups)
+    )  # fmt: skip
+    rankable = [
+        row for row in _rankable(ranking, drafts) if not are_predicted(row["groups"], predicted)
+    ]
+    tables = {
+        **_tables(findings, rankable),
+        "group_sizes": group_sizes.table(sizes),
+    }
+    return Result(findings, manifest, tables, conclusions_of(findings))
+
+
+def contrast(config: Config, data: PredictionData, pair: tuple[Finding, Finding]) -> Finding | None:
+    """Compare one number of two models over the images that both answered.
+
+    Parameters
+    ----------
+    config : Config
+    data : PredictionData
+    pair : tuple of Finding
+        The number of both models, over all classes.
+
+    Returns
+    -------
+    Finding or None
+        The second minus the first; None of numbers that are not compared.
+    """
+    models, _ = _align_models({"": (config, data)})
+    names = [finding.model for finding in pair]
+    if not {*names} <= {*models}:
+        return None
+    number, groups = measure_of(pair[0]), pair[0].groups
+    for name, joint, measures in _count_jointly(config, data, {n: models[n] for n in names}):
+        matching = [
+            measure for measure in measures
+            if _list_facts(measure, joint.counts)[0] == Fact(*number[:2], "", number[2])
+        ]  # fmt: skip
+        if name == groups and matching:
+            (draft, _), *_ = _compare_models(name, joint, matching[:1], config)[0]
+            if is_extreme(fact_of(draft.finding)):
+                return judge_by_interval(draft, config.testing)
+            (finding,) = conclude([draft], config.testing)
+            return finding
+    return None
+
+
+def _list_model_sets(models: Iterable[str]) -> list[list[str]]:
+    """Return every pair of models, and all of them where there are more than two."""
+    names = [*models]
+    sets = [[*pair] for pair in combinations(names, 2)]
+    if len(names) > 2:
+        sets.append(names)
+    return sets
+
+
+def _align_models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
+    """Return each model's best predictions of the first run's images, and whether it gave any.
+
+    -1 where its run lacks the image or its label, or the model has no output.
+    """
+    (first_run, (_, data)), *other_runs = runs.items()
+    ids, labelled = pl.Series(data.ids.astype(str)), data.coded_target.codes >= 0
+    rows = {first_run: np.where(labelled, np.arange(len(ids)), -1)}
+    for name, (_, other) in other_runs:
+        positions = match(ids, pl.Series(other.ids.astype(str)))
+        if (positions < 0).all():
+            raise DataError(
+                f"runs {first_run} and {name} have no image in common",
+                expected="runs about the same images",
+                fix="audit the models on the same table of labels",
+            )
+        first_labels, run_labels = data.target, other.target[positions]
+        conflicts = np.flatnonzero((positions >= 0) & (first_labels != run_labels))
+        if len(conflicts):
+            row = conflicts[0]
+            raise DataError(
+                f"runs {first_run} and {name} label images differently ({len(conflicts)}), first "
+                f"{data.ids[row]!r}: {first_labels[row]!r} and {run_labels[row]!r}",
+                expected="the same label for the same image",
+                fix="audit both models against the same labels and class mapping",
+            )
+        rows[name] = np.where(labelled, positions, -1)
+    models, states = {}, {}
+    names = model_names({run: data.models for run, (_, data) in runs.items()})
+    for (run, model), name in names.items():
+        predictions = runs[run][1].models[model]
+        missing = (rows[run] < 0) | (predictions.state[rows[run]] == "unmatched")
+        answered = np.where(missing, -1, predictions.state[rows[run]] == "answered").astype(
+            np.int32
+        )
+        for version, labels in predictions.versions_with_verdicts.items():
+            full_name = (
+                name if len(predictions.versions_with_verdicts) == 1 else f"{name} ({version})"
+            )
+            codes = np.where(missing, -1, labels.coded.codes[rows[run]])
+            models[full_name] = Coded(codes.astype(np.int32), labels.coded.vocabulary)
+            states[full_name] = Coded(answered, (UNANSWERED, "answered"))
+    if len(models) < 2:
+        raise one_model_only(models)
+    return models, states
+
+
+def _count_jointly(
+    config: Config, data: PredictionData, labels: Mapping[str, Coded], *, answers: bool = True
+) -> Iterator[MeasuredCounts]:
+    """Yield counts and measures without groups, then for each choice of groups.
+
+    Of the rows that all models have labels of; without `answers`, these are whether they gave any.
+    """
+    rows = np.flatnonzero(np.all([coded.codes >= 0 for coded in labels.values()], axis=0))
+    answered_labels = {name: coded.take(rows) for name, coded in labels.items()}
+    unit = data.coded_unit
+    truth = data.coded_target.take(rows)
+    if not answers:
+        truth = Coded(np.zeros_like(rows), (UNANSWERED,))
+    if not len(rows) or not (
+        answers or any((coded.codes == 0).any() for coded in answered_labels.values())
+    ):
+        return
+    units = None if unit is None else unit.take(rows)
+    count = partial(join, truth, answered_labels, units=units)
+    if not answers or config.metrics.accuracy is not None:
+        overall_measure = Accuracy(Aggregate.VALUE, None) if answers else Unanswered()
+        everyone = replace(
+            one_group(len(rows)), min_size=config.data.min_group_size,
+            units=None if units is None else units.codes,
+        )  # fmt: skip
+        yield MeasuredCounts("", count(groups=everyone), (overall_measure,))
+    for groups in groups_of(config.data, data):
+        joint = count(groups=groups.take(rows))
+        measures = _measures(config, joint.counts) if answers else (Unanswered(),)
+        yield MeasuredCounts(groups.name, joint, [*measures])
+
+
+def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
+    """Yield every metric of labels by group that is switched on."""
+    metrics = config.metrics
+    conditional = not counts.determines_target
+    comparisons: tuple[tuple[Plain | None, Aggregate, ComparedTo], ...] = (
+        (metrics.worst_group_accuracy, Aggregate.WORST_GROUP, ""),
+        (metrics.accuracy_gap, Aggregate.DIFFERENCE, "overall"),
+        (metrics.accuracy, Aggregate.DIFFERENCE, ""),
+    )
+    for options, aggregate, compared_to in comparisons:
+        if options is not None:
+            yield Accuracy(aggregate, "rows", compared_to)
+            if conditional:
+                yield Accuracy(aggregate, "class", compared_to)
+    if metrics.demographic_parity is not None:
+        yield DemographicParity()
+    if metrics.equalized_odds is not None:
+        yield EqualizedOdds(metrics.equalized_odds.aggregate)
+    if metrics.rates is not None:
+        rates = LeadingRates if len(counts.classes) > MOST_FOLDED else Rates
+        yield from (rates("class"), rates("rows"))
+    if metrics.effect_sizes is not None:
+        yield effect_sizes(metrics.effect_sizes)
+    if metrics.skewsize is not None:
+        yield SkewSize(**metrics.skewsize.model_dump())
+    for count_metric in metrics_of(CountMetric, config.audit).values():
+        yield count_metric.measure
+
+
+def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
+    """Return the measure of the tested effect sizes, by the first statistic."""
+    main, *_ = options.statistic
+    return EffectSizes(main, options.min_expected, options.yates, options.formulation)
+
+
+def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
+    """Yield the metrics of an audit, without rates of classes and metrics of users."""
+    for measure in measures_of(config, counts):
+        within_class = isinstance(measure, Accuracy) and measure.null == "class"
+        if not within_class and not isinstance(measure, Rates | CountMeasure):
+            yield measure
+
+
+def _list_facts(measure: Measure, counts: Counts) -> list[Fact]:
+    """Return the fact of each value of a measure: overall (""), then by class."""
+    if isinstance(measure, SkewSize):
+        return [Fact(DESCRIBED, Aggregate.VALUE)]
+    if isinstance(measure, Accuracy):
+        return [Fact("accuracy", measure.aggregate, "", measure.compared_to)]
+    if isinstance(measure, EffectSizes):
+        subjects = Layout.of(counts, measure.formulation).subject
+        classes = [counts.classes[index] for index in subjects if index >= 0]
+        effects = (Fact(measure.statistic, Aggregate.VALUE, name) for name in classes)
+        return [Fact("effect_size_mean", Aggregate.VALUE), *effects]
+    if isinstance(measure, Unanswered):
+        has_gap = len(counts.groups) > 1
+        return [Fact(measure.name, Aggregate.DIFFERENCE if has_gap else Aggregate.VALUE)]
+    return [gap_of(cast("RateGaps", measure).name, subject) for subject in ("", *counts.classes)]
+
+
+def _counts_read(joint: Joint, measure: Measure) -> tuple[bytes, ...]:
+    """Return the counts that a measure reads; equal counts give equal values.
+
+    Measures that condition on the true class see how the rows of each class fall into groups, not
+    which group of one class goes with which of another.
+    """
+    by_class = isinstance(measure, EffectSizes) and measure.formulation == "separation"
+    # The false positive rate of one of two classes is about the other class alone.
+    by_class |= isinstance(measure, EqualizedOdds) and len(joint.counts.targets) <= 2
+    truth, cells = joint.truth, []
+    for rows in [truth == place for place in np.unique(truth)] if by_class else [truth >= 0]:
+        table = joint.counts.table[rows][:, joint.counts.groups.usable]
+        nonempty = table.any(axis=1)
+        outcomes = np.column_stack([truth[rows][nonempty], joint.labels[rows][nonempty]])
+        groups = table[nonempty][:, table.any(axis=0)]
+        # The groups' counts of the outcomes, whatever their order.
+        cells += [outcomes.tobytes(), *sorted(column.tobytes() for column in groups.T)]
+    return tuple(cells)
+
+
+def _measure(
+    measures: Sequence[Measure], views: Sequence[Seen], blocks: Iterable[Floats]
+) -> list[Numbers]:
+    """Return the numbers of every view, block by block: all tables may not fit."""
+    blocks_by_view: list[dict[Fact, list[Floats]]] = [{} for _ in views]
+    for block in blocks:
+        for view, blocks_by_fact in zip(views, blocks_by_view, strict=True):
+            tables = view.tables(block)
+            for measure in measures:
+                # Columns that no key names are of classes without a number.
+                values = zip(
+                    _list_facts(measure, view.counts), measure(view.counts, tables).T, strict=False
+                )
+                for key, block_values in values:
+                    blocks_by_fact.setdefault(key, []).append(block_values)
+    numbers = list[Numbers]()
+    for blocks_by_fact in blocks_by_view:
+        numbers.append({fact: np.concatenate(block) for fact, block in blocks_by_fact.items()})
+    return numbers
+
+
+def _compare_models(
+    name: str, joint: Joint, measures: Sequence[Measure], config: Config
+) -> tuple[list[Contrast], list[Row]]:
+    """Measure all models, and the difference of two; replicates are drawn once for all."""
+    options, sampler = config.resampling, joint.counts.sampler
+    resampled = options.method != "none"
+    views = [joint.alone(model) for model in range(len(joint.models))]
+    blocks = sampler.bootstrap(options.replicates, options.seed) if resampled else ()
+    observed = _measure(measures, views, [joint.counts.table[None]])
+    boot = _measure(measures, views, blocks)
+    contrasts: list[Contrast] = []
+    if len(views) == 2:
+        pair, changes = joint.pair(0, 1), Changes(joint, options.level)
+        tested = [
+            measure for measure in measures if not is_extreme(_list_facts(measure, joint.counts)[0])
+        ]
+        swaps = pair.swapped(options.replicates, options.seed) if resampled and tested else ()
+        numbers = observed, boot, _measure(tested, pair.views, swaps)
+        for measure in measures:
+            contrasts += _contrasts(name, joint, measure, pair, numbers, changes, config)
+        if name and resampled:
+            counts_read = _counts_read(joint, measures[0])
+            contrasts += [
+                (draft, (key, joint.models, counts_read))
+                for draft, key in changes.findings(measures, name)
+            ]
+        if too_few := _too_few(joint.counts.groups):
+            contrasts = [(untested(draft, too_few), key) for draft, key in contrasts]
+    ranking: list[Row] = []
+    for measure in measures:
+        overall_fact, *_ = _list_facts(measure, views[0].counts)
+        values = np.array([model_numbers[overall_fact][0] for model_numbers in observed])
+        replicates = np.stack(
+            [model_numbers.get(overall_fact, _NOTHING) for model_numbers in boot], axis=1
+        )
+        ranking_key = {
+            "metric": overall_fact.metric, "aggregate": overall_fact.aggregate.value,
+            "compared_to": overall_fact.compared_to, "groups": name,
+        }  # fmt: skip
+        lower_is_worse = (
+            spec_for(
+                overall_fact.metric, overall_fact.aggregate, overall_fact.compared_to
+            ).value_harm
+            == "lower"
+        )
+        ranking += _ranking(ranking_key, joint.models, values, replicates, lower=lower_is_worse)
+    return contrasts, ranking
+
+
+def _too_few(groups: Groups) -> str:
+    """Say why the images that two models share decide nothing; "" where they are enough."""
+    if groups.usable.any():
+        return group_sizes.few_units(groups)
+    n = count(len(groups.codes))
+    return f"a verdict needs {groups.min_size} images that both models answered, and they share {n}"
+
+
+def _contrasts(
+    name: str,
+    joint: Joint,
+    measure: Measure,
+    pair: Pair,
+    numbers: Sequence[list[Numbers]],
+    changes: Changes,
+    config: Config,
+) -> Iterator[Contrast]:
+    """Yield the difference of two models as a whole, and per class where there are classes.
+
+    `numbers` has those of the two models: observed, resampled, and with their labels swapped.
+    """
+    class_codes = np.union1d(pair.counts.truth, pair.counts.prediction)
+    classes = tuple(pair.counts.classes[place] for place in class_codes)
+    names = joint.models[0], joint.models[1]
+    determined, counts_read = joint.counts.determines_target, _counts_read(joint, measure)
+    overall_fact, *class_facts = facts = _list_facts(measure, pair.counts)
+    extreme = is_extreme(overall_fact) and config.resampling.method != "none"
+    ends = dict(zip(facts, changes.ends(measure), strict=True)) if extreme else {}
+    for fact in [overall_fact, *(key for key in class_facts if key.subject in classes)]:
+        # A model has no number of classes that it doesn't show.
+        paired = []
+        for first, second in numbers:
+            missing = np.nan * first.get(overall_fact, _NOTHING)
+            other_missing = np.nan * second.get(overall_fact, _NOTHING)
+            paired.append([first.get(fact, missing), second.get(fact, other_missing)])
+        (before, after), boot, null = paired
+        metric, subject = fact.metric, fact.subject
+        values = float(before[0]), float(after[0])
+        if subject and np.isnan(values).all():
+            continue
+        worse = worse_model(fact, values, names)
+        unestimated = [
+            model for model, value in zip(names, values, strict=True) if math.isnan(value)
+        ]
+        reason = NO_TEST if metric == DESCRIBED else ""
+        if unestimated:
+            reason = f"no value of {', '.join(unestimated)}, as the audit explains"
+        n = round(joint.counts.table.sum())
+        part = Part(
+            metric, subject, values[1] - values[0], n=n, reason=reason, aggregate=fact.aggregate
+        )
+        models_pair = ModelPair(*names, values, worse)
+        place = Place(COMPARISON, models_pair.name, name, "default", config.resampling.level)
+        if extreme:
+            draft = _extreme_draft(part, models_pair, place, ends[fact], joint, fact.compared_to)
+        else:
+            draft = _draft(
+                part, models_pair, place, unit=joint.counts.unit, boot=boot[1] - boot[0],
+                null=null[1] - null[0], compared_to=fact.compared_to,
+            )  # fmt: skip
+        (draft,) = with_folds([draft], classes=classes, determined=determined)
+        if worse and isinstance(measure, EffectSizes) and metric != DESCRIBED:
+            of_worse = numbers[0][names.index(worse)]
+            draft = draft.changed(beside=_name_mistakes(joint, worse, fact, of_worse))
+        yield draft, (fact, names, counts_read)
+
+
+def _name_mistakes(joint: Joint, model: str, fact: Fact, numbers: Numbers) -> str:
+    """Name a model's wrong labels by group, in a class or that of its largest effect."""
+    by_class = {
+        key.subject: float(values[0])
+        for key, values in numbers.items()
+        if key.subject and not math.isnan(values[0])
+    }
+    subject = fact.subject or max(by_class, key=lambda name: by_class[name], default="")
+    counts = joint.alone(joint.models.index(model)).counts
+    text = describe_labels(counts, subject) if subject in counts.classes else ""
+    return f"{model}: {text}." if text else ""
+
+
+def _extreme_draft(
+    part: Part,
+    pair: ModelPair,
+    place: Place,
+    ends: tuple[float, float],
+    joint: Joint,
+    compared_to: ComparedTo,
+) -> UncorrectedFinding:
+    """Return the finding of an extreme's change, with its interval and without a test."""
+    if not math.isnan(part.value):
+        part = replace(part, low=ends[0], high=ends[1], chance=0.0)
+    unit = joint.counts.unit
+    return difference(
+        part, pair, place, family=Family.LEAF if part.subject else Family.COMPOSITE, unit=unit,
+        method=f"{EXTREME_METHOD}; over {unit}s", null=NullHypothesis.NONE, null_drawn="",
+        compared_to=compared_to, interval=IntervalKind.SIMULTANEOUS,
+    )  # fmt: skip
+
+
+def _without_test(draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Describe the change of an extreme; other drafts keep their test."""
+    return without_verdict(draft, UNTESTED) if is_extreme(fact_of(draft.finding)) else draft
+
+
+def _rankable(ranking: Iterable[Row], drafts: Iterable[UncorrectedFinding]) -> list[Row]:
+    """Leave out metrics that repeat others, or follow from base rates."""
+    repeats = {
+        (*measure_of(draft.finding), draft.finding.groups)
+        for draft in drafts
+        if draft.finding.family is Family.DESCRIPTIVE
+        and draft.finding.metric != DESCRIBED
+        and not draft.finding.subject
+    }
+    places = ("metric", "aggregate", "compared_to", "groups")
+    return [row for row in ranking if tuple(row[name] for name in places) not in repeats]
+
+
+def _draft(
+    part: Part,
+    pair: ModelPair,
+    place: Place,
+    *,
+    unit: str,
+    boot: Floats,
+    null: Floats,
+    compared_to: ComparedTo,
+) -> UncorrectedFinding:
+    """Return the finding of a difference: its paired interval, and a test of no difference."""
+    descriptive, estimable = part.metric == DESCRIBED, not math.isnan(part.value)
+    method, text = f"paired percentile bootstrap over {unit}s, {len(boot)} replicates", ""
+    kind = IntervalKind.SPREAD if descriptive else IntervalKind.PERCENTILE
+    if not len(boot):
+        method = "none: resampling is off"
+    elif descriptive:
+        method = (
+            f"resampling spread: percentiles of {len(boot)} paired bootstrap replicates over "
+            f"{unit}s; not a confidence interval"
+        )
+    if len(boot) and estimable:
+        # Replicates of a value near its limit, such as an effect size of 0, lie above it.
+        low, high = (float(end) for end in percentile(boot, place.level))
+        part = replace(part, low=min(low, part.value), high=max(high, part.value))
+    if len(null) and estimable and not descriptive:
+        # Swapping all rows turns the sign, so the mean over all swaps is 0, whatever was drawn.
+        chance_band, p = band(null), p_value(null, part.value, "either").value
+        part = replace(
+            part, chance=0.0, chance_low=chance_band.low, chance_high=chance_band.high, p_value=p
+        )
+        text = f"the two models are exchangeable on each {unit}; {len(null)} swaps"
+    exchanged = NullHypothesis.MODELS if text else NullHypothesis.NONE
+    family = Family.LEAF if part.subject else Family.COMPOSITE
+    family = Family.DESCRIPTIVE if descriptive else family
+    return difference(
+        part, pair, place, family=family, unit=unit, method=method,
+        null=exchanged, null_drawn=text,
+        compared_to=compared_to, interval=kind,
+    )  # fmt: skip
+
+
+def _manifest(
+    runs: Runs, sets: Mapping[int, Sequence[str]], predicted: Collection[str], seconds: float
+) -> Manifest:
+    """Describe the comparison: settings of the first run, inputs of all."""
+    first, (config, data) = next(iter(runs.items()))
+    notes = ["Each pair of models is compared on the images that both answered."]
+    notes += [
+        f"{', '.join(models)}: {n} of {len(data.ids)} labelled images have answers of all."
+        if n else f"{', '.join(models)}: no image has answers of all, so nothing is compared."
+        for n, models in sets.items()
+    ]  # fmt: skip
+    inputs, counts = data.inputs, data.counts
+    if len(runs) > 1:
+        notes.append(f"Groups, metrics, thresholds and seed are those of run {first}.")
+        inputs = prefixed({run: run_data.inputs for run, (_, run_data) in runs.items()})
+        counts = {run: run_data.counts for run, (_, run_data) in runs.items()}
+    return manifest_of(
+        **config.record, base=Path(), inputs=inputs, counts=counts, seconds=seconds,
+        notes=(*notes, *merged(notes_on_changes(predicted))),
+    )  # fmt: skip
+
+
+def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa.Table]:
+    """Return the tables `ranking` and `disagreements`."""
+    findings_by_pair = [
+        (finding, pair) for finding in between_groups(findings) if (pair := pair_of(finding))
+    ]
+    return {
+        "ranking": table_of(
+            ranking,
+            {
+                "metric": TEXT,
+                "aggregate": TEXT,
+                "compared_to": TEXT,
+                "groups": TEXT,
+                "model": TEXT,
+                "value": NUMBER,
+                "rank": INTEGER,
+                "rank_low": NUMBER,
+                "rank_high": NUMBER,
+                "share_best": NUMBER,
+            },
+        ),
+        "disagreements": table_of(
+            _disagreements(findings_by_pair),
+            {
+                "groups": TEXT,
+                "metric_a": TEXT,
+                "aggregate_a": TEXT,
+                "group_a": TEXT,
+                "metric_b": TEXT,
+                "aggregate_b": TEXT,
+                "group_b": TEXT,
+                "model_a": TEXT,
+                "model_b": TEXT,
+                "sentence": TEXT,
+            },
+        ),
+    }
+
+
+def _ranking(
+    ranking_key: Row, models: Sequence[str], values: Floats, replicates: Floats, *, lower: bool
+) -> Iterator[Row]:
+    """Yield the rank of each model by its value, and the ranks of paired replicates.
+
+    `lower` says that lower values are worse.
+    """
+    sign = -1 if lower else 1
+    # 1 is best; ties share the best rank, NaN has none.
+    all_ranks = scipy.stats.rankdata(
+        sign * np.concatenate([values[None], replicates]),
+        method="min", axis=1, nan_policy="omit",
+    )  # fmt: skip
+    ranks, replicate_ranks = all_ranks[0], all_ranks[1:]
+    for place in np.argsort(ranks, kind="stable").tolist():
+        model_ranks = replicate_ranks[:, place]
+        estimable_ranks = model_ranks[~np.isnan(model_ranks)]
+        low, high, share_best = math.nan, math.nan, math.nan
+        if len(estimable_ranks):
+            low, high = np.quantile(estimable_ranks, (0.025, 0.975)).tolist()
+            share_best = float((estimable_ranks == 1).mean())
+        yield ranking_key | {
+            "model": models[place],
+            "value": float(values[place]),
+            "rank": None if math.isnan(ranks[place]) else int(ranks[place]),
+            "rank_low": low,
+            "rank_high": high,
+            "share_best": share_best,
+        }
+
+
+def _disagreements(compared: Sequence[tuple[Finding, ModelPair]]) -> Iterator[Row]:
+    """Yield pairs of metrics that call opposite models better, both with a verdict of difference.
+
+    Accuracy over all images is held against every set of groups, other metrics against those of
+    their own groups.
+    """
+    disparities = [
+        (finding, pair)
+        for finding, pair in compared
+        if finding.tested and finding.verdict is Verdict.DISPARITY and not finding.subject
+    ]
+    for (a, first), (b, second) in combinations(disparities, 2):
+        same_comparison = a.model == b.model and a.groups in ("", b.groups)
+        if same_comparison and first.worse != second.worse:
+            yield {
+                "groups": b.groups,
+                "metric_a": a.metric,
+                "aggregate_a": a.aggregate.value,
+                "group_a": a.group,
+                "metric_b": b.metric,
+                "aggregate_b": b.aggregate.value,
+                "group_b": b.group,
+                "model_a": first.first,
+                "model_b": first.second,
+                "sentence": f"{_describe_preference(a, first)}; {_describe_preference(b, second)}.",
+            }
+
+
+def _describe_preference(finding: Finding, pair: ModelPair) -> str:
+    over = place_text(finding)
+    sides = zip((pair.first, pair.second), pair.values, strict=True)
+    (better, value), (_, other) = sorted(sides, key=lambda side: side[0] == pair.worse)
+    return (
+        f"{spec_of_shown(finding).label}{over} prefers {better} ({value:.3f} against {other:.3f})"
+    )

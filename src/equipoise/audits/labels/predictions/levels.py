@@ -1,0 +1,55 @@
+"""Rates over all rows, shown with the tested differences."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from equipoise.audits.findings import Place, UncorrectedFinding, whole
+from equipoise.audits.labels.designs import MOST_FOLDED
+from equipoise.core import Family, no_ends
+from equipoise.metrics.labels import Counts
+from equipoise.metrics.labels.rates import Cells
+from equipoise.metrics.spec import make_estimate
+from equipoise.stats.intervals import ClosedForm, wilson
+
+_SHARES: Mapping[str, tuple[str, str]] = MappingProxyType({
+    "true_positive_rate": ("both", "truth"),
+    "false_positive_rate": ("wrong", "others"),
+    "true_negative_rate": ("neither", "others"),
+    "false_negative_rate": ("missed", "truth"),
+    "precision": ("both", "prediction"),
+    "negative_predictive_value": ("neither", "unsaid"),
+    "selection_rate": ("prediction", "total"),
+})  # fmt: skip
+"""Numerator and denominator of each rate among the cells of a class."""
+_NO_CHANCE = "the rate of all rows compares no groups; its difference between groups is tested"
+
+
+def pooled_rates(
+    counts: Counts, place: Place, positive: str | None
+) -> Iterator[UncorrectedFinding]:
+    """Yield each rate of each class over all rows, described and not tested.
+
+    Parameters
+    ----------
+    counts : Counts
+        Of all labelled rows, without groups.
+    place : Place
+    positive : str, optional
+        The only class whose rates are wanted. Of very many classes there are none.
+    """
+    if len(counts.classes) > MOST_FOLDED:
+        return
+    cells = Cells.of(counts, counts.observed)
+    method = "Wilson interval" if counts.independent else "none: rows are not independent"
+    for metric, (numerator, denominator) in _SHARES.items():
+        for code, name in enumerate(counts.classes):
+            hits, rows = (float(cells[cell][0, code].sum()) for cell in (numerator, denominator))
+            if positive not in (None, name) or not rows:
+                continue
+            estimate = make_estimate(
+                metric, hits / rows, {"rows": round(rows)}, method, no_chance=_NO_CHANCE,
+                unit=counts.unit,
+                ends=ClosedForm(wilson, (hits, rows)) if counts.independent else no_ends,
+            )  # fmt: skip
+            level = whole(estimate, place, Family.DESCRIPTIVE)
+            yield level.changed(subject=name)

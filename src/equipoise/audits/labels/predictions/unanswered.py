@@ -1,0 +1,28 @@
+"""How often models give no answer, as a measure of counts of answered and unanswered rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.core import Floats
+from equipoise.metrics.building import gaps
+from equipoise.metrics.labels import Counts, Null
+from equipoise.metrics.labels.rates import SELECTION_RATE, Cells
+from equipoise.metrics.measure import Measure
+
+UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True)
+class Unanswered(Measure):
+    """The share of rows without an answer; of several groups, the gap between them."""
+
+    null: Null | None = None
+    name = "unanswered_rate"
+
+    def __call__(self, counts: Counts, tables: Floats) -> Floats:
+        """Return the number of each table, (r, 1)."""
+        position = counts.classes.index(UNANSWERED)
+        shares = SELECTION_RATE.shares(Cells.of(counts, tables))[:, position]
+        gap = shares[:, 0] if len(counts.groups) == 1 else gaps(shares, counts.groups.usable)
+        return np.asarray(gap[:, None])

@@ -1,0 +1,1 @@
+"""Audits of rankings: retrieval, counterfactuals, similarity, and what they share."""

@@ -1,0 +1,1 @@
+"""Parts of configurations that several rooms read, and their YAML."""

@@ -1,0 +1,748 @@
+"""Types of the keys of a config: texts, files of items and arrays, and models to run."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WrapSerializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from equipoise.config.files import keys, nearest
+from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mapping
+from equipoise.data.files import read_text, split_lines
+from equipoise.data.labels import Where
+from equipoise.models.generators import Sampling
+
+if TYPE_CHECKING:
+    from equipoise.evidence.working import RunOptions
+    from equipoise.models.protocols import Model as AnyModel
+
+
+class Section(BaseModel):
+    """A part of the configuration: frozen, strictly typed, without unknown keys."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, values: Any) -> Any:
+        allowed = keys(cls)
+        for key in values if isinstance(values, Mapping) else ():
+            if key not in allowed:
+                allowed_keys = (
+                    f"Allowed here: {', '.join(allowed) or 'nothing'}{nearest(key, allowed)}"
+                )
+                message = f"unknown key. {allowed_keys}"
+                raise PydanticCustomError("unknown_key", message, {"key": str(key)})
+        return values
+
+
+def _label(value: object) -> object:
+    """Take a whole number for the text it is written as, so that ages need no quotes."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def several(value: object) -> object:
+    """Take a single value for a list of it."""
+    single = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return (value,) if single else value
+
+
+Value = TypeVar("Value")
+
+
+def distinct(values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Refuse a list that names the same thing twice."""
+    for value in values:
+        if values.count(value) > 1:
+            label = " × ".join(value) if isinstance(value, tuple) else repr(value)
+            raise ValueError(f"{label} appears more than once")
+    return values
+
+
+def file_path(value: object) -> Path:
+    """Take a text for a path."""
+    if isinstance(value, Path) or (isinstance(value, str) and value and "\0" not in value):
+        return Path(value)
+    raise ValueError("expected the path of a file or folder")
+
+
+def _table(value: object) -> object:
+    frame = hasattr(value, "__arrow_c_stream__") or hasattr(value, "columns")
+    return value if frame else file_path(value)
+
+
+def as_text(value: Any) -> Any:
+    """Return how a resolved config names a file, several, or data in memory."""
+    if isinstance(value, Mapping):
+        return {name: as_text(entry) for name, entry in value.items()}
+    if isinstance(value, tuple):
+        return [*map(as_text, value)]
+    if isinstance(value, Path):
+        return value.as_posix()
+    return value if value is None or isinstance(value, str) else "(in memory)"
+
+
+def _encoding(value: str) -> str:
+    try:
+        return codecs.lookup(value).name
+    except (LookupError, ValueError):
+        raise ValueError("expected an encoding such as 'utf-8', 'latin-1' or 'cp1252'") from None
+
+
+Item = TypeVar("Item")
+
+Listed = Annotated[tuple[Item, ...], Field(strict=False)]
+"""A list."""
+Distinct = Annotated[Listed[Item], AfterValidator(distinct)]
+"""A list without repetition."""
+
+Some = Annotated[Distinct[Item], Field(min_length=1)]
+"""A list of one or more, without repetition."""
+
+OneOrMore = Annotated[Some[Item], BeforeValidator(several)]
+"""One item, or a list of them without repetition."""
+
+
+def one_or_list(values: tuple[str, ...]) -> str | list[str]:
+    """Return a single value unchanged, several as a list."""
+    return values[0] if len(values) == 1 else [*values]
+
+
+def class_map(turned: Literal["by_label", "by_class"]) -> BeforeValidator:
+    """Return the check that reads a mapping of classes from a file, if a path is given.
+
+    The file has a row for each pair of a label of the data and a class of the model, in the
+    columns `label` and `class`. Its path is relative to the configuration.
+
+    Parameters
+    ----------
+    turned : str
+        Which of both the keys of the mapping are.
+    """
+
+    def read(value: object, info: ValidationInfo) -> object:
+        if not isinstance(value, str | Path):
+            return value
+        path = (info.context or {}).get("base", Path()) / value
+        class_mapping: Mapping[str, tuple[str, ...]] = getattr(read_class_mapping(path), turned)
+        return {key: texts[0] if len(texts) == 1 else texts for key, texts in class_mapping.items()}
+
+    return BeforeValidator(read)
+
+
+Name = Annotated[str, Field(min_length=1)]
+"""Name of a column or model."""
+
+Label = Annotated[str, BeforeValidator(_label)]
+"""Text of a cell; whole numbers may be written without quotes."""
+
+Text = Annotated[Label, Field(min_length=1)]
+"""A label that is not empty."""
+
+Labels = Distinct[Label]
+Names = Distinct[Name]
+
+Group = OneOrMore[Name]
+"""One attribute, or the intersection of several."""
+
+Models = Annotated[Mapping[Text, Item], Field(min_length=1)]
+"""Models by name."""
+
+Table = Annotated[Any, BeforeValidator(_table), PlainSerializer(as_text)]
+"""A file, relative to the configuration, or a data frame."""
+
+FilePath = Annotated[Path, BeforeValidator(file_path), PlainSerializer(Path.as_posix)]
+"""A file or folder, relative to the configuration."""
+
+Encoding = Annotated[str, AfterValidator(_encoding)]
+Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
+Share = Annotated[float, Field(ge=0, le=1)]
+Level = Annotated[float, Field(gt=0, lt=1)]
+"""A share of neither nothing nor all."""
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def columns_of(groups: Iterable[Sequence[str]], *other_columns: str | None) -> tuple[str, ...]:
+    """Return the columns that groups are made of, and others that are named, each once."""
+    named = (name for group in groups for name in group)
+    return tuple(dict.fromkeys(filter(None, (*named, *other_columns))))
+
+
+def levels_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the values of attributes in names of groups, each once."""
+    return tuple(dict.fromkeys(level for name in names for level in (name, *name.split(", "))))
+
+
+def one_state_each(missing: Labels, unknown: Labels, refused: Labels) -> None:
+    """Refuse a text that stands for two states of a prediction or an answer."""
+    texts = [*missing, *unknown, *refused]
+    repeated = sorted({text for text in texts if texts.count(text) > 1})
+    if repeated:
+        raise ValueError(
+            f"{', '.join(map(repr, repeated))} is listed under more than one of 'missing', "
+            "'unknown' and 'refused'"
+        )
+
+
+def given_keys(section: Section, keys: Iterable[str]) -> list[str]:
+    """Return the keys that have another value than their default."""
+    fields = type(section).model_fields
+    defaults = {key: fields[key].get_default(call_default_factory=True) for key in keys}
+    # Tables and arrays, whose default is None, compare cell by cell.
+    return [
+        key
+        for key, default in defaults.items()
+        if (value := getattr(section, key)) is not None and (default is None or value != default)
+    ]
+
+
+def only_one(section: Section, *keys: str) -> str:
+    """Return the only key that is set; refuse none, and several."""
+    present = given_keys(section, keys)
+    if len(present) != 1:
+        raise ValueError(
+            f"expected one of {', '.join(map(repr, keys))}, not {len(present)} of them"
+        )
+    return present[0]
+
+
+def among(key: str, values: Iterable[str] | None, allowed: Iterable[str]) -> None:
+    """Refuse values that aren't allowed; None passes.
+
+    Raises
+    ------
+    ValueError
+        With the key, the value, what is allowed, and the nearest of it.
+    """
+    allowed_values = [*allowed]
+    for value in [values] if isinstance(values, str) else values or ():
+        if value not in allowed_values:
+            raise ValueError(
+                f"{key}: given {value!r}. Allowed: {', '.join(allowed_values)}"
+                f"{nearest(value, allowed_values)}"
+            )
+
+
+class NoOptions(Section):
+    """A metric that takes no options."""
+
+
+ON = NoOptions()
+"""A metric without options that is on."""
+
+
+def _switch(value: object) -> object:
+    """Read `true` or nothing as the defaults, and `false` as off."""
+    return {} if value is None or value is True else None if value is False else value
+
+
+def _switched(value: object, dump: Any) -> object:
+    return False if value is None else dump(value)
+
+
+Options = TypeVar("Options", bound=Section)
+Switch = Annotated[Options | None, BeforeValidator(_switch), WrapSerializer(_switched)]
+"""Options of a metric, or None when it is switched off (`false` in the configuration)."""
+
+Plain = Switch[NoOptions]
+"""A metric without options, on or off."""
+
+
+class CsvConfig(Section):
+    """How a table is read.
+
+    Attributes
+    ----------
+    missing : list of str
+        Cell texts that mean "missing".
+    encoding, delimiter : str
+        Of a CSV.
+    """
+
+    missing: Labels = ("",)
+    encoding: Encoding = "utf-8"
+    delimiter: Delimiter = ","
+
+    @property
+    def csv(self) -> dict[str, Any]:
+        """These keys, as sources take them."""
+        return {name: getattr(self, name) for name in CsvConfig.model_fields}
+
+
+class RowsConfig(Section):
+    """Rows that take part, by one column.
+
+    Attributes
+    ----------
+    min, max : float, optional
+        Bounds of a number, both allowed values themselves.
+    values : list of str
+        The texts allowed; any by default. A row must fit all that is named.
+    file : path, optional
+        Text with an allowed value in each line, such as the subjects that `equipoise mitigate`
+        withheld; read where `values` is not given.
+    """
+
+    min: float | None = None
+    max: float | None = None
+    values: Labels = ()
+    file: FilePath | None = None
+
+    @model_validator(mode="after")
+    def _check_rows(self) -> Self:
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"'min' {self.min} is above 'max' {self.max}")
+        return self
+
+
+def _rows(value: object, info: ValidationInfo) -> object:
+    """Take one text, a list of them, or the lines of a file for the values allowed."""
+    if not isinstance(value, Mapping | RowsConfig):
+        return {"values": several(value)}
+    if isinstance(value, RowsConfig) or value.get("file") is None or value.get("values"):
+        return value
+    path = (info.context or {}).get("base", Path()) / file_path(value["file"])
+    text, _ = read_text(path, ".txt", "an allowed value in every line")
+    lines = [*dict.fromkeys(filter(None, map(str.strip, split_lines(text))))]
+    return {**value, "values": lines}
+
+
+Filters = Mapping[Name, Annotated[RowsConfig, BeforeValidator(_rows)]]
+"""Column to the rows that take part."""
+
+
+def where_of(filters: Filters) -> dict[str, Where]:
+    """Return filters as tables take them."""
+    return {
+        name: Where(rows_config.values, rows_config.min, rows_config.max)
+        for name, rows_config in filters.items()
+    }
+
+
+class ItemsConfig(CsvConfig):
+    """A table with one row per item.
+
+    Attributes
+    ----------
+    table : path or data frame
+        CSV, Parquet or JSON lines.
+    id : str
+        Column that names the item.
+    where : mapping
+        Column to the rows that take part; all unless given.
+    """
+
+    table: Table
+    id: Name
+    where: Filters = {}
+
+    def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
+        """Return the source to read, with paths relative to `base`."""
+        where = where_of(self.where)
+        return ItemSource(located(self.table, base), self.id, columns, where=where, **self.csv)
+
+
+class ArrayConfig(CsvConfig):
+    """A matrix with one row per item.
+
+    Attributes
+    ----------
+    file : path, array or data frame
+        .npy, .npz, .safetensors, .parquet or .csv.
+    array : str, optional
+        Name of the array in an .npz or .safetensors.
+    ids : str, optional
+        Array of ids in the same .npz or .safetensors, or a file of ids; rows follow the table of
+        items where neither this nor `id` is given.
+    id : str, optional
+        Column of the ids in a Parquet or CSV.
+    column : str, optional
+        Column whose cells are vectors.
+    columns : list of str or mapping, optional
+        Columns to use; a mapping gives them names.
+    names : list of str
+        Names of all columns of an array without names.
+    """
+
+    file: Annotated[Any, PlainSerializer(as_text)]
+    array: Name | None = None
+    ids: Annotated[Any, PlainSerializer(as_text)] = None
+    id: Name | None = None
+    column: Name | None = None
+    columns: Mapping[str, Name] | Listed[Name] | None = None
+    names: Listed[Name] = ()
+
+    @model_validator(mode="after")
+    def _check_array(self) -> Self:
+        self.source(Path())
+        return self
+
+    def source(self, base: Path) -> ArraySource:
+        """Return the source to read, with paths relative to `base`."""
+        keys = {name: getattr(self, name) for name in ArrayConfig.model_fields}
+        places = {"file": located(self.file, base), "ids": ids_at(self.ids, base)}
+        return ArraySource(**keys | places)
+
+
+class OutsideConfig(CsvConfig):
+    """A column of external figures: salaries, shares, an index of nations, a hypothesis.
+
+    Attributes
+    ----------
+    table : path or data frame
+        CSV or Parquet.
+    subject : str
+        Column with the names of targets or regions.
+    value : str
+        Column of numbers.
+    """
+
+    table: Table
+    subject: Name
+    value: Name
+
+    def source(self, base: Path) -> ArraySource:
+        """Return the source to read, with paths relative to `base`."""
+        table = located(self.table, base)
+        return ArraySource(table, id=self.subject, columns=(self.value,), **self.csv)
+
+
+def ids_at(ids: Value, base: Path) -> Value | Path:
+    """Return the path of a file of ids under `base`; an array's name unchanged."""
+    return base / ids if isinstance(ids, str) and Path(ids).suffix else ids
+
+
+def located(table: Value, base: Path) -> Value | Path:
+    """Return a file relative to `base`; arrays and data frames as they are."""
+    return base / table if isinstance(table, str | Path) else table
+
+
+def _templates(value: object) -> str | tuple[str, ...]:
+    """Take the name of a list of templates, or templates."""
+    if isinstance(value, str) and value in TEMPLATES:
+        return value
+    texts = value if isinstance(value, list | tuple) else [value]
+    fits = (
+        isinstance(text, str) and text.count("{}") == text.count("{") == text.count("}") == 1
+        for text in texts
+    )
+    if not texts or not all(fits):
+        raise ValueError(
+            f"expected a list of templates ({', '.join(TEMPLATES)}), or texts with one '{{}}' "
+            f"each, where the word goes{nearest(value, TEMPLATES)}"
+        )
+    return distinct(tuple(texts))
+
+
+Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+
+
+LOADED = "(loaded) "
+"""What precedes the name of a loaded model in the config of a run, which is read and not run."""
+
+
+def model_check(example: str, *, makes_images: bool) -> Callable[[object], object]:
+    """Return the check of a key that takes a model's name, or a model.
+
+    Parameters
+    ----------
+    example : str
+        A name, for the error.
+    makes_images : bool
+        Whether the model makes images, or is audited.
+    """
+
+    def check(value: object) -> object:
+        from equipoise.models.modules import as_model
+        from equipoise.models.registry import adapters
+
+        value = as_model(value)
+        if hasattr(value, "info") and (not makes_images or hasattr(value, "generate")):
+            return value
+        if isinstance(value, str) and value.startswith(LOADED):
+            return value
+        by_prefix = adapters(makes_images=makes_images)
+        prefix, _, remainder = value.partition(":") if isinstance(value, str) else ("", "", "")
+        if not remainder or prefix not in by_prefix or "\0" in remainder:
+            prefixes = sorted(by_prefix)
+            raise ValueError(
+                f"expected a name such as {example!r}, with one of "
+                f"{', '.join(f'{name}:' for name in prefixes)}{nearest(prefix, prefixes)}"
+            )
+        return value
+
+    return check
+
+
+def model_as_text(value: Any) -> Any:
+    """Return how a resolved config names a model."""
+    return value if value is None or isinstance(value, str) else f"{LOADED}{called(value)}"
+
+
+def called(model: str | AnyModel) -> str:
+    """Return the name of a model, as written or from the loaded model."""
+    return model if isinstance(model, str) else str(model.info.name)
+
+
+Model = Annotated[
+    Any,
+    BeforeValidator(model_check("hf:openai/clip-vit-base-patch32", makes_images=False)),
+    PlainSerializer(model_as_text),
+]
+"""Name of a model, or a model."""
+
+Templates = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_templates),
+    PlainSerializer(lambda value: value if isinstance(value, str) else [*value]),
+]
+"""Name of a list of templates, or templates: texts in which "{}" stands for the name."""
+
+AS_IT_IS: tuple[str, ...] = ("{}",)
+"""The one template that leaves a text as it is."""
+
+
+class ExtractionConfig(Section):
+    """Settings of model runs, and the folder of their outputs.
+
+    Attributes
+    ----------
+    store : path
+        Folder of the evidence; a relative one lies beside the configuration.
+    engine : str
+        `native`, or `ray` for the cluster that RAY_ADDRESS names.
+    part : int, optional
+        Images in a file of evidence: what is done again when a run is stopped. 256 unless given,
+        and 32 of answers to questions.
+    max_failures : float
+        Largest share of images that cannot be read or on which the model fails.
+    device, dtype, backend : str
+        For every model that does not say otherwise itself.
+    """
+
+    store: Annotated[Path, Field(strict=False)] = Path("evidence")
+    engine: Literal["native", "ray"] = "native"
+    part: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    max_failures: Share = 0.05
+    device: Device = "auto"
+    dtype: Dtype = "auto"
+    backend: Name = "auto"
+
+
+class LoadConfig(Section):
+    """How a model is loaded.
+
+    Attributes
+    ----------
+    model : str or model, optional
+        Its name, or from Python a loaded model.
+    revision : str, optional
+        Branch, tag or commit of a hub's repository.
+    device, dtype : str, optional
+        Those of `extraction` unless given.
+    allow_pickle, trust_remote_code : bool
+        Whether files may be read that can run code. Only for those you trust.
+    """
+
+    model: Any = None
+    revision: Name | None = None
+    device: Device | None = None
+    dtype: Dtype | None = None
+    allow_pickle: bool = False
+    trust_remote_code: bool = False
+
+    @property
+    def called(self) -> str:
+        """Name of the model in messages, as written or from the loaded model."""
+        return called(self.model)
+
+    def located(self, base: Path) -> Any:
+        """Return the model, or its name with paths relative to the config resolved."""
+        from equipoise.models.registry import located_name
+
+        return located_name(self.model, base) if isinstance(self.model, str) else self.model
+
+    def options(self, extraction: ExtractionConfig) -> RunOptions:
+        """Return how the model is loaded: as it says, else as the section `extraction` says."""
+        from equipoise.evidence.working import RunOptions
+
+        return RunOptions(
+            device=self.device or extraction.device,
+            dtype=self.dtype or extraction.dtype,
+            revision=self.revision,
+            allow_pickle=self.allow_pickle,
+            trust_remote_code=self.trust_remote_code,
+        )
+
+    def needs_model(self, keys: Iterable[str]) -> None:
+        """Refuse keys about a live model in a section without a model.
+
+        Parameters
+        ----------
+        keys : iterable of str
+            A key that has its default value counts as not given, for a resolved configuration
+            reads back as the same.
+
+        Raises
+        ------
+        ValueError
+            Naming the first of them.
+        """
+        present = given_keys(self, keys)
+        if self.model is None and present:
+            raise ValueError(f"{present[0]!r} is about a model to run, and no 'model' is given")
+
+
+class RunConfig(LoadConfig):
+    """A model to run.
+
+    Attributes
+    ----------
+    model : str or model, optional
+        `hf:`, `open_clip:`, `timm:`, `onnx:`, `python:` or `equipoise:`, and what to load; a
+        folder or file that lies beside the configuration may be given relative to it. From Python
+        also a loaded model.
+    backend : str, optional
+        That of `extraction` unless given.
+    """
+
+    model: Model | None = None
+    backend: Name | None = None
+
+    of_run: ClassVar[tuple[str, ...]] = ()
+    """Further keys about a model that is run."""
+    of_files: ClassVar[tuple[str, ...]] = ()
+    """Keys of files of what it said before."""
+    needed: ClassVar[tuple[str, ...]] = ()
+    """Those of them that a model needs which is not run."""
+
+    @model_validator(mode="after")
+    def _check_run(self) -> Self:
+        self.needs_model((*RunConfig.model_fields, *self.of_run))
+        file_keys = given_keys(self, self.of_files)
+        if self.model is not None and file_keys:
+            raise ValueError(
+                f"'model' and {file_keys[0]!r} are given; expected 'model' to run it, or "
+                f"{file_keys[0]!r} to read what it said before"
+            )
+        for key in self.needed if self.model is None else ():
+            if key not in file_keys:
+                raise ValueError(
+                    f"{key!r} is missing. To do: name what it said before, or under 'model' what "
+                    "to run"
+                )
+        return self
+
+    def options(self, extraction: ExtractionConfig) -> RunOptions:
+        """Return how the model is loaded: as it says, else as the section `extraction` says."""
+        return replace(super().options(extraction), backend=self.backend or extraction.backend)
+
+
+class EmbeddingsConfig(RunConfig, ArrayConfig):
+    """A model's embeddings of the images, or how to run it.
+
+    A model that is run is a dual encoder, or a classifier, whose last layer's input is taken.
+
+    Attributes
+    ----------
+    file : path, array or data frame, optional
+        .npy, .npz, .safetensors, .parquet or .csv.
+    """
+
+    file: Annotated[Any, PlainSerializer(as_text)] = None
+    of_files = ("file",)
+    needed = ("file",)
+
+
+class TextsConfig(ItemsConfig):
+    """A table of texts that a model can embed.
+
+    Attributes
+    ----------
+    text : str, optional
+        Column of the text; the id unless given.
+    templates : str or list of str, optional
+        Name of a list of templates, or templates such as "a photo of a {}.": the unit vectors of
+        one text in all of them are averaged. The text as it is unless given.
+    """
+
+    text: Name | None = None
+    templates: Templates = AS_IT_IS
+
+
+Generator = Annotated[
+    Any,
+    BeforeValidator(
+        model_check("diffusers:stable-diffusion-v1-5/stable-diffusion-v1-5", makes_images=True)
+    ),
+    PlainSerializer(model_as_text),
+]
+"""Name of a model that makes images, or a model."""
+
+Guidance = Annotated[float, Field(ge=0, le=1000, strict=False)]
+"""Strength of guidance."""
+
+
+class ImageTable(ItemsConfig):
+    """A table of images that were made before.
+
+    Attributes
+    ----------
+    path : str, optional
+        Column of the image's file, where a model is to look at it.
+    root : path, optional
+        Folder that files are relative to; that of the configuration unless given.
+    """
+
+    id: Name = "image_id"
+    path: Name | None = None
+    root: FilePath | None = None
+
+
+class GeneratorSection(LoadConfig):
+    """How a model that makes images is loaded and run.
+
+    Attributes
+    ----------
+    model : str or model
+        `diffusers:` and a hub id or folder, or `python:` and module:factory. None where images
+        were made elsewhere.
+    steps : int
+        Denoising steps.
+    negative_prompt : str, optional
+        What guidance leads away from.
+    height, width : int, optional
+        Of the images; the model's own unless given.
+    seed : int
+        Of everything that is drawn.
+    """
+
+    model: Generator | None = None
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 50
+    negative_prompt: str | None = None
+    height: int | None = None
+    width: int | None = None
+    seed: Seed = 0
+
+    def sampling_at(self, guidance: float) -> Sampling:
+        """Return how images are drawn at a strength of guidance."""
+        return Sampling(self.steps, guidance, self.negative_prompt, self.height, self.width)

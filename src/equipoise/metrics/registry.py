@@ -1,0 +1,119 @@
+"""The one decorator of metrics, and the function of every name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, overload
+
+from equipoise.core import Aggregate, ComparedTo, Estimate
+from equipoise.discovery import calling_module
+from equipoise.metrics.spec import SPECS, MetricSpec, register_for, spec_of, unregister
+
+Function = Callable[..., Estimate]
+Definition = Callable[..., Any]
+Key = tuple[str, Aggregate, ComparedTo]
+
+
+class Metric(Protocol):
+    """A statistic with its record, as a form makes it; it is called as functions are."""
+
+    @property
+    def spec(self) -> MetricSpec:
+        """The record, with what the form says of all its metrics."""
+
+
+EstimateFunction = TypeVar("EstimateFunction", bound=Function)
+Statistic = TypeVar("Statistic", bound=Callable[..., object])
+MetricOfForm = TypeVar("MetricOfForm", bound=Metric)
+
+_FUNCTIONS: dict[Key, Any] = {}
+
+
+@overload
+def metric(*records: MetricSpec) -> Callable[[EstimateFunction], EstimateFunction]: ...
+@overload
+def metric(
+    *records: MetricSpec, form: Callable[[MetricSpec, Statistic], MetricOfForm]
+) -> Callable[[Statistic], MetricOfForm]: ...
+def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
+    """Register a function as a metric.
+
+    Parameters
+    ----------
+    *records : MetricSpec
+        What is known about it. A function of several names has a record for each.
+    form : callable, optional
+        What makes a metric of a statistic and its record: `CountMetric` of a number for each count
+        table, `NumberMetric` of a number for each row. They add groups, interval, chance level and
+        p-value. Without a form the function returns an `Estimate` itself.
+
+    Raises
+    ------
+    PluginError
+        When the name is taken.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> @m.metric(
+    ...     m.MetricSpec(
+    ...         name="mean_doubled_error",
+    ...         kinds=("regression",),
+    ...         definition="Twice the mean distance of predicted from true numbers.",
+    ...         direction="Higher: predictions are farther from the truth.",
+    ...         reference="an example",
+    ...     ),
+    ...     form=m.NumberMetric.of,
+    ... )
+    ... def mean_doubled_error(y_true, y_pred):
+    ...     return 2 * abs(y_pred - y_true)
+    >>> mean_doubled_error([20, 30], [21, 33]).value
+    4.0
+    """
+
+    def registered(function: Definition) -> Definition:
+        metric_of_form = None if form is None else form(*records, function)
+        specs = records if metric_of_form is None else (metric_of_form.spec,)
+        module = calling_module()
+        for spec in specs:
+            register_for(module, spec)
+            _FUNCTIONS[_key(spec)] = metric_of_form or function
+        return metric_of_form or function
+
+    return registered
+
+
+def function_of(
+    name: str, aggregate: Aggregate | None = None, compared_to: ComparedTo = ""
+) -> Function:
+    """Return the function of a metric, by default of its first record.
+
+    Raises
+    ------
+    KeyError
+        When there is none.
+    """
+    SPECS.find(name)
+    function: Function = _FUNCTIONS[name, aggregate or spec_of(name).aggregate, compared_to]
+    return function
+
+
+def metrics_of(form: type[MetricOfForm], kind: str) -> dict[str, MetricOfForm]:
+    """Return the metrics of a form that a kind of audit reports by name, also of plugins."""
+    functions = {name: _FUNCTIONS.get(_key(SPECS[name])) for name in SPECS}
+    return {
+        name: function
+        for name, function in functions.items()
+        if isinstance(function, form) and kind in function.spec.kinds
+    }
+
+
+def remove(name: str) -> None:
+    """Remove a metric, to define it again."""
+    for key in [key for key in _FUNCTIONS if key[0] == name]:
+        del _FUNCTIONS[key]
+    unregister(name)
+
+
+def _key(spec: MetricSpec) -> Key:
+    return spec.name, spec.aggregate, spec.compared_to
