@@ -69,6 +69,8 @@ class MetricSpec:
         Name for display; by default the name in words.
     symbol : str
         Symbol in formulas; "" where there is none.
+    aliases : tuple of str
+        Other names in the field, by which it is found: "tpr", "recall".
     kinds : tuple of str
         Kinds of audit that report it, the main one first.
     definition : str
@@ -183,6 +185,7 @@ class MetricSpec:
     within_class: Literal["", "always", "two classes"] = ""
     rest_metric: str = ""
     symbol: str = ""
+    aliases: Strings = ()
     aggregate: Aggregate = Aggregate.VALUE
     compared_to: ComparedTo = ""
     range: Span = (0.0, 1.0)
