@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import retrieval_plain as plain
 from equipoise.core import Groups, InputError
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
-from equipoise.metrics.numbers import similarity
+from equipoise.metrics.rankings import similarity
 from equipoise.metrics.rankings.pools import pools_of
 from equipoise.metrics.spec import is_main
 from equipoise.stats import Bootstrap, Permutation
