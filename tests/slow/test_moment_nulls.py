@@ -7,7 +7,7 @@ import pytest
 
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.building import gaps
-from equipoise.metrics.numbers import similarity
+from equipoise.metrics.rankings import similarity
 from equipoise.metrics.rankings.pools import pools_of
 from equipoise.stats import Permutation
 from equipoise.stats.moments import Moments
