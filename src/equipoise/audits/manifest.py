@@ -110,6 +110,7 @@ def manifest_of_run(
         *measured,
         *(step for images in models.sets.values() for step in images.steps),
         *account.notes,
+        *models.sent,
     )
     read = [images.inputs for images in models.sets.values()]
     read += [outputs.inputs for outputs in models.outputs]

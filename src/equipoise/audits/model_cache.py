@@ -184,7 +184,7 @@ def _entry_path(name: str, options: RunOptions, store: Path, fetch: bool) -> Pat
         adapter, target = find_adapter(name)
         if adapter.identify is None:
             return None
-        settings = asdict(options)
+        settings = dict(vars(options))
         del settings["backend"]
         facts = adapter.identify(target, Options(name, **settings, fetch=fetch))
     except EquipoiseError:

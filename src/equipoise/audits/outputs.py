@@ -13,6 +13,7 @@ import polars as pl
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.images import AuditImages, open_images
 from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
+from equipoise.audits.notes import Note
 from equipoise.config.fields import GeneratorSection, RunConfig, called
 from equipoise.config.images import PicturesConfig
 from equipoise.core import (
@@ -42,6 +43,7 @@ from equipoise.evidence import (
 from equipoise.models.protocols import DESCRIPTIONS, Offer, offer_of
 from equipoise.models.registry import Preview
 from equipoise.models.runtimes import gpus
+from equipoise.models.service import Address
 
 T = TypeVar("T")
 
@@ -75,6 +77,8 @@ class Models:
         Every output that was asked for, in order.
     sets : dict of str to AuditImages
         Every set of images that was read, by name.
+    sent : list of Note
+        How many pictures leave for which other machines.
     dry : bool
         Whether no model runs.
     """
@@ -86,6 +90,7 @@ class Models:
         self.outputs: list[Outputs] = []
         self.sets: dict[str, AuditImages] = {}
         self.tables: dict[str, Any] = {}
+        self.sent: list[Note] = []
         self._loaded: dict[tuple[str, RunOptions], Any] = {}
 
     @property
@@ -231,7 +236,26 @@ class Models:
     ) -> Outputs:
         """Ask a question about each image."""
         self.capability(name, section, "answerer")
+        self._say_who_sees(name, section, pictures)
         return self._of_images(name, section, "answers", pictures, on, question=question)
+
+    def _say_who_sees(self, name: str, section: RunConfig, pictures: Pictures) -> None:
+        """Note that pictures leave this machine."""
+        prefix, _, target = section.called.partition(":")
+        address = Address.of(target) if prefix == "served" else None
+        if address is not None and not address.is_here:
+            verb = "would be" if self.dry else "were"
+            text = f"{len(pictures)} pictures {verb} sent to {address.host}, but for kept answers."
+            self.sent.append(Note(name, text))
+            if self.progress is not None:
+                self.progress(f"{name}: sending pictures to {address.host}", 0, None)
+
+    def _options(self, section: RunConfig) -> RunOptions:
+        """Return how a model is loaded; a served one keeps its answers in the store."""
+        options = section.options(self.config.extraction)
+        if options.service is None:
+            return options
+        return replace(options, service=replace(options.service, store=str(self.store)))
 
     @contextmanager
     def _running(self, name: str) -> Iterator[None]:
@@ -283,7 +307,7 @@ class Models:
         """
         if not isinstance(section.model, str):
             return section.model
-        model_key = section.located(self.base), section.options(self.config.extraction)
+        model_key = section.located(self.base), self._options(section)
         for loaded_key in self._loaded.keys() - {model_key}:
             name, options = loaded_key
             self._loaded[loaded_key] = rested(self._loaded[loaded_key], partial(options.load, name))
@@ -311,7 +335,7 @@ class Models:
         if isinstance(section.model, str) and spreads:
             # Each worker opens a model of its own.
             model = section.located(self.base.absolute())
-            run_options = section.options(options)
+            run_options = self._options(section)
         with self._running(name):
             settings = ExtractionSettings(
                 options=run_options, engine=options.engine, part=options.part,
@@ -436,7 +460,7 @@ class DryRun(Models):
         model: Any = section.model if self._live is None else self._live.opened(section)
         if not isinstance(model, str):
             return preview_of(model)
-        model_key = called(section.located(self.base)), section.options(self.config.extraction)
+        model_key = called(section.located(self.base)), self._options(section)
         if model_key not in self._looked_up:
             self._looked_up[model_key] = look_up(*model_key, self.store)
         return self._looked_up[model_key]

@@ -168,6 +168,7 @@ def plan(
         *_left_to_run(runs),
         *_counted_on_stand_ins(runs),
         *left_out,
+        *dry.sent,
         *audit.notes(config, data, designs),
         *group_notes,
     )

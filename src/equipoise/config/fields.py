@@ -14,8 +14,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    NonNegativeFloat,
     PlainSerializer,
     PlainValidator,
+    PositiveInt,
     ValidationInfo,
     WrapSerializer,
     model_validator,
@@ -612,6 +614,41 @@ class LoadConfig(Section):
             raise ValueError(f"{present[0]!r} is about a model to run, and no 'model' is given")
 
 
+class ServiceConfig(Section):
+    """How a served model is asked.
+
+    Attributes
+    ----------
+    key : str, optional
+        Environment variable that has the interface's key. The key itself stands nowhere.
+    allow_hosts : list of str
+        Hosts other than this machine that pictures may be sent to.
+    longest_side : int
+        Pixels; larger pictures are shrunk before they are sent.
+    max_tokens : int
+        Longest answer; one that is cut there counts as failed.
+    temperature : float
+    seed : int, optional
+        null sends none, for servers that refuse it.
+    timeout : float
+        Seconds that an answer may take.
+    attempts : int
+        How often a request is sent before it counts as failed.
+    concurrency : int
+        Most requests at once; fewer while the server is overloaded.
+    """
+
+    key: Name | None = None
+    allow_hosts: Listed[Name] = ()
+    longest_side: PositiveInt = 1024
+    max_tokens: PositiveInt = 64
+    temperature: NonNegativeFloat = 0.0
+    seed: int | None = 0
+    timeout: Annotated[float, Field(gt=0)] = 120.0
+    attempts: PositiveInt = 6
+    concurrency: PositiveInt = 8
+
+
 class RunConfig(LoadConfig):
     """A model to run.
 
@@ -619,14 +656,17 @@ class RunConfig(LoadConfig):
     ----------
     model : str or model, optional
         `hf:`, `open_clip:`, `timm:`, `onnx:`, `python:` or `equipoise:`, and what to load; a
-        folder or file that lies beside the configuration may be given relative to it. From Python
-        also a loaded model.
+        folder or file that lies beside the configuration may be given relative to it; `served:`,
+        a URL, `#` and a model behind it. From Python also a loaded model.
     backend : str, optional
         That of `extraction` unless given.
+    service : mapping, optional
+        How a served model is asked.
     """
 
     model: Model | None = None
     backend: Name | None = None
+    service: ServiceConfig | None = None
 
     of_run: ClassVar[tuple[str, ...]] = ()
     """Further keys about a model that is run."""
@@ -654,7 +694,17 @@ class RunConfig(LoadConfig):
 
     def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
-        return replace(super().options(extraction), backend=self.backend or extraction.backend)
+        from equipoise.models.service import Service
+
+        service = None
+        if isinstance(self.model, str) and self.model.startswith("served:"):
+            settings = (self.service or ServiceConfig()).model_dump()
+            service = Service(**settings | {"key": settings["key"] or ""})
+        return replace(
+            super().options(extraction),
+            backend=self.backend or extraction.backend,
+            service=service,
+        )
 
 
 class EmbeddingsConfig(RunConfig, ArrayConfig):

@@ -47,7 +47,8 @@ from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairS
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.images import Images
 from equipoise.models.loading import load_generator
-from equipoise.models.protocols import Model
+from equipoise.models.protocols import Model, NoAnswer, ServiceError
+from equipoise.models.service import Service
 
 COLUMNS: dict[str, str] = {
     "embeddings": "embedding",
@@ -73,6 +74,7 @@ class RunOptions:
     revision: str | None = None
     allow_pickle: bool = False
     trust_remote_code: bool = False
+    service: Service | None = None
 
     def load(self, name: str) -> Any:
         """Load a model by name.
@@ -82,12 +84,12 @@ class RunOptions:
         ModelError
             When it cannot be loaded.
         """
-        return load_model(name, **asdict(self))
+        return load_model(name, **vars(self))
 
     def load_generator(self, name: str) -> ImageGenerator:
         """Load a model that makes images; errors as of `load`."""
-        options = asdict(self)
-        del options["backend"]
+        options = dict(vars(self))
+        del options["backend"], options["service"]
         return load_generator(name, **options)
 
 
@@ -185,7 +187,7 @@ class Extractor:
         """
         outputs = self.call(ids, images)
         if self.table in CELLS:
-            kind = str if self.table == "answers" else dict
+            kind = str | NoAnswer if self.table == "answers" else dict
             if len(outputs) != len(images) or not all(isinstance(cell, kind) for cell in outputs):
                 raise FormError(
                     f"{self.info.name} gave {len(outputs)} {self.table} for {len(images)}."
@@ -543,13 +545,16 @@ class Worker:
         ids = [*images]
         try:
             values = self.extractor.values(ids, [*images.values()])
-        except FormError:
+        except (FormError, ServiceError):
             raise
         except Exception as error:  # noqa: BLE001 - a model may raise anything over one image
             if len(ids) == 1:
                 return {ids[0]: Failure(ids[0], "model", _reason(error))}
             return {name: self._values({name: images[name]})[name] for name in ids}
         values_by_id = dict(zip(ids, values, strict=True))
+        for name, value in values_by_id.items():
+            if isinstance(value, NoAnswer):
+                values_by_id[name] = Failure(name, *value)
         if self.extractor.table not in CELLS:
             for name in compress(ids, (~np.isfinite(values).all(axis=1)).tolist()):
                 values_by_id[name] = Failure(name, "model", _NOT_FINITE)

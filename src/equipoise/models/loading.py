@@ -4,6 +4,7 @@ from typing import Any
 
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.registry import Options, find_adapter
+from equipoise.models.service import Service
 
 
 def load_model(
@@ -15,6 +16,7 @@ def load_model(
     revision: str | None = None,
     allow_pickle: bool = False,
     trust_remote_code: bool = False,
+    service: Service | None = None,
 ) -> Any:
     """Load a model that can be audited.
 
@@ -24,8 +26,8 @@ def load_model(
         ``hf:`` and a hub id or folder; ``open_clip:`` and architecture/tag, architecture/file,
         a folder or hf-hub:id; ``slip:``, ``laclip:``, ``alip:``, ``meter:`` and the file that its
         authors published; ``timm:`` and a name, name/file, a folder or hf-hub:id; ``onnx:``
-        and a file or folder; ``python:`` and module:factory; ``equipoise:`` and a folder that a
-        recipe of `equipoise.mitigate` wrote.
+        and a file or folder; ``served:`` and URL#model; ``python:`` and module:factory;
+        ``equipoise:`` and a folder that a recipe of `equipoise.mitigate` wrote.
     device : str
         ``auto`` (cuda where there is one), ``cpu``, ``cuda`` or ``cuda:1``.
     dtype : str
@@ -41,6 +43,8 @@ def load_model(
         Read weights that are pickles, which can run any code. Only for files you trust.
     trust_remote_code : bool
         Run Python code that comes with a checkpoint. Only for code you trust.
+    service : Service, optional
+        How a served model is asked.
 
     Returns
     -------
@@ -62,7 +66,9 @@ def load_model(
     >>> len(model.labels)
     24
     """
-    options = Options(name, device, dtype, revision, allow_pickle, trust_remote_code, backend)
+    options = Options(
+        name, device, dtype, revision, allow_pickle, trust_remote_code, backend, service=service
+    )
     adapter, target = find_adapter(name)
     return adapter.load(target, options)
 

@@ -1,11 +1,32 @@
 """The four protocols that a model can implement to be audited."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from equipoise.core import Floats32
+from equipoise.core import Floats32, ModelError
 from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo
+
+
+class ServiceError(ModelError):
+    """A model can't be used at all now, such as one whose server refuses the key.
+
+    No image is to blame for it.
+    """
+
+
+class NoAnswer(NamedTuple):
+    """Why a model gave no answer about an image.
+
+    Attributes
+    ----------
+    stage : str
+        Where it failed, as in the table of failures.
+    reason : str
+    """
+
+    stage: str
+    reason: str
 
 
 @runtime_checkable
@@ -87,7 +108,7 @@ class Classifier(Model, Protocol):
 class Answerer(Model, Protocol):
     """A model that answers a question about an image, or captions it."""
 
-    def answer(self, images: Images, question: str) -> list[str]:
+    def answer(self, images: Images, question: str) -> "Sequence[str | NoAnswer]":
         """Return an answer for each image, as the model wrote it, without sampling.
 
         Parameters
@@ -98,7 +119,7 @@ class Answerer(Model, Protocol):
 
         Returns
         -------
-        list of n str
+        sequence of n str or NoAnswer
         """
         ...
 

@@ -11,6 +11,7 @@ from equipoise.core import ModelError
 from equipoise.core.types import Json
 from equipoise.discovery import Registry, calling_module
 from equipoise.models.protocols import Offer
+from equipoise.models.service import Service
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Options:
         Whether a hub may be asked for files that the local cache does not hold.
     outer : tuple of str
         Names of the models whose files led to this one, the first outermost.
+    service : Service or None
+        How a served model is asked.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Options:
     backend: str = "auto"
     fetch: bool = True
     outer: tuple[str, ...] = ()
+    service: Service | None = None
 
 
 INNER = "#"

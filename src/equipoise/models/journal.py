@@ -1,0 +1,115 @@
+"""Replies of served models, each kept as soon as it arrives."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from equipoise.core import RunError
+
+FILE = "requests.sqlite"
+_WAIT = 60.0
+_TABLE = """CREATE TABLE IF NOT EXISTS replies (
+  key TEXT PRIMARY KEY, request TEXT, outcome TEXT, text TEXT, model TEXT,
+  prompt_tokens INTEGER, completion_tokens INTEGER, attempts INTEGER
+)"""
+_READ = """SELECT outcome, text, model, prompt_tokens, completion_tokens, attempts
+  FROM replies WHERE key = ?"""
+_WRITE = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server replied to a request.
+
+    Attributes
+    ----------
+    outcome : str
+        "answered"; "refused" by the model or by a filter of the server; "cut" at the longest
+        answer; or "request", which failed each time.
+    text : str
+        The answer, or why there is none.
+    model : str
+        What the server says which model answered.
+    prompt_tokens, completion_tokens : int
+        As the server counts them; 0 where it doesn't.
+    attempts : int
+        How often the request was sent.
+    """
+
+    outcome: Literal["answered", "refused", "cut", "request"]
+    text: str
+    model: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    attempts: int = 1
+
+
+class Journal:
+    """Replies by request, in a file of a folder; without a folder none is kept.
+
+    Parameters
+    ----------
+    folder : Path or None
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._lock, self._connection = threading.Lock(), None
+        if folder is not None:
+            self._connection = self._open(folder)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def read(self, request: Mapping[str, Any]) -> Reply | None:
+        """Return the reply to a request, or None."""
+        if self._connection is None:
+            return None
+        with self._lock, closing(self._connection.cursor()) as cursor:
+            cursor.execute(_READ, (_key(request),))
+            row = cursor.fetchone()
+        return None if row is None else Reply(*row)
+
+    def write(self, request: Mapping[str, Any], reply: Reply) -> None:
+        """Keep the reply to a request.
+
+        Raises
+        ------
+        RunError
+            When the file can't be written.
+        """
+        if self._connection is None:
+            return
+        row = (_key(request), json.dumps(request, sort_keys=True), *astuple(reply))
+        try:
+            with self._lock, self._connection:
+                self._connection.execute(_WRITE, row)
+        except sqlite3.Error as error:
+            raise RunError(f"{FILE}: can't be written ({error})") from None
+
+    @staticmethod
+    def _open(folder: Path) -> sqlite3.Connection:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(folder / FILE, timeout=_WAIT, check_same_thread=False)
+            with connection:
+                connection.execute(_TABLE)
+        except (OSError, sqlite3.Error) as error:
+            raise RunError(
+                f"{folder / FILE}: can't be used ({error}). To do: remove it; the server is then "
+                "asked again"
+            ) from None
+        return connection
+
+
+def _key(request: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()

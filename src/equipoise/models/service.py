@@ -1,0 +1,107 @@
+"""Where a model is served, and how it is asked."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from equipoise.core import ModelError
+from equipoise.core.types import Json
+
+
+@dataclass(frozen=True)
+class Service:
+    """How a served model is asked.
+
+    Attributes
+    ----------
+    key : str
+        Environment variable that has the key; "" for a server without one.
+    allow_hosts : tuple of str
+        Hosts other than this machine that pictures may be sent to.
+    longest_side : int
+        Pixels; larger pictures are shrunk before they are sent.
+    max_tokens : int
+        Longest answer.
+    temperature : float
+    seed : int or None
+        None sends none: some servers refuse it.
+    timeout : float
+        Seconds that an answer may take.
+    attempts : int
+        Times that a request is sent before it counts as failed.
+    concurrency : int
+        Most requests at once; fewer while the server is overloaded.
+    store : str
+        Folder in which answers are kept as they arrive; "" keeps none.
+    """
+
+    key: str = ""
+    allow_hosts: tuple[str, ...] = ()
+    longest_side: int = 1024
+    max_tokens: int = 64
+    temperature: float = 0.0
+    seed: int | None = 0
+    timeout: float = 120.0
+    attempts: int = 6
+    concurrency: int = 8
+    store: str = ""
+
+    @property
+    def parameters(self) -> dict[str, Json]:
+        """What a request says beside its model and messages."""
+        seed: dict[str, Json] = {} if self.seed is None else {"seed": self.seed}
+        return {"max_tokens": self.max_tokens, "temperature": self.temperature, **seed}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a model is served.
+
+    Attributes
+    ----------
+    url : str
+        Such as "http://127.0.0.1:8000/v1".
+    model : str
+        Its name there.
+    """
+
+    url: str
+    model: str
+
+    @classmethod
+    def of(cls, target: str) -> Address:
+        """Read "URL#model".
+
+        Raises
+        ------
+        ModelError
+            When one is missing, or the URL has a password.
+        """
+        url, _, model = target.partition("#")
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not model:
+            raise ModelError(
+                f"served:{target}: expected the URL of an interface and the model's name, such as "
+                "served:http://127.0.0.1:8000/v1#llava"
+            )
+        if parts.username or parts.password or parts.query:
+            raise ModelError(
+                f"served:{parts.scheme}://{parts.hostname}: the URL has a password or a query. To "
+                "do: name an environment variable that has the key, under 'service.key'"
+            )
+        return cls(url.rstrip("/"), model)
+
+    @property
+    def host(self) -> str:
+        """The host that pictures are sent to."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the host is this machine."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"

@@ -1,0 +1,153 @@
+"""An audit of a served model: answers by group, kept replies, hosts, keys and plans."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from PIL import Image
+
+from audits.predictions.models import NAMES, numbers, painted
+from chat_server import completion, serving
+from equipoise import audits
+from equipoise.core import ModelError
+
+QUESTION = "Which colour is it?"
+
+
+@pytest.fixture
+def server():
+    with serving() as running:
+        running.reply = colour
+        yield running
+
+
+def colour(picture, _):
+    """Say the colour that a picture has most of."""
+    return 200, completion(NAMES[int(picture.reshape(-1, 3).sum(axis=0).argmax())]), {}
+
+
+def config_of(server, folder, **service):
+    painted(folder)
+    return {
+        "audit": "answers",
+        "data": {"images": {"table": "images.csv", "id": "id", "root": "pictures",
+                            "path": "file"}, "groups": ["group"]},
+        "models": {"tiny": {"model": f"served:{server.url}#tiny", "question": QUESTION,
+                            "service": service}},
+        "extraction": {"part": 8},
+        "resampling": {"replicates": 20, "permutations": 20},
+    }  # fmt: skip
+
+
+def run(config, folder):
+    return audits.run(audits.parse_config(config), base=folder)
+
+
+def states(result):
+    rows = result.tables["answer_states"].to_pylist()
+    return {(row["group"], row["state"]): row["count"] for row in rows}
+
+
+def test_filtered_answers_are_refusals_of_their_group(server, tmp_path):
+    config = config_of(server, tmp_path)
+    groups = pl.read_csv(tmp_path / "images.csv")["group"].to_list()
+    vary_pictures(tmp_path)
+    server.reply = lambda picture, number: (
+        (400, {"error": {"code": "content_filter"}}, {})
+        if groups[int(picture[0, 0, 0])] == "a" and picture[0, 0, 0] % 3 == 0
+        else (200, completion("blue"), {})
+    )
+    result = run(config, tmp_path)
+    refused = sum(place % 3 == 0 for place, group in enumerate(groups) if group == "a")
+    counts = states(result)
+    assert counts["a", "refused"] == refused
+    assert counts["b", "refused"] == 0
+    assert "refused_rate" in {finding.metric for finding in result.findings}
+
+
+def vary_pictures(folder):
+    """Make each picture another one: its first pixel has its place in the table."""
+    for place, path in enumerate(pl.read_csv(folder / "images.csv")["file"]):
+        with Image.open(folder / "pictures" / path) as picture:
+            pixels = np.asarray(picture).copy()
+        pixels[0, 0] = place
+        Image.fromarray(pixels).save(folder / "pictures" / path)
+
+
+def test_cut_and_failed_answers_are_failures_by_group(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("equipoise.models.served.time.sleep", lambda _: None)
+    config = config_of(server, tmp_path, attempts=2)
+    config["extraction"]["max_failures"] = 0.5
+    vary_pictures(tmp_path)
+    trouble = {
+        0: (200, completion("blue and", reason="length"), {}),
+        1: (500, {}, {}),
+        3: (500, {}, {}),
+    }
+    server.reply = lambda picture, _: trouble.get(
+        int(picture[0, 0, 0]), (200, completion("blue"), {})
+    )
+    failures = run(config, tmp_path).tables["failures"].to_pylist()
+    counts = {(row["group"], row["stage"]): row["n"] for row in failures}
+    assert counts["a", "cut"] == 1
+    assert counts["b", "request"] == 2
+
+
+def test_a_served_model_is_audited_as_a_table_of_its_answers(server, tmp_path):
+    config = config_of(server, tmp_path)
+    table = pl.read_csv(tmp_path / "images.csv")
+    table.select("id", answer="shown").write_csv(tmp_path / "answers.csv")
+    read = {**config, "models": {"tiny": {"table": "answers.csv", "answer": "answer", "id": "id"}}}
+    assert numbers(run(config, tmp_path)) == numbers(run(read, tmp_path))
+
+
+def test_a_plan_asks_nobody_and_says_who_will_see_the_pictures(server, tmp_path):
+    config = config_of(server, tmp_path)
+    config["models"]["tiny"]["model"] = "served:https://models.example/v1#tiny"
+    config["models"]["tiny"]["service"] = {"allow_hosts": ["models.example"]}
+    plan = audits.plan(audits.parse_config(config), base=tmp_path)
+    assert any("120 pictures" in note and "models.example" in note for note in plan.notes)
+    assert plan.runs[0]["to_do"] == 120
+    assert server.headers == []
+
+
+def test_pictures_stay_here_unless_a_host_is_named(server, tmp_path):
+    config = config_of(server, tmp_path)
+    config["models"]["tiny"]["model"] = "served:https://models.example/v1#tiny"
+    with pytest.raises(ModelError, match=r"^models\.tiny\.model: .*allow_hosts"):
+        run(config, tmp_path)
+
+
+def test_killed_runs_ask_no_kept_answer_again_and_give_the_same(server, tmp_path, monkeypatch):
+    config = config_of(server, tmp_path, concurrency=1, key="SECRET")
+    vary_pictures(tmp_path)
+    server.reply = lambda picture, number: (time.sleep(0.01), colour(picture, number))[1]
+    (tmp_path / "audit.yaml").write_text(yaml.safe_dump(config))
+    key = "sk-that-nobody-may-see"
+    command = [sys.executable, "-m", "equipoise", "audit", "audit.yaml", "--out", "run"]
+    options = {"cwd": tmp_path, "env": {**os.environ, "SECRET": key},
+               "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}  # fmt: skip
+    kills = 0
+    for goal in (5, 40, 80):
+        process = subprocess.Popen(command, **options)
+        while process.poll() is None and len(server.requests) < goal:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += 1
+    done = subprocess.run(command, check=False, **options)
+    assert done.returncode == 0, done.stderr
+    assert len(server.requests) <= 120 + kills
+    assert len({int(request["picture"][0, 0, 0]) for request in server.requests}) == 120
+    assert not any(key.encode() in path.read_bytes()
+                   for path in tmp_path.rglob("*") if path.is_file())  # fmt: skip
+    monkeypatch.setenv("SECRET", key)
+    undisturbed = run({**config, "extraction": {"store": "other"}}, tmp_path / ".")
+    stored = pl.read_parquet(tmp_path / "run" / "findings.parquet")
+    assert stored["value"].to_list() == [finding.value for finding in undisturbed.findings]

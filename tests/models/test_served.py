@@ -1,0 +1,189 @@
+"""Models behind an interface: replies, refusals, trouble of servers, hosts and keys."""
+
+import numpy as np
+import pytest
+
+from chat_server import completion, serving
+from equipoise.core import ModelError
+from equipoise.models import Answerer, NoAnswer, Service, load_model
+from equipoise.models.protocols import ServiceError
+
+KEY = "sk-a-key-that-nobody-may-see"
+QUESTION = "Is a person in the picture?"
+
+
+@pytest.fixture
+def server():
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr("equipoise.models.served.time.sleep", lambda _: None)
+
+
+def pictures(n=3, size=(6, 4)):
+    return [np.full((*size, 3), shade, np.uint8) for shade in range(n)]
+
+
+def model_of(server, **settings):
+    return load_model(f"served:{server.url}#tiny", service=Service(**settings))
+
+
+def test_answers_are_those_of_the_pictures_in_order(server):
+    server.reply = lambda picture, _: (200, completion(f" shade {picture[0, 0, 0]} "), {})
+    model = model_of(server)
+    assert isinstance(model, Answerer)
+    assert model.answer(pictures(20), QUESTION) == [f"shade {shade}" for shade in range(20)]
+    first = server.requests[0]
+    assert (first["model"], first["max_tokens"], first["temperature"]) == ("tiny", 64, 0.0)
+    assert first["messages"][0]["content"][1] == {"type": "text", "text": QUESTION}
+
+
+def test_large_pictures_are_shrunk(server):
+    model_of(server, longest_side=8).answer(pictures(1, (40, 20)), QUESTION)
+    assert server.requests[0]["picture"].shape == (8, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, completion("", reason="content_filter")),
+        (200, completion(None, refusal="I can't help with that.")),
+        (200, {"choices": [], "error": {"code": "content_filter"}}),
+        (400, {"error": {"code": "content_filter", "message": "filtered"}}),
+        (400, {"error": {"innererror": {"code": "ResponsibleAIPolicyViolation"}}}),
+    ],
+)
+def test_filters_of_all_forms_are_refusals(server, status, body):
+    server.reply = lambda *_: (status, body, {})
+    (answer,) = model_of(server).answer(pictures(1), QUESTION)
+    assert answer.startswith("Refused to answer")
+    assert len(server.requests) == 1
+
+
+def test_cut_answers_are_none(server):
+    server.reply = lambda *_: (200, completion("The person", reason="length"), {})
+    (answer,) = model_of(server).answer(pictures(1), QUESTION)
+    assert isinstance(answer, NoAnswer)
+    assert answer.stage == "cut"
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        (429, {"error": {"message": "slow down"}}, {"Retry-After": "1"}),
+        (500, b"oops", {}),
+        (503, {}, {}),
+        (200, b"{not json", {}),
+        (200, {"choices": [{"message": 3}]}, {}),
+        (200, b"{}", {"Content-Length": "900"}),
+        None,
+    ],
+)
+def test_requests_are_sent_again_after_trouble(server, trouble):
+    server.reply = lambda _, number: trouble if number < 2 else (200, completion("no"), {})
+    assert model_of(server, timeout=0.5).answer(pictures(1), QUESTION) == ["no"]
+    assert len(server.requests) == 3
+
+
+def test_a_picture_that_fails_each_time_stands_alone(server):
+    server.reply = lambda picture, _: (
+        (500, {"error": {"message": "broken"}}, {}) if picture[0, 0, 0] == 1
+        else (200, completion(), {})
+    )  # fmt: skip
+    first, failed, last = model_of(server, attempts=3).answer(pictures(3), QUESTION)
+    assert (first, last) == ("yes", "yes")
+    assert failed.stage == "request"
+    assert "broken" in failed.reason
+    assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize("status", [301, 401, 403, 404, 422])
+def test_what_no_request_can_mend_stops_at_once(server, status):
+    server.reply = lambda *_: (
+        status,
+        {"error": {"message": f"wrong key {KEY}"}},
+        {"Location": "/"},
+    )
+    with pytest.raises(ServiceError) as caught:
+        model_of(server, concurrency=1).answer(pictures(9), QUESTION)
+    assert len(server.requests) == 1
+    assert str(status) in str(caught.value)
+
+
+def test_fewer_requests_at_once_after_trouble(server):
+    server.reply = lambda _, number: (429, {}, {}) if number < 12 else (200, completion(), {})
+    model = model_of(server, concurrency=8, attempts=9)
+    model.answer(pictures(4), QUESTION)
+    assert model.pace._allowed < 8
+    assert server.most_under_way <= 8
+
+
+def test_kept_answers_are_never_asked_again(server, tmp_path):
+    server.reply = lambda picture, _: (200, completion(str(picture[0, 0, 0])), {})
+    first = model_of(server, store=str(tmp_path)).answer(pictures(3), QUESTION)
+    again = model_of(server, store=str(tmp_path)).answer(pictures(4), QUESTION)
+    assert (first, again) == (["0", "1", "2"], ["0", "1", "2", "3"])
+    assert len(server.requests) == 4
+    model_of(server, store=str(tmp_path), max_tokens=9).answer(pictures(1), QUESTION)
+    model_of(server, store=str(tmp_path)).answer(pictures(1), "Another question?")
+    assert len(server.requests) == 6
+
+
+def test_failed_requests_are_asked_again(server, tmp_path):
+    server.reply = lambda *_: (500, {}, {})
+    model_of(server, store=str(tmp_path), attempts=1).answer(pictures(1), QUESTION)
+    server.reply = lambda *_: (200, completion("no"), {})
+    assert model_of(server, store=str(tmp_path)).answer(pictures(1), QUESTION) == ["no"]
+
+
+def test_another_model_behind_the_name_is_refused(server):
+    server.reply = lambda picture, _: (200, completion(model=f"m{picture[0, 0, 0]}"), {})
+    with pytest.raises(ServiceError, match="several models: m0, m1"):
+        model_of(server).answer(pictures(2), QUESTION)
+
+
+def test_the_key_is_sent_and_stands_nowhere(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET", KEY)
+    server.reply = lambda *_: (401, {"error": {"message": f"wrong key {KEY}"}}, {})
+    model = model_of(server, key="SECRET", store=str(tmp_path))
+    with pytest.raises(ServiceError) as caught:
+        model.answer(pictures(1), QUESTION)
+    assert server.headers[-1]["Authorization"] == f"Bearer {KEY}"
+    shown = [repr(model), repr(model.info), str(caught.value), model.info.key]
+    shown += [path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*")]
+    assert not any(KEY in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "problem"),
+    [
+        ("served:http://127.0.0.1:1/v1", {}, "expected the URL"),
+        ("served:ftp://127.0.0.1/v1#m", {}, "expected the URL"),
+        ("served:http://me:secret@127.0.0.1/v1#m", {}, "service.key"),
+        ("served:https://models.example/v1#m", {}, "allow_hosts"),
+        ("served:http://127.0.0.1:1/v1#m", {"key": "NO_SUCH_KEY"}, "NO_SUCH_KEY"),
+        ("served:http://127.0.0.1:1/v1#m", {}, "no answer of the server"),
+        ("served:http://models.example/v1#m", {"key": "PATH", "allow_hosts": ("models.example",)},
+         "https"),
+    ],
+)  # fmt: skip
+def test_names_hosts_and_keys_that_are_refused(name, settings, problem):
+    with pytest.raises(ModelError, match=problem) as caught:
+        load_model(name, service=Service(**settings))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_model_that_the_server_lacks_is_refused(server):
+    with pytest.raises(ModelError, match="other, tiny"):
+        load_model(f"served:{server.url}#huge")
+
+
+def test_what_differs_from_call_to_call_is_no_part_of_the_model(server):
+    before = model_of(server).info.key
+    server.models[0]["created"] = 2
+    assert model_of(server).info.key == before
+    server.models[0]["root"] = "other-weights"
+    assert model_of(server).info.key != before
