@@ -44,8 +44,8 @@ def probe(counts, resampling, null="rows", **more):
 def test_bootstrap_draws_replicates_and_permutations():
     draws = probe(rows(), Bootstrap(30, 40, level=0.8, resolution=0.5))
     assert draws.boot is not None
-    assert draws.null is not None
-    assert (draws.boot.shape, draws.null.shape, draws.weights) == ((30, 3), (40, 3), None)
+    shapes = [null.shape for null in draws.nulls]
+    assert (draws.boot.shape, shapes, draws.weights) == ((30, 3), [(40, 3)], None)
     assert (draws.level, draws.resolution, draws.intervals) == (0.8, 0.5, True)
     assert draws.null_text == "groups are exchangeable over all rows; 40 permutations"
 
@@ -65,8 +65,7 @@ def test_permutations_grow_to_the_resolution_within_the_budget(
     counts = rows()
 
     def permutations(resampling):
-        null = probe(counts, resampling).null
-        assert null is not None
+        (null,) = probe(counts, resampling).nulls
         return len(null)
 
     assert permutations(Bootstrap(10, 100, resolution=0.1)) == 100
