@@ -237,7 +237,7 @@ def compare_with_null(
 def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:
     """Hold number `index` of the draws against its null distribution."""
     return compare_with_null(
-        null_of(draws, index, harm),
+        strictest_null(draws, index, harm),
         float(draws.observed[index]),
         harm,
         draws.null_text,
@@ -246,7 +246,7 @@ def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:
     )
 
 
-def null_of(draws: Draws, index: int, harm: Harm) -> Floats:
+def strictest_null(draws: Draws, index: int, harm: Harm) -> Floats:
     """Return the draws that give number `index` its largest p-value; an empty array without any."""
     columns = [null[:, index] for null in draws.nulls] or [np.empty(0)]
     if len(columns) == 1:

@@ -1,4 +1,4 @@
-"""Which rows may exchange their groups: the rows of a unit in one group together."""
+"""Which rows may exchange their groups: those of a unit in one group together, or single ones."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _profiles(unit: Integers, stratum: Integers) -> Integers:
     Those span the same strata. Where they are few, the unit joins those with rows in one
     stratum only: the one that most of its own rows are in, of several the first.
     """
-    n_strata = int(stratum.max()) + 1
+    n_strata = int(stratum.max(initial=0)) + 1
     unit = numbered(unit)
     cells, rows = np.unique(unit * n_strata + stratum, return_counts=True)
     units, strata = cells // n_strata, cells % n_strata
@@ -215,6 +215,6 @@ def _cells(group: Integers, unit: Integers) -> Integers:
 
     Names say nothing of it.
     """
-    cell = unit * (int(group.max()) + 1) + group
+    cell = unit * (int(group.max(initial=0)) + 1) + group
     _, first, place = np.unique(cell, return_index=True, return_inverse=True)
     return integers(np.argsort(np.argsort(first))[place])

@@ -58,8 +58,8 @@ from equipoise.metrics.building import (
     explain_undefined,
     group_columns,
     nan_mean,
-    null_of,
     parts_table,
+    strictest_null,
     too_small,
 )
 from equipoise.metrics.counts.table import Adder, Counts, Null
@@ -792,7 +792,7 @@ class Classes:
         if self.draws.nulls and self.tables.statistic in get_args(Plain):
             # What the squared values exceed chance by.
             places = range(1, 1 + len(self.values))
-            columns = [null_of(self.draws, place, "higher") for place in places]
+            columns = [strictest_null(self.draws, place, "higher") for place in places]
             chance = nan_mean(floats(columns) ** 2)
             corrected = np.sqrt(np.maximum(self.values**2 - chance, 0.0))
         if self.draws.intervals:
@@ -981,7 +981,7 @@ def skewness(values: Floats) -> Floats:
 def _context(classes: Classes, draws: Draws) -> Fields:
     """Return what SkewSize must be read with."""
     n_estimable = tally(classes.estimable)
-    null = null_of(draws, 0, SPECS["skewsize"].value_harm)
+    null = strictest_null(draws, 0, SPECS["skewsize"].value_harm)
     chance = band(null, weights=draws.weights)
     numbers = {
         "mean_effect_size": float(nan_mean(classes.values)),
