@@ -246,6 +246,11 @@ def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:
     )
 
 
+def strictest(chance_tests: Iterable[ChanceTest]) -> ChanceTest:
+    """Return the test of the largest p-value, of equal ones the first."""
+    return max(chance_tests, key=lambda test: test.p_value or 0.0, default=UNTESTED)
+
+
 def strictest_null(draws: Draws, index: int, harm: Harm) -> Floats:
     """Return the draws that give number `index` its largest p-value; an empty array without any."""
     columns = [null[:, index] for null in draws.nulls] or [np.empty(0)]
