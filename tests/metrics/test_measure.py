@@ -8,6 +8,7 @@ import pytest
 
 from equipoise.core import Aggregate, Estimate, InputError
 from equipoise.metrics import count, measure
+from equipoise.metrics.building import compare_with_chance
 from equipoise.metrics.labels import Null
 from equipoise.metrics.labels.accuracy import Accuracy
 from equipoise.metrics.measure import Draws, Measure
@@ -44,10 +45,48 @@ def probe(counts, resampling, null="rows", **more):
 def test_bootstrap_draws_replicates_and_permutations():
     draws = probe(rows(), Bootstrap(30, 40, level=0.8, resolution=0.5))
     assert draws.boot is not None
-    assert draws.null is not None
-    assert (draws.boot.shape, draws.null.shape, draws.weights) == ((30, 3), (40, 3), None)
+    shapes = [null.shape for null in draws.nulls]
+    assert (draws.boot.shape, shapes, draws.weights) == ((30, 3), [(40, 3)], None)
     assert (draws.level, draws.resolution, draws.intervals) == (0.8, 0.5, True)
     assert draws.null_text == "groups are exchangeable over all rows; 40 permutations"
+
+
+def test_groups_that_vary_within_units_have_two_nulls():
+    unit = np.repeat(np.arange(40), 5)
+    draws = probe(rows(units=unit), Permutation(30))
+    assert [null.shape for null in draws.nulls] == [(200, 3), (200, 3)]
+    assert "200 of single rows" in draws.null_text
+    one_group = count(*np.random.default_rng(0).integers(0, 3, (2, 200)), unit % 3, units=unit)
+    assert len(probe(one_group, Permutation(30)).nulls) == 1
+
+
+@pytest.mark.parametrize(
+    ("observed", "harm", "p", "mean"),
+    # Of the first null one draw of four is at least 5, of the second none; below 1 it is reversed.
+    [(5.0, "higher", 2 / 5, 2.5), (0.5, "lower", 2 / 5, 1.5), (9.0, "higher", 1 / 5, 2.5)],
+)
+def test_a_number_is_tested_by_the_null_of_the_larger_p(observed, harm, p, mean):
+    first, second = np.array([[1.0], [1.0], [2.0], [6.0]]), np.array([[0.0], [1.0], [2.0], [3.0]])
+    for nulls in ((first, second), (second, first)):
+        chance_test = compare_with_chance(Draws(np.array([observed]), None, nulls), 0, harm)
+        assert chance_test.chance is not None
+        assert chance_test.p_value == pytest.approx(p)
+        # Of equal p-values the first null's.
+        expected = mean if p > 1 / 5 else nulls[0].mean()
+        assert chance_test.chance.mean == pytest.approx(expected)
+
+
+def test_the_order_of_rows_changes_nothing_where_groups_vary_within_units():
+    rng = np.random.default_rng(5)
+    columns = *rng.integers(0, 3, (3, 150)), np.repeat(np.arange(30), 5)
+    order = rng.permutation(150)
+    measures = [Accuracy(Aggregate.DIFFERENCE, null) for null in ("rows", "class")]
+
+    def tested(truth, label, group, unit):
+        estimates = measure(count(truth, label, group, units=unit), measures, Permutation(50), 2)
+        return [(estimate.p_value, estimate.chance) for estimate in estimates]
+
+    assert tested(*columns) == tested(*(column[order] for column in columns))
 
 
 def test_measures_share_their_draws_and_do_not_disturb_each_other():
@@ -65,8 +104,7 @@ def test_permutations_grow_to_the_resolution_within_the_budget(
     counts = rows()
 
     def permutations(resampling):
-        null = probe(counts, resampling).null
-        assert null is not None
+        (null,) = probe(counts, resampling).nulls
         return len(null)
 
     assert permutations(Bootstrap(10, 100, resolution=0.1)) == 100

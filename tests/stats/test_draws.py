@@ -9,7 +9,7 @@ from scipy.stats import chisquare, hypergeom, poisson
 
 from equipoise.stats import draws
 from equipoise.stats.draws import ItemSampler, TableSampler
-from equipoise.stats.exchange import Exchange
+from equipoise.stats.exchange import Exchange, RowExchange
 from equipoise.stats.streams import (
     add_exchanged,
     draw_subsets,
@@ -242,6 +242,40 @@ def test_cells_of_all_units_exchange_groups():
         exchanged[[row for cell in chosen for row in cells[cell]]] = 0
         expected.add(tuple(exchanged.tolist()))
     assert reached(exchange, groups) == expected
+
+
+@pytest.mark.parametrize(
+    ("group", "unit", "stratum", "expected"),
+    [
+        # Units of several groups and of other sizes shuffle within.
+        ([0, 1, 0, 1, 1], [0, 0, 1, 1, 1], [0] * 5,
+         {(*first, *second) for first in permutations([0, 1])
+          for second in permutations([0, 1, 1])}),
+        # Those with as many rows exchange all of their groups, too.
+        ([0, 1, 0, 2], [0, 0, 1, 1], [0] * 4,
+         {(*first, *second) for sides in permutations([(0, 1), (0, 2)])
+          for first in permutations(sides[0]) for second in permutations(sides[1])}),
+        # Units of one group do so as wholes.
+        ([0, 0, 1, 0, 1], [0, 0, 1, 2, 2], [0] * 5,
+         {(0, 0, 1, 0, 1), (0, 0, 1, 1, 0), (1, 1, 0, 0, 1), (1, 1, 0, 1, 0)}),
+        # Strata do not mix: with as many rows in each, units exchange across them.
+        ([0, 1, 2, 0, 1, 1], [0, 0, 0, 1, 1, 1], [0, 0, 1, 0, 1, 1],
+         {(0, 1, 2, 0, 1, 1), (1, 0, 2, 0, 1, 1)}),
+        ([0, 1, 2, 3], [0, 0, 1, 1], [0, 1, 0, 1], {(0, 1, 2, 3), (2, 3, 0, 1)}),
+    ],
+)  # fmt: skip
+def test_rows_of_units_of_several_groups_exchange_groups(group, unit, stratum, expected):
+    groups = np.array(group)
+    exchange = RowExchange.of(groups, np.array(unit), np.array(stratum))
+    assert reached(exchange, groups) == expected
+
+
+def test_exchanges_of_rows_are_equally_likely():
+    groups, rng = np.array([0, 1, 0, 2, 1]), np.random.default_rng(3)
+    exchange = RowExchange.of(groups, np.array([0, 0, 1, 1, 2]), np.zeros(5, int))
+    frequency = Counter(tuple(exchange.shuffle(groups, rng).tolist()) for _ in range(8000))
+    assert len(frequency) == 8
+    assert chisquare([*frequency.values()]).pvalue > 0.001
 
 
 # Tables of units: what is drawn where rows repeat.

@@ -91,7 +91,7 @@ def chance_columns(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats
         chance, chance_low, chance_high and p_value, NaN where there is none.
     """
     numbers = nans((4, len(indices)))
-    for place, index in enumerate(indices if draws.null is not None else ()):
+    for place, index in enumerate(indices if draws.nulls else ()):
         chance_test = compare_with_chance(draws, index, harm)
         if chance_test.chance:
             numbers[:3, place] = (
@@ -237,13 +237,28 @@ def compare_with_null(
 def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:
     """Hold number `index` of the draws against its null distribution."""
     return compare_with_null(
-        column_of(draws.null, index),
+        strictest_null(draws, index, harm),
         float(draws.observed[index]),
         harm,
         draws.null_text,
         weights=draws.weights,
         resolution=draws.resolution,
     )
+
+
+def strictest(chance_tests: Iterable[ChanceTest]) -> ChanceTest:
+    """Return the test of the largest p-value, of equal ones the first."""
+    return max(chance_tests, key=lambda test: test.p_value or 0.0, default=UNTESTED)
+
+
+def strictest_null(draws: Draws, index: int, harm: Harm) -> Floats:
+    """Return the draws that give number `index` its largest p-value; an empty array without any."""
+    columns = [null[:, index] for null in draws.nulls] or [np.empty(0)]
+    if len(columns) == 1:
+        return columns[0]
+    value, finest = float(draws.observed[index]), draws.resolution
+    p = [p_value(column, value, harm, resolution=finest).value for column in columns]
+    return columns[int(np.argmax(np.nan_to_num(p)))]
 
 
 def ends_of(boot: Floats | None, index: int | None = None) -> Ends:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import replace
 from typing import Any, TypedDict
 
@@ -72,8 +72,9 @@ class Draws:
         The statistic's s numbers on the observed table.
     boot : ndarray, shape (replicates, s), or None
         On bootstrap replicates.
-    null : ndarray, shape (permutations, s), or None
-        On tables with permuted groups.
+    nulls : tuple of ndarray, shape (permutations, s)
+        On tables with permuted groups, for each way in which these may be exchangeable. A number
+        is tested by the way that gives it the largest p-value.
     weights : ndarray, shape (permutations,), or None
         Probabilities of the null tables where they were enumerated.
     level : float
@@ -88,7 +89,7 @@ class Draws:
 
     observed: Floats
     boot: Floats | None = None
-    null: Floats | None = None
+    nulls: tuple[Floats, ...] = ()
     weights: Floats | None = None
     level: float = 0.95
     null_text: str = ""
@@ -107,8 +108,9 @@ class Draws:
         """Return draws with the level and the resolution of their resampling."""
         text = "" if null is None else f"{hypothesis}; {len(null)} permutations"
         finest = resolution_of(resampling)
+        nulls = () if null is None else (null,)
         return cls(
-            observed, boot, null, None, level_of(resampling), text, finest, resampling is not None
+            observed, boot, nulls, None, level_of(resampling), text, finest, resampling is not None
         )
 
 
@@ -188,17 +190,17 @@ def measure(
             blocks = among.sampler.bootstrap(resampling.replicates, rng)
             for place, values in _numbers(among, measures, places, blocks):
                 all_draws[place] = replace(all_draws[place], boot=values)
-    for null, text in NULLS.items():
+    for null, hypothesis in NULLS.items():
         places = [place for place in tested if measures[place].null == null]
         if resampling is None or not places:
             continue
-        affordable = MAX_DRAWN_CELLS // max(among.sampler.effort, 1)
-        n_permutations = null_draws(resampling, affordable)
-        tables = among.sampler.permute(among.strata(null), n_permutations, rng)
         permuted_counts = replace(among, exchanged=null) if among.independent else among
-        for place, values in _numbers(permuted_counts, measures, places, tables):
-            described = f"{text}; {len(values)} permutations"
-            all_draws[place] = replace(all_draws[place], null=values, null_text=described)
+        exchanges = _exchanges(among, null, resampling, rng)
+        text = f"{hypothesis}; {permutations_text(exchanges)}"
+        for tables in exchanges:
+            for place, values in _numbers(permuted_counts, measures, places, tables):
+                nulls = (*all_draws[place].nulls, values)
+                all_draws[place] = replace(all_draws[place], nulls=nulls, null_text=text)
     estimates = [
         metric.estimate(counts, draws) for metric, draws in zip(measures, all_draws, strict=True)
     ]
@@ -208,6 +210,24 @@ def measure(
     return [
         _with_null(metric, estimate) for metric, estimate in zip(measures, estimates, strict=True)
     ]
+
+
+def _exchanges(counts: Counts, null: Null, resampling: Resampling, rng: Seed) -> list[Blocks]:
+    """Return tables with groups permuted, for each way in which these may be exchangeable."""
+    affordable = MAX_DRAWN_CELLS // max(counts.sampler.effort, 1)
+    n_permutations = null_draws(resampling, affordable)
+    return counts.sampler.exchanges(counts.strata(null), n_permutations, rng)
+
+
+def permutations_text(exchanges: Sequence[Sized]) -> str:
+    """Return how many permutations there are, of one exchange or of both that units have."""
+    if len(exchanges) == 1:
+        return f"{len(exchanges[0])} permutations"
+    together, single = map(len, exchanges)
+    return (
+        f"the larger p of {together} permutations of a unit's rows in one group together and "
+        f"{single} of single rows"
+    )
 
 
 def _with_null(metric: Measure, estimate: Estimate) -> Estimate:

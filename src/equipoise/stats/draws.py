@@ -32,7 +32,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
-from equipoise.stats.exchange import Exchange, varies
+from equipoise.stats.exchange import Exchange, RowExchange, varies
 from equipoise.stats.streams import Seed, stream, unit_counts
 from equipoise.stats.threads import each
 from equipoise.stats.unit_tables import UnitTables
@@ -331,6 +331,10 @@ class TableSampler:
 
         return Blocks(block_sizes(replicates, self.table.size), draw)
 
+    def exchanges(self, strata: Integers, replicates: int, seed: Seed) -> list[Blocks]:
+        """Return the blocks of `permute`: rows that are independent exchange in one way."""
+        return [self.permute(strata, replicates, seed)]
+
     def _restore(self, drawn_tables: Floats | Integers) -> Floats:
         """Return tables (groups, outcomes, replicates) as (replicates, outcomes, groups).
 
@@ -375,11 +379,14 @@ class ItemSampler:
 
     @property
     def effort(self) -> int:
-        """Every row, or every cell of a unit, is moved and counted again: longer than a draw."""
+        """Every row is moved and counted again: longer than a draw.
+
+        Of mixed units these are the cells, and all rows take about as long once more.
+        """
         n_items = len(self.group)
         if self.mixed:
             cells = (self.unit * self.shape[1] + self.group)[self.item]
-            n_items = len(np.unique(cells * self.shape[0] + self.outcome))
+            n_items = 2 * len(np.unique(cells * self.shape[0] + self.outcome))
         return self.shape[0] * self.shape[1] + _ROW_EFFORT * n_items
 
     @cached_property
@@ -409,31 +416,63 @@ class ItemSampler:
         See `Exchange.of` and `UnitTables`. A row whose weight is spread over several strata belongs
         to the one of its largest weight.
         """
-        # Written last is what stays: the largest weight, of equal ones the first.
+        exchange = Exchange.of(self.group, self.unit, self._main(strata))
+        if not self.mixed:
+            # Units of one group are independent of each other, and need no standard errors.
+            return self._permuted(exchange.shuffle, replicates, seed)
+        entries = self.item, self.outcome, self.weight
+        tables = UnitTables.of(exchange, self.unit, entries, strata, self.shape[1])
+        return self._blocks(tables.draw, replicates, seed, "permutation")
+
+    def exchanges(self, strata: Integers, replicates: int, seed: Seed) -> list[Blocks]:
+        """Return the blocks of `permute` and, where units have several groups, those of rows.
+
+        Cells of a unit may be independent of each other, or its rows (`RowExchange`): nothing in
+        the data tells which. The larger p-value is right in both cases.
+        """
+        blocks = [self.permute(strata, replicates, seed)]
+        if self.mixed:
+            exchange = RowExchange.of(self.group, self.unit, self._main(strata))
+            blocks.append(self._permuted(exchange.shuffle, replicates, seed, "rows permuted"))
+        return blocks
+
+    def _main(self, strata: Integers) -> Integers:
+        """Return the stratum of each row's largest weight, of equal ones the first."""
+        # Written last is what stays.
         order = np.lexsort((-np.arange(len(self.weight)), self.weight))
         main = np.empty(len(self.group), dtype=np.int64)
         main[self.item[order]] = strata[self.outcome[order]]
-        exchange = Exchange.of(self.group, self.unit, main)
-        draw_table = self._tables(exchange, strata)
+        return main
+
+    def _permuted(
+        self,
+        shuffle: Callable[[Integers, np.random.Generator], Integers],
+        replicates: int,
+        seed: Seed,
+        name: str = "permutation",
+    ) -> Blocks:
+        """Return blocks of tables whose rows have the groups that a function shuffles."""
+
+        def draw_table(rng: np.random.Generator) -> Floats:
+            return self._count(shuffle(self.group, rng), self.weight)
+
+        return self._blocks(draw_table, replicates, seed, name)
+
+    def _blocks(
+        self,
+        draw_table: Callable[[np.random.Generator], Floats],
+        replicates: int,
+        seed: Seed,
+        name: str,
+    ) -> Blocks:
+        """Return blocks of tables, each of which has a stream of its own."""
 
         def draw(start: int, size: int) -> Floats:
-            rngs = (stream(seed, "permutation", start + step) for step in range(size))
+            rngs = (stream(seed, name, start + step) for step in range(size))
             return np.stack([draw_table(rng) for rng in rngs])
 
         cells = max(math.prod(self.shape), len(self.group))
         return Blocks(block_sizes(replicates, cells), draw)
-
-    def _tables(
-        self, exchange: Exchange, strata: Integers
-    ) -> Callable[[np.random.Generator], Floats]:
-        """Return a function that draws a table with groups exchanged.
-
-        Units of one group are independent of each other, and need no standard errors.
-        """
-        if self.mixed:
-            entries = self.item, self.outcome, self.weight
-            return UnitTables.of(exchange, self.unit, entries, strata, self.shape[1]).draw
-        return lambda rng: self._count(exchange.shuffle(self.group, rng), self.weight)
 
     def _count(self, group: Integers, weight: Floats) -> Floats:
         flat = self._cells + group[self.item]

@@ -1,4 +1,4 @@
-"""Which rows may exchange their groups: the rows of a unit in one group together."""
+"""Which rows may exchange their groups: those of a unit in one group together, or single ones."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from equipoise.core import AnyArray, Booleans, Integers, integers, numbered, record
+from equipoise.stats.streams import shuffle_within
 
 # Units that span the same strata exchange among themselves where there are as many.
 _FEWEST_ALIKE = 20
@@ -94,13 +95,88 @@ class Exchange:
         return np.argsort(self.pool, kind="stable")
 
 
+@record
+class RowExchange:
+    """Which rows may exchange their groups where rows of a unit don't belong together.
+
+    Units of one group exchange it as wholes. Units of several groups exchange all of these with
+    units that have as many rows in each stratum, and shuffle them within each stratum.
+
+    Attributes
+    ----------
+    whole, mixed : ndarray of int64
+        Rows of units of one group, and rows of others: alike units follow each other, and so do a
+        unit's rows in a stratum.
+    of_whole : Exchange
+        Of the rows of `whole`.
+    of_mixed : Exchange
+        Of mixed units, each of which exchanges where its rows begin in `mixed`.
+    place, step : ndarray, shape (mixed rows,)
+        Number of each row's unit, and of the row in it.
+    starts : ndarray of int64
+        Where the rows of a mixed unit in a stratum begin, and the last of all end.
+    """
+
+    whole: Integers
+    mixed: Integers
+    of_whole: Exchange
+    of_mixed: Exchange
+    place: Integers
+    step: Integers
+    starts: Integers
+
+    @classmethod
+    def of(cls, group: Integers, unit: Integers, stratum: Integers) -> RowExchange:
+        """Tell units of one group from units of several, and find which of these are alike."""
+        several = varies(unit, group)[unit]
+        whole, mixed = np.flatnonzero(~several), np.flatnonzero(several)
+        of_whole = Exchange.of(group[whole], unit[whole], stratum[whole])
+        units, strata = numbered(unit[mixed]), numbered(stratum[mixed])
+        kind = _kinds(units, strata)
+        order = np.lexsort((strata, units, kind[units]))
+        mixed, units, strata = mixed[order], units[order], strata[order]
+        new_unit, new_stratum = (np.diff(column, prepend=-1) != 0 for column in (units, strata))
+        first = np.flatnonzero(new_unit)
+        place = np.cumsum(new_unit) - 1
+        return cls(
+            whole,
+            mixed,
+            of_whole,
+            Exchange(np.arange(len(first)), kind[units[first]], first),
+            place,
+            np.arange(len(mixed)) - first[place],
+            np.append(np.flatnonzero(new_unit | new_stratum), len(mixed)),
+        )
+
+    def shuffle(self, group: Integers, rng: np.random.Generator) -> Integers:
+        """Return each row's group after one random exchange."""
+        exchanged = group.copy()
+        exchanged[self.whole] = self.of_whole.shuffle(group[self.whole], rng)
+        source = self.of_mixed.groups(rng)[self.place] + self.step
+        mixed_groups = group[self.mixed[source]]
+        shuffle_within(rng.integers(0, 1 << 64, dtype=np.uint64), self.starts, mixed_groups)
+        exchanged[self.mixed] = mixed_groups
+        return exchanged
+
+
+def _kinds(unit: Integers, stratum: Integers) -> Integers:
+    """Number units, themselves numbered, by how many rows they have in each stratum."""
+    n_strata = int(stratum.max()) + 1
+    pieces, rows = np.unique(unit * n_strata + stratum, return_counts=True)
+    content = np.stack([pieces % n_strata, rows], axis=1)
+    ends = np.cumsum(np.bincount(pieces // n_strata))[:-1]
+    names = [part.tobytes() for part in np.split(content, ends)]
+    number = {name: index for index, name in enumerate(sorted({*names}))}
+    return np.array([number[name] for name in names])
+
+
 def _profiles(unit: Integers, stratum: Integers) -> Integers:
     """Return for each row a number that its unit shares with the units it may exchange with.
 
     Those span the same strata. Where they are few, the unit joins those with rows in one
     stratum only: the one that most of its own rows are in, of several the first.
     """
-    n_strata = int(stratum.max()) + 1
+    n_strata = int(stratum.max(initial=0)) + 1
     unit = numbered(unit)
     cells, rows = np.unique(unit * n_strata + stratum, return_counts=True)
     units, strata = cells // n_strata, cells % n_strata
@@ -139,6 +215,6 @@ def _cells(group: Integers, unit: Integers) -> Integers:
 
     Names say nothing of it.
     """
-    cell = unit * (int(group.max()) + 1) + group
+    cell = unit * (int(group.max(initial=0)) + 1) + group
     _, first, place = np.unique(cell, return_index=True, return_inverse=True)
     return integers(np.argsort(np.argsort(first))[place])

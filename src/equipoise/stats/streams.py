@@ -265,6 +265,32 @@ def add_exchanged(
                     out[line, column] += -value if complement else value
 
 
+@compiled()
+def _shuffle(state: Any, starts: Any, labels: Any) -> None:
+    """Shuffle labels within pools."""
+    for pool in range(len(starts) - 1):
+        start, pool_size = starts[pool], starts[pool + 1] - starts[pool]
+        for i in range(pool_size - 1, 0, -1):
+            state, offset = _below(state, i + 1)
+            target, partner = start + i, start + offset
+            labels[target], labels[partner] = labels[partner], labels[target]
+
+
+@compiled("void(uint64, int64[::1], int64[::1])")
+def shuffle_within(key: np.uint64, starts: Integers, labels: Integers) -> None:
+    """Shuffle labels within pools, in place.
+
+    Parameters
+    ----------
+    key : uint64
+    starts : ndarray of int64, shape (pools + 1,)
+        Where each pool begins.
+    labels : ndarray of int64, shape (n,)
+        Label of each member, pool by pool.
+    """
+    _shuffle(key, starts, labels)
+
+
 @compiled("void(uint64[::1], int64[::1], int64[::1], int64[:, ::1], int64[:, :, ::1])")
 def add_relabelled(
     keys: Words, starts: Integers, labels: Integers, values: Integers, out: Integers
@@ -284,13 +310,7 @@ def add_relabelled(
         To which the sums are added.
     """
     for line in range(len(keys)):
-        state = keys[line]
-        for pool in range(len(starts) - 1):
-            start, pool_size = starts[pool], starts[pool + 1] - starts[pool]
-            for i in range(pool_size - 1, 0, -1):
-                state, offset = _below(state, i + 1)
-                target, partner = start + i, start + offset
-                labels[target], labels[partner] = labels[partner], labels[target]
+        _shuffle(keys[line], starts, labels)
         for place in range(len(labels)):
             for column in range(values.shape[1]):
                 out[line, labels[place], column] += values[place, column]

@@ -61,6 +61,7 @@ from equipoise.metrics.building import (
     replicates_text,
     sizes,
     spread_level,
+    strictest,
 )
 from equipoise.metrics.concepts.cells import (
     RANKED,
@@ -83,7 +84,7 @@ from equipoise.metrics.labels import (
 )
 from equipoise.metrics.labels.accuracy import HitRate
 from equipoise.metrics.labels.comparisons import OTHERS, all_others
-from equipoise.metrics.measure import DEFAULT, NULLS, measure
+from equipoise.metrics.measure import DEFAULT, NULLS, measure, permutations_text
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
 from equipoise.stats.chance import folded_band
 from equipoise.stats.draws import Sampler, TableSampler
@@ -311,8 +312,8 @@ class ConceptResults:
     reasons : tuple of tuple of str, shape (concepts, groups)
         "" where the group takes part.
     boot : ndarray, shape (replicates, concepts, groups), or None
-    null : tuple of (ndarray of shape (permutations, groups) or None), one per concept
-        The metric with groups permuted.
+    null : tuple of (ndarray of shape (exchanges, permutations, groups) or None), one per concept
+        The metric with groups permuted, for each way in which these may be exchangeable.
     thresholds : ndarray, shape (concepts,)
         NaN for ranked metrics.
     null_text : str
@@ -393,7 +394,7 @@ class ConceptResults:
         return None if self.boot is None else self._differences(self.boot, concept)
 
     def null_differences(self, concept: int | None) -> tuple[Floats | None, str]:
-        """Return differences under the null, (m, pairs), and how they were drawn."""
+        """Return differences under the null, (exchanges, m, pairs), and how they were drawn."""
         null = None if concept is None else self.null[concept]
         if self.hall:
             return None, ""
@@ -404,10 +405,11 @@ class ConceptResults:
             # What they would be about if nothing differed.
             defined = ~np.isnan(replicates)
             sums = np.where(defined, replicates, 0.0).sum(axis=0)
-            return np.asarray(replicates - sums / np.maximum(defined.sum(axis=0), 1)), CENTRED
+            centred = replicates - sums / np.maximum(defined.sum(axis=0), 1)
+            return np.asarray(centred[None]), CENTRED
         first, second = np.array(self.pairs, dtype=np.int64).reshape(-1, 2).T
-        text = f"{self.null_text}; {len(null)} permutations"
-        return np.asarray(null[:, first] - null[:, second]), text
+        text = f"{self.null_text}; {permutations_text([*null])}"
+        return np.asarray(null[..., first] - null[..., second]), text
 
     def compared(
         self, concept: int | None
@@ -418,11 +420,13 @@ class ConceptResults:
         for index, (pair, value) in enumerate(zip(self.pairs, values, strict=True)):
             chance_test = UNTESTED
             if null is not None and not math.isnan(value):
-                sizes, finest = np.abs(null[:, index]), self.resolution
-                chance_test = compare_with_null(
-                    sizes, abs(value), "higher", text, resolution=finest, scale=1.0
+                chance_test = strictest(
+                    replace(
+                        _compare_size(np.abs(draws), value, text, self.resolution),
+                        chance=folded_band(draws, method=text),
+                    )
+                    for draws in null[..., index]
                 )
-                chance_test = replace(chance_test, chance=folded_band(null[:, index], method=text))
             yield pair, value, column_of(boot, index), chance_test
 
     def members(self, g: int, concept: int | None = None) -> Integers:
@@ -495,7 +499,7 @@ class ConceptNumbers:
     reasons : dict of metric to tuple of str, shape (groups,)
         "" where the group takes part.
     values : dict of metric to ndarray, shape (1 + replicates, groups)
-    null : dict of metric to ndarray, shape (permutations, groups)
+    null : dict of metric to ndarray, shape (exchanges, permutations, groups)
     """
 
     positives: Integers
@@ -662,7 +666,7 @@ class ConceptRun:
         threshold: float,
         compared: list[int],
     ) -> dict[Metric, Floats]:
-        """Return each metric with groups permuted, (permutations, groups)."""
+        """Return each metric with groups permuted, (exchanges, permutations, groups)."""
         null_values: dict[Metric, Floats] = {}
         if not (self.permutations and compared):
             return null_values
@@ -698,13 +702,15 @@ class ConceptRun:
                 sampler = item_sampler(
                     cell[:, None], None, compared_groups.take(rows), row_units, (size, width)
                 )
-            blocks = []
-            for tables in sampler.permute(strata, self.permutations, seed):
+            blocks, exchanges = [], sampler.exchanges(strata, self.permutations, seed)
+            for tables in chain.from_iterable(exchanges):
                 cases = np.ascontiguousarray(tables.transpose(0, 2, 1)).reshape(-1, size)
                 blocks.append([metric_of(metric, cases, self.choices.ratio) for metric in sharing])
+            shape = len(exchanges), self.permutations
             for metric, metric_blocks in zip(sharing, zip(*blocks, strict=True), strict=True):
-                null_values[metric] = nans((self.permutations, len(groups)))
-                null_values[metric][:, compared] = np.concatenate(metric_blocks).reshape(-1, width)
+                null_values[metric] = nans((*shape, len(groups)))
+                values = np.concatenate(metric_blocks).reshape(*shape, width)
+                null_values[metric][..., compared] = values
         return null_values
 
 
@@ -749,9 +755,16 @@ def _largest(results: ConceptResults, concept: int | None) -> tuple[float, Chanc
         return math.nan, UNTESTED
     value = float(np.abs(differences[estimable]).max())
     # A replicate without a value for some pair has no largest difference.
-    sizes = None if null is None else np.abs(null[:, estimable]).max(axis=1)
-    finest = results.resolution
-    return value, compare_with_null(sizes, value, "higher", text, resolution=finest, scale=1.0)
+    null_sizes = () if null is None else np.abs(null[..., estimable]).max(axis=-1)
+    return value, strictest(
+        _compare_size(draws, value, text, results.resolution) for draws in null_sizes
+    )
+
+
+def _compare_size(null_sizes: Floats, value: float, text: str, resolution: float) -> ChanceTest:
+    """Hold the size of a difference against those of its null distribution."""
+    size = abs(value)
+    return compare_with_null(null_sizes, size, "higher", text, resolution=resolution, scale=1.0)
 
 
 def _pairs(results: ConceptResults, concept: int | None) -> Iterator[Part]:

@@ -316,8 +316,8 @@ class _Explained(Measure):
         """Return the explained disparity with its parts."""
         rows, supported = self.rows, self.supported
         value = float(draws.observed[0])
-        if draws.null is not None:
-            draws = replace(draws, null_text=f"{_NULL}; {len(draws.null)} permutations")
+        permutations = draws.null_text.partition("; ")[2]
+        draws = replace(draws, null_text=f"{_NULL}; {permutations}")
         chance_test = compare_with_chance(draws, 0, "either")
         if len(set(rows.stratum.tolist())) < 2:
             value, reason = math.nan, "the cause is the same everywhere"

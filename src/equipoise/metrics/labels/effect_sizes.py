@@ -59,6 +59,7 @@ from equipoise.metrics.building import (
     group_columns,
     nan_mean,
     parts_table,
+    strictest_null,
     too_small,
 )
 from equipoise.metrics.labels.table import Adder, Counts, Null
@@ -725,9 +726,8 @@ class Classes:
         n_classes = len(self.values)
         if self.counts.independent:
             return np.ones(n_classes)
-        if self.draws.null is None:
-            return nans(n_classes)
-        design = nan_mean(self.draws.null[:, 1 + n_classes :].T)
+        designs = [nan_mean(null[:, 1 + n_classes :].T) for null in self.draws.nulls]
+        design = np.fmax.reduce([nans(n_classes), *designs])
         return np.where(design > 0, design, np.nan)
 
     @cached_property
@@ -771,11 +771,11 @@ class Classes:
         if not self.draws.intervals or not used.any() or np.isnan(self.design[used]).any():
             return no_ends
         inflation = 1.0
-        if not self.counts.independent and self.draws.null is not None:
+        for null in () if self.counts.independent else self.draws.nulls:
             # How much units that span classes widen the spread of the mean.
-            alone = np.nanvar(self.draws.null[:, 1 + np.flatnonzero(used)], axis=0).sum()
-            together = np.nanvar(self.draws.null[:, 0]) * used.sum() ** 2
-            inflation = float(max(1.0, together / alone)) if alone > 0 else 1.0
+            alone = np.nanvar(null[:, 1 + np.flatnonzero(used)], axis=0).sum()
+            together = np.nanvar(null[:, 0]) * used.sum() ** 2
+            inflation = float(max(inflation, together / alone)) if alone > 0 else inflation
         return MeanEffect(self._summaries.take(used), PLAIN[self.tables.statistic], inflation)
 
     @cached_property
@@ -789,9 +789,11 @@ class Classes:
     def table(self) -> pa.Table:
         """Return one part per class, as `equipoise.core.parts` has them."""
         low = high = corrected = nans(len(self.values))
-        if self.draws.null is not None and self.tables.statistic in get_args(Plain):
+        if self.draws.nulls and self.tables.statistic in get_args(Plain):
             # What the squared values exceed chance by.
-            chance = nan_mean(self.draws.null[:, 1 : 1 + len(self.values)].T ** 2)
+            places = range(1, 1 + len(self.values))
+            columns = [strictest_null(self.draws, place, "higher") for place in places]
+            chance = nan_mean(floats(columns) ** 2)
             corrected = np.sqrt(np.maximum(self.values**2 - chance, 0.0))
         if self.draws.intervals:
             # Every class's interval in one pass.
@@ -979,7 +981,7 @@ def skewness(values: Floats) -> Floats:
 def _context(classes: Classes, draws: Draws) -> Fields:
     """Return what SkewSize must be read with."""
     n_estimable = tally(classes.estimable)
-    null = np.empty(0) if draws.null is None else draws.null[:, 0]
+    null = strictest_null(draws, 0, SPECS["skewsize"].value_harm)
     chance = band(null, weights=draws.weights)
     numbers = {
         "mean_effect_size": float(nan_mean(classes.values)),

@@ -409,7 +409,7 @@ def _exact(measure: RankingSpec) -> dict[int, Distribution]:
 def _enumerated(draws: Draws, place: int, exact: Distribution) -> Draws:
     """Return one pool with every value that random order can give."""
     null, text = exact[0][:, None], f"{POOL_ORDER}; all selections"
-    return Draws(draws.observed[[place + 1]], None, null, exact[1], draws.level, text)
+    return Draws(draws.observed[[place + 1]], None, (null,), exact[1], draws.level, text)
 
 
 def _query_parts(

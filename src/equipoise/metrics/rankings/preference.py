@@ -36,6 +36,7 @@ from equipoise.metrics.building import (
     no_chance_reason,
     number,
     spread_level,
+    strictest,
     too_small,
 )
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
@@ -316,7 +317,7 @@ def _tests(
             (scaled, sizes), value = numbers(null, errors), numbers(mean, errors)[0][0]
             chance_test = compare_with_null(scaled, value, "higher", null_text, resolution=finest)
             chance_tests.append(replace(chance_test, chance=band(sizes, method=null_text)))
-        worst = max(chance_tests, key=lambda chance_test: chance_test.p_value or 0.0)
+        worst = strictest(chance_tests)
         return replace(worst, null_drawn=f"{_EVERY}; {worst.null_drawn}")
 
     def of_group(place: int) -> ChanceTest:

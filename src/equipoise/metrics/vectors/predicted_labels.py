@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, get_args
 
@@ -42,7 +43,7 @@ from equipoise.metrics.building import (
     ChanceTest,
     bootstrap_method,
     centred_percentile,
-    compare_with_null,
+    compare_with_chance,
     ends_of,
     explain_undefined,
     gaps,
@@ -51,7 +52,7 @@ from equipoise.metrics.building import (
     sizes,
 )
 from equipoise.metrics.labels import name_unit
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.measure import DEFAULT, Draws, permutations_text
 from equipoise.metrics.spec import ANY_NUMBER, COHEN, POINTS, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import HARM, Alternative, permutations
 from equipoise.metrics.vectors.sets import Similarity, embed
@@ -463,15 +464,14 @@ class LabelCounts:
             blocks = self.sampler.bootstrap(resampling.replicates, seed)
             boot = np.concatenate(blocks.each(lambda _, tables: statistic(tables)))
         draws = permutations(self.table.size * 50, resampling)
-        exchanged = self.sampler.permute(np.zeros(len(self.table), np.int64), draws, seed)
-        null = np.concatenate(exchanged.each(lambda _, tables: statistic(tables)[:, 0]))
-        text = f"images of all groups are exchangeable; {len(null)} permutations"
-        finest = resampling.resolution
-        return (
-            observed,
-            boot,
-            compare_with_null(null, float(observed[0]), harm, text, resolution=finest),
+        exchanges = self.sampler.exchanges(np.zeros(len(self.table), np.int64), draws, seed)
+        nulls = tuple(
+            np.concatenate(tables.each(lambda _, tables: statistic(tables)[:, :1]))
+            for tables in exchanges
         )
+        text = f"images of all groups are exchangeable; {permutations_text(nulls)}"
+        exchanged = replace(Draws.of(resampling, observed), nulls=nulls, null_text=text)
+        return observed, boot, compare_with_chance(exchanged, 0, harm)
 
 
 def _effects(tables: Floats, scores: Floats, ddof: int, shared: bool) -> Floats:
