@@ -91,11 +91,15 @@ CASES = {
         "groups": GROUP,
         "k": 2,
     },
-    **dict.fromkeys(("cramers_v", "phi", "tschuprows_t"), TABLE),
     "corrected_shares": {
         "predicted": np.where(RIGHT, "a", "b"),
         "confusion": confusion(90),
         "units": UNITS,
+    },
+    "share_difference": {
+        "shares": shares(),
+        "outside": {"a": 0.5, "b": 0.5},
+        "subject": "a",
     },
     "share_gap": {"shares": shares(), "outside": {"a": 0.5, "b": 0.5}},
     "mean_share_mad": {"estimates": {"one": shares(3), "two": shares(4)}},
@@ -157,7 +161,8 @@ CASES = {
         "probabilities": np.full((40, 4), 0.1) + 0.6 * np.eye(4)[np.arange(40) % 4]
     },
     "frechet_distance": {"features": cloud(30, 3), "reference": cloud(40, 3)},
-    "representation": {"groups": GROUP, "reference": {"a": 0.2, "b": 0.3, "c": 0.5}},
+    "answer_level": {"answers": GROUP, "expected": {"a": 0.2, "b": 0.3, "c": 0.5}},
+    "representation_gap": {"groups": GROUP, "reference": {"a": 0.2, "b": 0.3, "c": 0.5}},
     "labelled_share": SAMPLED,
     "labelled_share_gap": {**SAMPLED, "groups": GROUP},
     "explained_disparity": {"outcome": RIGHT, "cause": TRUTH, "groups": GROUP, "first": "a"},
@@ -290,7 +295,7 @@ def test_the_order_of_rows_changes_no_number(name: str) -> None:
 def test_the_names_of_groups_change_no_number(name):
     renamed = np.array([NAMES[group] for group in CASES[name]["groups"]])
     ends = {key: NAMES[CASES[name][key]] for key in ("first", "second") if key in CASES[name]}
-    if name == "representation":  # The reference names its groups.
+    if name == "representation_gap":  # The reference names its groups.
         ends["reference"] = {NAMES[group]: n for group, n in CASES[name]["reference"].items()}
     estimate = measured(name, {**CASES[name], "groups": renamed, **ends})
     compared = [estimate.value] if name in BY_PLACE else numbers(estimate)

@@ -39,23 +39,35 @@ from equipoise.metrics.labels.amplification import (
     cooccurrence_amplification,
     directional_amplification,
 )
-from equipoise.metrics.labels.answer_levels import dominant_answer
+from equipoise.metrics.labels.answer_levels import answer_level, dominant_answer
 from equipoise.metrics.labels.causes import explained_disparity, rank_causes
 from equipoise.metrics.labels.comparisons import rate_comparisons
 from equipoise.metrics.labels.effect_sizes import (
     cramers_v,
+    cramers_v_corrected,
+    effect_size_mean,
     effect_sizes,
     mev_sweep,
     phi,
+    phi_corrected,
     skewsize,
     tschuprows_t,
+    tschuprows_t_corrected,
 )
 from equipoise.metrics.labels.metric import CountMetric
 from equipoise.metrics.labels.paired import accuracy_difference
 from equipoise.metrics.labels.rates import demographic_parity, equalized_odds, rates
-from equipoise.metrics.labels.representation import representation
+from equipoise.metrics.labels.representation import representation, representation_gap
 from equipoise.metrics.labels.sampled import labelled_share, labelled_share_gap
-from equipoise.metrics.labels.shares import Confusion, corrected_shares, mean_share_mad, share_gap
+from equipoise.metrics.labels.shares import (
+    Confusion,
+    corrected_share,
+    corrected_shares,
+    mean_share_mad,
+    raw_share,
+    share_difference,
+    share_gap,
+)
 from equipoise.metrics.measure import measure
 from equipoise.metrics.numbers import (
     NumberMetric,
@@ -142,6 +154,7 @@ __all__ = [
     "activation_share_gap",
     "alignment",
     "amplification_change",
+    "answer_level",
     "as_score",
     "association_score",
     "bias_amplification",
@@ -152,17 +165,20 @@ __all__ = [
     "concept_hit_rate",
     "concept_metrics",
     "cooccurrence_amplification",
+    "corrected_share",
     "corrected_shares",
     "correlation",
     "cosine_scores",
     "count",
     "cramers_v",
+    "cramers_v_corrected",
     "demographic_parity",
     "design_choices",
     "differential_association",
     "diffusion_bias",
     "directional_amplification",
     "dominant_answer",
+    "effect_size_mean",
     "effect_sizes",
     "equalized_odds",
     "estimate_offset",
@@ -198,15 +214,18 @@ __all__ = [
     "onset",
     "paired_share_difference",
     "phi",
+    "phi_corrected",
     "predicted_label_weat",
     "query_distribution",
     "rank_causes",
     "rate_comparisons",
     "rates",
+    "raw_share",
     "recall_hits",
     "register",
     "rejection_gap",
     "representation",
+    "representation_gap",
     "retrieval_curves",
     "retrieval_entropy",
     "retrieval_mad",
@@ -214,6 +233,7 @@ __all__ = [
     "robust_conclusions",
     "sc_weat",
     "score_summary",
+    "share_difference",
     "share_gap",
     "share_within_tolerance",
     "similarity_gap",
@@ -223,6 +243,7 @@ __all__ = [
     "total_absolute_association",
     "trend",
     "tschuprows_t",
+    "tschuprows_t_corrected",
     "weat",
     "worst_group_accuracy",
     "xmcas",
