@@ -30,8 +30,7 @@ from equipoise.metrics.concepts.disparity import (
     concept_metrics,
 )
 from equipoise.metrics.labels import Counts, count
-from equipoise.metrics.labels import effect_profile as effect_profile  # registers its metrics
-from equipoise.metrics.labels.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
+from equipoise.metrics.labels.accuracy import accuracy_gap, hit_rate, worst_group_accuracy
 from equipoise.metrics.labels.agreement import krippendorff_alpha
 from equipoise.metrics.labels.amplification import (
     Cooccurrence,
@@ -40,8 +39,37 @@ from equipoise.metrics.labels.amplification import (
     directional_amplification,
 )
 from equipoise.metrics.labels.answer_levels import answer_level, dominant_answer
+from equipoise.metrics.labels.answer_rates import (
+    answer_gap,
+    empty_rate,
+    image_defect_rate,
+    label_gap,
+    missing_rate,
+    refused_rate,
+    right_rate,
+    unanswered_rate,
+    unknown_rate,
+    wrong_rate,
+)
 from equipoise.metrics.labels.causes import explained_disparity, rank_causes
-from equipoise.metrics.labels.comparisons import rate_comparisons
+from equipoise.metrics.labels.confusion_rates import (
+    accuracy,
+    average_odds,
+    false_negative_rate,
+    false_positive_rate,
+    negative_predictive_value,
+    precision,
+    selection_rate,
+    true_negative_rate,
+    true_positive_rate,
+)
+from equipoise.metrics.labels.effect_profile import (
+    effect_accuracy_correlation,
+    effect_gap_correlation,
+    effect_odds_correlation,
+    effect_parity_correlation,
+    mistake_rate,
+)
 from equipoise.metrics.labels.effect_sizes import (
     cramers_v,
     cramers_v_corrected,
@@ -56,6 +84,8 @@ from equipoise.metrics.labels.effect_sizes import (
 )
 from equipoise.metrics.labels.metric import CountMetric
 from equipoise.metrics.labels.paired import accuracy_difference
+from equipoise.metrics.labels.rate_comparisons import rate_comparisons
+from equipoise.metrics.labels.rate_metric import RateMetric
 from equipoise.metrics.labels.rates import demographic_parity, equalized_odds, rates
 from equipoise.metrics.labels.representation import representation, representation_gap
 from equipoise.metrics.labels.sampled import labelled_share, labelled_share_gap
@@ -67,6 +97,7 @@ from equipoise.metrics.labels.shares import (
     raw_share,
     share_difference,
     share_gap,
+    share_mad,
 )
 from equipoise.metrics.measure import measure
 from equipoise.metrics.numbers import (
@@ -147,6 +178,7 @@ __all__ = [
     "MetricSpec",
     "NumberMetric",
     "PairScores",
+    "RateMetric",
     "accuracy",
     "accuracy_difference",
     "accuracy_gap",
@@ -154,9 +186,11 @@ __all__ = [
     "activation_share_gap",
     "alignment",
     "amplification_change",
+    "answer_gap",
     "answer_level",
     "as_score",
     "association_score",
+    "average_odds",
     "bias_amplification",
     "bias_at_k",
     "bias_regression",
@@ -178,23 +212,32 @@ __all__ = [
     "diffusion_bias",
     "directional_amplification",
     "dominant_answer",
+    "effect_accuracy_correlation",
+    "effect_gap_correlation",
+    "effect_odds_correlation",
+    "effect_parity_correlation",
     "effect_size_mean",
     "effect_sizes",
+    "empty_rate",
     "equalized_odds",
     "estimate_offset",
     "expected_max_skew",
     "explained_disparity",
+    "false_negative_rate",
+    "false_positive_rate",
     "favourite_gap",
     "frechet_distance",
     "function_of",
     "gender_difference",
     "hit_rate",
+    "image_defect_rate",
     "inception_score",
     "iss_cross",
     "iss_difference",
     "iss_intra",
     "krippendorff_alpha",
     "label_concentration",
+    "label_gap",
     "labelled_share",
     "labelled_share_gap",
     "loess",
@@ -208,13 +251,17 @@ __all__ = [
     "metric",
     "mev_sweep",
     "min_skew",
+    "missing_rate",
+    "mistake_rate",
     "model_order",
     "ndkl",
+    "negative_predictive_value",
     "normalized_similarity_mad",
     "onset",
     "paired_share_difference",
     "phi",
     "phi_corrected",
+    "precision",
     "predicted_label_weat",
     "query_distribution",
     "rank_causes",
@@ -222,6 +269,7 @@ __all__ = [
     "rates",
     "raw_share",
     "recall_hits",
+    "refused_rate",
     "register",
     "rejection_gap",
     "representation",
@@ -230,11 +278,14 @@ __all__ = [
     "retrieval_entropy",
     "retrieval_mad",
     "retrieval_measures",
+    "right_rate",
     "robust_conclusions",
     "sc_weat",
     "score_summary",
+    "selection_rate",
     "share_difference",
     "share_gap",
+    "share_mad",
     "share_within_tolerance",
     "similarity_gap",
     "skew_at_k",
@@ -242,9 +293,14 @@ __all__ = [
     "systematic_preference",
     "total_absolute_association",
     "trend",
+    "true_negative_rate",
+    "true_positive_rate",
     "tschuprows_t",
     "tschuprows_t_corrected",
+    "unanswered_rate",
+    "unknown_rate",
     "weat",
     "worst_group_accuracy",
+    "wrong_rate",
     "xmcas",
 ]

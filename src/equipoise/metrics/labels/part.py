@@ -8,7 +8,7 @@ from dataclasses import replace
 from inspect import Parameter, Signature, signature
 from typing import cast
 
-from equipoise.core import Chance, Estimate, InputError, Part, Span, record
+from equipoise.core import Chance, Estimate, InputError, Span, record
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import make_estimate, spec_of
 from equipoise.stats.resampling import Resampling, level_of

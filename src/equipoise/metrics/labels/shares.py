@@ -1184,6 +1184,8 @@ def _target(classes: Strings, outside: Mapping[str, float] | str) -> Floats:
     return floats(numbers / numbers.sum())
 
 
+share_mad = corrected_shares
+"""`corrected_shares` by the name of its number."""
 corrected_share = metric(
     _share(
         name="corrected_share",

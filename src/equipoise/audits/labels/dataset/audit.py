@@ -49,7 +49,8 @@ from equipoise.evidence import picture_facts
 from equipoise.metrics.labels import Counts, count
 from equipoise.metrics.labels.comparisons import AgainstRest
 from equipoise.metrics.labels.effect_sizes import EffectSizes
-from equipoise.metrics.labels.rates import SELECTION_RATE, Cells
+from equipoise.metrics.labels.rate import Cells
+from equipoise.metrics.labels.rates import SELECTION_RATE
 from equipoise.metrics.labels.reference import ReferenceKind, sample_size
 from equipoise.metrics.labels.representation import compared_with, representation_gap
 from equipoise.metrics.measure import measure
