@@ -11,7 +11,7 @@ from equipoise import metrics as m
 from equipoise.audits.kind import audit_of
 from equipoise.audits.kinds import KINDS
 from equipoise.core import Family
-from equipoise.metrics.labels.rates import RATES
+from equipoise.metrics.labels.rates import rates_of_classes
 from equipoise.stats import Bootstrap
 
 FEW = {"resampling": Bootstrap(40, 200, 0.95, 0.005)}
@@ -129,7 +129,8 @@ CALLS = {
           for metric in (m.accuracy_gap, m.worst_group_accuracy)),
         *(partial(m.accuracy_gap, *ROWWISE, versus="best", null=null)
           for null in ("rows", "class")),
-        partial(m.hit_rate, TRUTH, np.stack([FIRST, SECOND], 1), GROUP, k=2),
+        *(partial(metric, TRUTH, np.stack([FIRST, SECOND], 1), GROUP, k=2)
+          for metric in (m.hit_rate, m.hit_rate.difference)),
     ],
     "answers": [
         *(partial(metric, *ROWWISE) for metric in (m.accuracy, m.accuracy_gap)),
@@ -153,7 +154,7 @@ CALLS = {
     "diversity": [*(partial(m.iss_intra, vectors) for vectors in SETS.values()),
                   partial(m.iss_cross, SETS), partial(m.iss_difference, SETS)],
     "dataset": [
-        partial(m.representation, {"g": GROUP}, SHARES),
+        partial(m.representation_gap, {"g": GROUP}, SHARES),
         partial(m.effect_sizes, FIRST, FIRST, GROUP, formulation="independence"),
         partial(m.demographic_parity, None, FIRST, GROUP),
     ],
@@ -177,7 +178,7 @@ CALLS = {
           for metric in (m.diffusion_bias, m.bias_amplification)),
     ],
 }  # fmt: skip
-RATE_NAMES = {rate.name for rate in RATES}
+RATE_NAMES = {*rates_of_classes()}
 VERSIONS = ("default", "normalised", "TT", "II", "ITP")
 RENAMED = {
     ("predictions", "effect_size_mean"): "effect_sizes",

@@ -9,7 +9,7 @@ from equipoise import audits
 from equipoise.core import Family, Verdict
 from equipoise.metrics import count
 from equipoise.metrics.labels.comparisons import AgainstRest
-from equipoise.metrics.labels.rates import RATES
+from equipoise.metrics.labels.rates import rates_of_classes
 from equipoise.stats.intervals import wilson
 
 
@@ -57,7 +57,8 @@ def test_numbers_beyond_chance_have_a_small_p(within):
         predicted = (rng.random(300) < 0.3 + 0.1 * (groups == 0)).astype(int)
         counts = count(truth, predicted, groups)
         if within:
-            comparison = AgainstRest.within_classes(counts, RATES[1])
+            rate = rates_of_classes()["false_positive_rate"]
+            comparison = AgainstRest.within_classes(counts, rate)
         else:
             n = np.bincount(groups).astype(float)
             comparison = AgainstRest.of(np.bincount(groups, weights=predicted), n)
@@ -158,7 +159,7 @@ def test_rates_within_classes_are_valid_where_groups_differ_in_their_classes():
     for _ in range(300):
         n_right = (rng.random(690)[:, None] > wrong).sum(axis=1)
         counts = count(truth, n_right, groups)
-        for rate in (rate for rate in RATES if rate.name in WITHIN):
+        for rate in (rate for rate in rates_of_classes().values() if rate.name in WITHIN):
             p_values[rate.name].append(AgainstRest.within_classes(counts, rate).p_value)
     for name, p in p_values.items():
         assert (np.array(p) <= 0.05).mean() <= 0.06, name

@@ -12,7 +12,7 @@ from scipy.stats import chi2_contingency
 from scipy.stats.contingency import association
 
 from equipoise.core import InputError
-from equipoise.metrics import cramers_v, phi, tschuprows_t
+from equipoise.metrics import cramers_v, cramers_v_corrected, phi, tschuprows_t
 
 GOLDENS = json.loads((Path(__file__).parent / "goldens" / "contingency.json").read_text())
 
@@ -40,7 +40,7 @@ def test_golden_values(case, kind):
     assert_same(plain.params["chi2"], expected["chi2"], 1e-15 * (expected["chi2"] or 0) + 1e-12)
     assert_same(phi(table, yates=yates, resampling=None).value, expected["phi"])
     assert_same(tschuprows_t(table, yates=yates, resampling=None).value, expected["T"])
-    corrected = cramers_v(table, yates=yates, bias_corrected=True, resampling=None)
+    corrected = cramers_v_corrected(table, yates=yates, resampling=None)
     assert_same(corrected.value, expected["V_corrected"])
 
 
@@ -64,7 +64,7 @@ def test_chance_of_chi_square_is_its_mean_over_tables_with_the_same_margins():
 
 
 def test_correction_needs_more_rows_than_groups():
-    estimate = cramers_v(np.eye(3, dtype=int), bias_corrected=True, resampling=None)
+    estimate = cramers_v_corrected(np.eye(3, dtype=int), resampling=None)
     assert estimate.reason == "as many groups or labels as rows"
 
 

@@ -10,6 +10,9 @@ import pytest
 
 from equipoise import metrics as m
 from equipoise.core import Estimate, InputError
+from equipoise.metrics.labels.effect_profile import EffectCorrelation
+from equipoise.metrics.labels.effect_sizes import TableEffect
+from equipoise.metrics.labels.part import PartMetric
 from equipoise.metrics.spec import spec_for
 from equipoise.stats import Bootstrap
 
@@ -74,28 +77,21 @@ AMPLIFIED = {
     for name, marks in (("before", MARKS), ("after", MORE.random((N, 4)) < 0.5))
 }
 SAMPLED = {"outcome": np.where(RIGHT, TRUTH == 0, np.nan), "strata": LABEL}
+NAMED = {"predicted": np.where(RIGHT, "a", "b"), "confusion": confusion(90), "units": UNITS}
 # Every function that returns an estimate, with inputs of a few rows.
 CASES = {
-    **dict.fromkeys(
-        ("accuracy", "accuracy_gap", "worst_group_accuracy", "equalized_odds", "rates"), ROWS
-    ),
+    **dict.fromkeys(("accuracy_gap", "worst_group_accuracy", "equalized_odds", "rates"), ROWS),
     **dict.fromkeys(("demographic_parity", "effect_sizes", "skewsize"), ROWS),
     "accuracy_difference": {
         "y_true": TRUTH,
         "y_pred_unbiased": LABEL,
         "y_pred_biased": np.where(RIGHT, LABEL, 0),
     },
-    "hit_rate": {
-        "y_true_sets": TRUTH,
-        "top_predictions": np.stack([LABEL, (LABEL + 1) % 3], 1),
-        "groups": GROUP,
-        "k": 2,
-    },
-    **dict.fromkeys(("cramers_v", "phi", "tschuprows_t"), TABLE),
-    "corrected_shares": {
-        "predicted": np.where(RIGHT, "a", "b"),
-        "confusion": confusion(90),
-        "units": UNITS,
+    **dict.fromkeys(("corrected_shares", "share_mad"), NAMED),
+    "share_difference": {
+        "shares": shares(),
+        "outside": {"a": 0.5, "b": 0.5},
+        "subject": "a",
     },
     "share_gap": {"shares": shares(), "outside": {"a": 0.5, "b": 0.5}},
     "mean_share_mad": {"estimates": {"one": shares(3), "two": shares(4)}},
@@ -157,7 +153,8 @@ CASES = {
         "probabilities": np.full((40, 4), 0.1) + 0.6 * np.eye(4)[np.arange(40) % 4]
     },
     "frechet_distance": {"features": cloud(30, 3), "reference": cloud(40, 3)},
-    "representation": {"groups": GROUP, "reference": {"a": 0.2, "b": 0.3, "c": 0.5}},
+    "answer_level": {"answers": GROUP, "expected": {"a": 0.2, "b": 0.3, "c": 0.5}},
+    "representation_gap": {"groups": GROUP, "reference": {"a": 0.2, "b": 0.3, "c": 0.5}},
     "labelled_share": SAMPLED,
     "labelled_share_gap": {**SAMPLED, "groups": GROUP},
     "explained_disparity": {"outcome": RIGHT, "cause": TRUTH, "groups": GROUP, "first": "a"},
@@ -178,7 +175,47 @@ CASES = {
     "amplification_change": AMPLIFIED,
     "bias_regression": {"bias": MORE.normal(size=30), "cooccurrence": MORE.random(30)},
 }
-FUNCTIONS = {name: getattr(m, name) for name in CASES}
+OF_CLASS = {**ROWS, "positive": "1"}
+STATES = {
+    "states": np.array(["unknown", "refused", "empty", "answered"])[MORE.integers(0, 4, N)],
+    "groups": GROUP,
+}
+GUESSES = {"y_pred": LABEL, "groups": GROUP}
+ONE = {**NAMED, "subject": "a"}
+CLASSES = {"statistic": "cramers_v", "min_expected": 1.0, **ROWS}
+# Metrics that a form makes of a statistic.
+OF_FORMS = {
+    "accuracy": ROWS,
+    **dict.fromkeys(
+        ("true_positive_rate", "false_positive_rate", "true_negative_rate", "false_negative_rate",
+         "precision", "negative_predictive_value", "selection_rate", "average_odds"), OF_CLASS,
+    ),
+    "hit_rate": {
+        "y_true_sets": TRUTH,
+        "top_predictions": np.stack([LABEL, (LABEL + 1) % 3], 1),
+        "groups": GROUP,
+        "k": 2,
+    },
+    **dict.fromkeys(("unanswered_rate", "right_rate", "wrong_rate"), ROWS),
+    **dict.fromkeys(("unknown_rate", "refused_rate", "empty_rate"), STATES),
+    "missing_rate": {"values": np.where(RIGHT, "a", ""), "groups": GROUP},
+    "image_defect_rate": {"marks": RIGHT, "groups": GROUP},
+    "mistake_rate": {**ROWS, "of": "1", "label": "2"},
+    **dict.fromkeys(("answer_gap", "label_gap"), GUESSES),
+    "effect_size_mean": ROWS,
+    **dict.fromkeys(
+        (f"effect_{name}_correlation" for name in ("accuracy", "gap", "odds", "parity")), CLASSES
+    ),
+    **dict.fromkeys(
+        (f"{name}{end}" for name in ("cramers_v", "phi", "tschuprows_t")
+         for end in ("", "_corrected")), TABLE,
+    ),
+    **dict.fromkeys(("corrected_share", "raw_share"), ONE),
+    "representation": {
+        "groups": GROUP, "reference": {"a": 0.2, "b": 0.3, "c": 0.5}, "subject": "a",
+    },
+}  # fmt: skip
+FUNCTIONS = {name: getattr(m, name) for name in CASES | OF_FORMS}
 
 
 def parameters(function):
@@ -195,8 +232,10 @@ def parameters(function):
 DRAWN = {
     name: function for name, function in FUNCTIONS.items() if "resampling" in parameters(function)
 }
-COUNTED = [name for name, case in CASES.items() if case is ROWS]
+COUNTED = [name for name, case in CASES.items() if case is ROWS] + ["accuracy", "precision"]
 EVERY = pytest.mark.parametrize("name", CASES)
+ALL = CASES | OF_FORMS
+EVERY_METRIC = pytest.mark.parametrize("name", ALL)
 
 
 def measured(name, data, **options):
@@ -244,11 +283,14 @@ def test_every_metric_has_a_case():
         if inspect.isfunction(function) and get_type_hints(function)["return"] is Estimate
     }
     assert returns == {*CASES}
+    forms = (m.RateMetric, PartMetric, TableEffect, EffectCorrelation)
+    of_forms = {name for name, function in functions.items() if isinstance(function, forms)}
+    assert of_forms == {*OF_FORMS}
 
 
-@EVERY
+@EVERY_METRIC
 def test_it_returns_an_estimate_with_a_record_and_its_reference(name: str) -> None:
-    estimate = measured(name, CASES[name])
+    estimate = measured(name, ALL[name])
     spec = spec_for(estimate.metric, estimate.aggregate, estimate.compared_to)
     assert estimate.reference
     assert estimate.method
@@ -276,39 +318,40 @@ def test_its_docstring_has_every_section(name: str) -> None:
         assert f"\n{section}\n{'-' * len(section)}\n" in text
 
 
-@EVERY
+@EVERY_METRIC
 def test_the_order_of_rows_changes_no_number(name: str) -> None:
-    data = {key: moved(value, permuted) for key, value in CASES[name].items()}
-    estimate, expected = measured(name, data), measured(name, CASES[name])
+    data = {key: moved(value, permuted) for key, value in ALL[name].items()}
+    estimate, expected = measured(name, data), measured(name, ALL[name])
     assert (estimate.null_drawn, estimate.excluded) == (expected.null_drawn, expected.excluded)
     compared = [estimate.value] if name in BY_PLACE else every_number(estimate)
     same = every_number(expected)[: len(compared)]
     np.testing.assert_allclose(compared, same, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "groups" in case])
+@pytest.mark.parametrize("name", [name for name, case in ALL.items() if "groups" in case])
 def test_the_names_of_groups_change_no_number(name):
-    renamed = np.array([NAMES[group] for group in CASES[name]["groups"]])
-    ends = {key: NAMES[CASES[name][key]] for key in ("first", "second") if key in CASES[name]}
-    if name == "representation":  # The reference names its groups.
-        ends["reference"] = {NAMES[group]: n for group, n in CASES[name]["reference"].items()}
-    estimate = measured(name, {**CASES[name], "groups": renamed, **ends})
+    renamed = np.array([NAMES[group] for group in ALL[name]["groups"]])
+    ends = {key: NAMES[ALL[name][key]] for key in ("first", "second") if key in ALL[name]}
+    if "reference" in ALL[name]:  # The reference and the subject are groups.
+        ends |= {key: NAMES[ALL[name][key]] for key in ("subject",) if key in ALL[name]}
+        ends["reference"] = {NAMES[group]: n for group, n in ALL[name]["reference"].items()}
+    estimate = measured(name, {**ALL[name], "groups": renamed, **ends})
     compared = [estimate.value] if name in BY_PLACE else numbers(estimate)
-    same = numbers(measured(name, CASES[name]))[: len(compared)]
+    same = numbers(measured(name, ALL[name]))[: len(compared)]
     np.testing.assert_allclose(compared, same, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_seed_decides_the_draws_and_none_leaves_the_value_alone(name):
-    first, again = (measured(name, CASES[name]) for _ in range(2))
+    first, again = (measured(name, ALL[name]) for _ in range(2))
     assert str(numbers(first)) == str(numbers(again))
     assert first.by == again.by or str(first.parts) == str(again.parts)
     generator, seed = np.random.default_rng(8), int(np.random.default_rng(8).integers(1 << 63))
-    expected = str(numbers(measured(name, CASES[name], rng=seed)))
-    assert [str(numbers(measured(name, CASES[name], rng=generator))) for _ in range(2)] == [
+    expected = str(numbers(measured(name, ALL[name], rng=seed)))
+    assert [str(numbers(measured(name, ALL[name], rng=generator))) for _ in range(2)] == [
         expected
     ] * 2
-    bare = measured(name, CASES[name], resampling=None)
+    bare = measured(name, ALL[name], resampling=None)
     assert bare.value == first.value
     assert (bare.chance, bare.p_value) == (None, None)
     assert (
@@ -320,7 +363,7 @@ def test_the_seed_decides_the_draws_and_none_leaves_the_value_alone(name):
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_units_of_one_row_keep_the_value_and_widen_nothing(name):
-    estimate = measured(name, CASES[name], units=np.arange(N))
-    alone = measured(name, CASES[name])
+    estimate = measured(name, ALL[name], units=np.arange(N))
+    alone = measured(name, ALL[name])
     assert estimate.value == pytest.approx(alone.value, abs=1e-12)
     assert (alone.unit, estimate.unit) == ("row", "unit")

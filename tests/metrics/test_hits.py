@@ -21,7 +21,7 @@ def test_any_true_class_among_the_top_is_a_hit():
         0.5,
         1.0,
     ]
-    assert part(estimate.by, "hit_rate", "", "difference")["value"] == 0.5
+    assert hit_rate.difference(TRUTHS, TOP, GROUPS, k=2, resampling=None).value == 0.5
     assert hit_rate(TRUTHS, TOP, GROUPS, k=1, resampling=None).value == 0.25
 
 
@@ -40,13 +40,14 @@ def test_hit_rate_has_a_wilson_interval_and_only_its_gap_a_chance_level():
     hits = (y_true == y_pred).sum()
     assert estimate.interval().low == float(wilson(hits, len(group))[0])
     assert (estimate.chance, estimate.p_value, estimate.harm) == (None, None, "lower")
-    gap = part(estimate.by, "hit_rate", "", "difference")
-    assert gap["p_value"] > 0.01
-    assert gap["low"] <= gap["value"] <= gap["high"]
+    gap = hit_rate.difference(y_true, y_pred, group, k=1)
+    ends = gap.interval()
+    assert gap.p_value > 0.01
+    assert ends.low <= gap.value <= ends.high
     # A hit is a label like any other: its parity is the gap.
     parity = demographic_parity(None, np.where(y_true == y_pred, "hit", "miss"), group)
-    assert parity.value == gap["value"]
-    assert (gap["low"], gap["high"]) == (
+    assert parity.value == gap.value
+    assert (ends.low, ends.high) == (
         part(parity.by, "demographic_parity", "hit")["low"],
         part(parity.by, "demographic_parity", "hit")["high"],
     )

@@ -161,7 +161,7 @@ def _references(counted, kind, shares=(0.7, 0.3), images=2000):
     def draw(rng, seed):
         groups = np.where(rng.random(images) < shares[0], "x", "y")
         reference = rng.multinomial(counted, (0.7, 0.3))
-        return m.representation(
+        return m.representation_gap(
             groups,
             dict(zip("xy", reference.tolist(), strict=True)),
             kind=kind,

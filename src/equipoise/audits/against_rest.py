@@ -11,13 +11,12 @@ from equipoise.audits.findings import UncorrectedFinding, direction
 from equipoise.core import Aggregate, ComparedTo, Family, Finding, Floats, GroupValue, IntervalKind
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.comparisons import OTHERS, AgainstRest, all_others
-from equipoise.metrics.labels.rates import RATES
+from equipoise.metrics.labels.rates import rates_of_classes
 from equipoise.metrics.spec import MetricSpec, spec_of_finding
 from equipoise.stats.intervals import wilson
 
 _NULL = "rows exchange their groups with those of all other groups"
 _METHOD = "Newcombe, the group against all others"
-_RATES = {rate.name: rate for rate in RATES}
 # Leaves of a metric beyond which only some are made, and how many then.
 _MOST, _FEW = 300, 60
 Gap = tuple[Finding, list[GroupValue]]
@@ -65,7 +64,7 @@ def against_rest(
         if not within or metric == "true_positive_rate":
             for same_groups in _group_gaps(selected):
                 yield from _compare_over_rows(same_groups)
-        elif counts is not None and metric in _RATES and not compared_to:
+        elif counts is not None and metric in rates_of_classes() and not compared_to:
             yield from _compare_within_classes(selected, counts)
 
 
@@ -88,7 +87,7 @@ def _group_gaps(gaps: Sequence[Gap]) -> list[list[Gap]]:
 
 def _compare_within_classes(gaps: Sequence[Gap], counts: Counts) -> Iterator[UncorrectedFinding]:
     """Yield the leaves of gaps between groups that are exchangeable within true classes."""
-    rate, names = _RATES[gaps[0][0].metric], counts.groups.names
+    rate, names = rates_of_classes()[gaps[0][0].metric], counts.groups.names
     comparison = AgainstRest.within_classes(counts, rate, gaps[0][0].level)
     for finding, groups in gaps:
         row = counts.classes.index(finding.subject)

@@ -30,8 +30,7 @@ from equipoise.metrics.concepts.disparity import (
     concept_metrics,
 )
 from equipoise.metrics.labels import Counts, count
-from equipoise.metrics.labels import effect_profile as effect_profile  # registers its metrics
-from equipoise.metrics.labels.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
+from equipoise.metrics.labels.accuracy import accuracy_gap, hit_rate, worst_group_accuracy
 from equipoise.metrics.labels.agreement import krippendorff_alpha
 from equipoise.metrics.labels.amplification import (
     Cooccurrence,
@@ -39,23 +38,67 @@ from equipoise.metrics.labels.amplification import (
     cooccurrence_amplification,
     directional_amplification,
 )
-from equipoise.metrics.labels.answer_levels import dominant_answer
+from equipoise.metrics.labels.answer_levels import answer_level, dominant_answer
+from equipoise.metrics.labels.answer_rates import (
+    answer_gap,
+    empty_rate,
+    image_defect_rate,
+    label_gap,
+    missing_rate,
+    refused_rate,
+    right_rate,
+    unanswered_rate,
+    unknown_rate,
+    wrong_rate,
+)
 from equipoise.metrics.labels.causes import explained_disparity, rank_causes
-from equipoise.metrics.labels.comparisons import rate_comparisons
+from equipoise.metrics.labels.confusion_rates import (
+    accuracy,
+    average_odds,
+    false_negative_rate,
+    false_positive_rate,
+    negative_predictive_value,
+    precision,
+    selection_rate,
+    true_negative_rate,
+    true_positive_rate,
+)
+from equipoise.metrics.labels.effect_profile import (
+    effect_accuracy_correlation,
+    effect_gap_correlation,
+    effect_odds_correlation,
+    effect_parity_correlation,
+    mistake_rate,
+)
 from equipoise.metrics.labels.effect_sizes import (
     cramers_v,
+    cramers_v_corrected,
+    effect_size_mean,
     effect_sizes,
     mev_sweep,
     phi,
+    phi_corrected,
     skewsize,
     tschuprows_t,
+    tschuprows_t_corrected,
 )
 from equipoise.metrics.labels.metric import CountMetric
 from equipoise.metrics.labels.paired import accuracy_difference
+from equipoise.metrics.labels.rate_comparisons import rate_comparisons
+from equipoise.metrics.labels.rate_metric import RateMetric
 from equipoise.metrics.labels.rates import demographic_parity, equalized_odds, rates
-from equipoise.metrics.labels.representation import representation
+from equipoise.metrics.labels.representation import representation, representation_gap
 from equipoise.metrics.labels.sampled import labelled_share, labelled_share_gap
-from equipoise.metrics.labels.shares import Confusion, corrected_shares, mean_share_mad, share_gap
+from equipoise.metrics.labels.shares import (
+    Confusion,
+    corrected_share,
+    corrected_shares,
+    mean_share_mad,
+    raw_share,
+    share_difference,
+    share_gap,
+    share_mad,
+)
 from equipoise.metrics.measure import measure
 from equipoise.metrics.numbers import (
     NumberMetric,
@@ -135,6 +178,7 @@ __all__ = [
     "MetricSpec",
     "NumberMetric",
     "PairScores",
+    "RateMetric",
     "accuracy",
     "accuracy_difference",
     "accuracy_gap",
@@ -142,8 +186,11 @@ __all__ = [
     "activation_share_gap",
     "alignment",
     "amplification_change",
+    "answer_gap",
+    "answer_level",
     "as_score",
     "association_score",
+    "average_odds",
     "bias_amplification",
     "bias_at_k",
     "bias_regression",
@@ -152,33 +199,45 @@ __all__ = [
     "concept_hit_rate",
     "concept_metrics",
     "cooccurrence_amplification",
+    "corrected_share",
     "corrected_shares",
     "correlation",
     "cosine_scores",
     "count",
     "cramers_v",
+    "cramers_v_corrected",
     "demographic_parity",
     "design_choices",
     "differential_association",
     "diffusion_bias",
     "directional_amplification",
     "dominant_answer",
+    "effect_accuracy_correlation",
+    "effect_gap_correlation",
+    "effect_odds_correlation",
+    "effect_parity_correlation",
+    "effect_size_mean",
     "effect_sizes",
+    "empty_rate",
     "equalized_odds",
     "estimate_offset",
     "expected_max_skew",
     "explained_disparity",
+    "false_negative_rate",
+    "false_positive_rate",
     "favourite_gap",
     "frechet_distance",
     "function_of",
     "gender_difference",
     "hit_rate",
+    "image_defect_rate",
     "inception_score",
     "iss_cross",
     "iss_difference",
     "iss_intra",
     "krippendorff_alpha",
     "label_concentration",
+    "label_gap",
     "labelled_share",
     "labelled_share_gap",
     "loess",
@@ -192,29 +251,41 @@ __all__ = [
     "metric",
     "mev_sweep",
     "min_skew",
+    "missing_rate",
+    "mistake_rate",
     "model_order",
     "ndkl",
+    "negative_predictive_value",
     "normalized_similarity_mad",
     "onset",
     "paired_share_difference",
     "phi",
+    "phi_corrected",
+    "precision",
     "predicted_label_weat",
     "query_distribution",
     "rank_causes",
     "rate_comparisons",
     "rates",
+    "raw_share",
     "recall_hits",
+    "refused_rate",
     "register",
     "rejection_gap",
     "representation",
+    "representation_gap",
     "retrieval_curves",
     "retrieval_entropy",
     "retrieval_mad",
     "retrieval_measures",
+    "right_rate",
     "robust_conclusions",
     "sc_weat",
     "score_summary",
+    "selection_rate",
+    "share_difference",
     "share_gap",
+    "share_mad",
     "share_within_tolerance",
     "similarity_gap",
     "skew_at_k",
@@ -222,8 +293,14 @@ __all__ = [
     "systematic_preference",
     "total_absolute_association",
     "trend",
+    "true_negative_rate",
+    "true_positive_rate",
     "tschuprows_t",
+    "tschuprows_t_corrected",
+    "unanswered_rate",
+    "unknown_rate",
     "weat",
     "worst_group_accuracy",
+    "wrong_rate",
     "xmcas",
 ]

@@ -113,6 +113,14 @@ class Draws:
             observed, boot, nulls, None, level_of(resampling), text, finest, resampling is not None
         )
 
+    def without(self, place: int) -> Draws:
+        """Return the draws without one of the numbers."""
+        boot, null = (
+            None if draws is None else np.delete(draws, place, axis=1)
+            for draws in (self.boot, self.null)
+        )
+        return replace(self, observed=np.delete(self.observed, place), boot=boot, null=null)
+
 
 class Measure:
     """A metric of counts; the base of every class that `measure` takes.

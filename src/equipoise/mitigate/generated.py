@@ -14,7 +14,7 @@ from equipoise.core import Floats, Objects, Progress, record
 from equipoise.core.wording import number
 from equipoise.counterfactuals import GenerationSettings, generate_prompts
 from equipoise.evidence import decode
-from equipoise.metrics import representation
+from equipoise.metrics import representation_gap
 from equipoise.mitigate.measuring import (
     ACCURACY,
     ModelMeasures,
@@ -128,7 +128,7 @@ class GeneratedTest:
                 subject_values = predicted_values[owner == subject].tolist()
                 gaps[subject] = levels[subject] = math.nan
                 if subject_values:
-                    estimate = representation(subject_values, equal_shares)
+                    estimate = representation_gap(subject_values, equal_shares)
                     gaps[subject] = estimate.value
                     if estimate.chance:
                         levels[subject] = estimate.chance.mean

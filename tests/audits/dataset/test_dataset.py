@@ -13,7 +13,7 @@ from scipy import stats
 from equipoise import audits
 from equipoise.audits.labels.dataset.config import DATA_SET
 from equipoise.core import ConfigError, DataError, InputError, Verdict
-from equipoise.metrics import representation
+from equipoise.metrics import representation_gap
 from equipoise.stats import Bootstrap
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "dataset"
@@ -103,10 +103,10 @@ def test_shares_are_among_the_groups_that_a_declared_reference_names():
     assert any("200 of 400" in note for note in result.manifest.notes)
     (conclusion,) = result.conclusions
     assert (conclusion.group, conclusion.group_value, conclusion.other_value) == ("b", 0.25, 0.5)
-    zero = representation(table["g"], {"a": 1, "b": 1, "other": 0})
+    zero = representation_gap(table["g"], {"a": 1, "b": 1, "other": 0})
     assert zero.value == pytest.approx(0.5)
     with pytest.raises(InputError, match="no image has a group of the reference"):
-        representation(table["g"], {"c": 1})
+        representation_gap(table["g"], {"c": 1})
 
 
 def test_without_a_reference_shares_have_no_verdict():
@@ -120,7 +120,7 @@ def test_two_groups_get_a_binomial_test_and_wilson_s_interval():
     women, n = 180, 400
     groups = np.repeat(["f", "m"], [women, n - women])
     draws = Bootstrap(10, 40_000, 0.95, 0.001)
-    estimate = representation(groups, {"f": 1, "m": 1}, resampling=draws)
+    estimate = representation_gap(groups, {"f": 1, "m": 1}, resampling=draws)
     leaf = next(part for part in estimate.parts if part.subject == "f")
     exact = stats.binomtest(women, n)
     assert estimate.value == pytest.approx(abs(women / n - 0.5))
@@ -132,17 +132,17 @@ def test_two_groups_get_a_binomial_test_and_wilson_s_interval():
 
 def test_a_group_without_an_image_has_no_share_and_units_widen_intervals():
     groups = np.repeat(["f", "m"], 60)
-    estimate = representation(groups, {"f": 1, "m": 1, "x": 2})
+    estimate = representation_gap(groups, {"f": 1, "m": 1, "x": 2})
     leaf = next(part for part in estimate.parts if part.subject == "x")
     assert leaf.value == leaf.low == -math.inf
     assert leaf.p_value < 0.01
     units = np.arange(120) // 4
     alone, together = (
-        representation(groups, {"f": 1, "m": 1}, units=unit_ids) for unit_ids in (None, units)
+        representation_gap(groups, {"f": 1, "m": 1}, units=unit_ids) for unit_ids in (None, units)
     )
     assert np.ptp(together.ends(0.95)) > 1.5 * np.ptp(alone.ends(0.95))
     with pytest.raises(InputError, match="at least 0"):
-        representation(groups, {"f": -1, "m": 1})
+        representation_gap(groups, {"f": -1, "m": 1})
 
 
 def test_sizes_and_duplicates_are_compared_by_group(tmp_path):

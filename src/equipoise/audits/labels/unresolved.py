@@ -24,16 +24,15 @@ from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe
 from equipoise.metrics.labels import Counts
-from equipoise.metrics.labels.rates import RATES, SELECTION_RATE, Cells
+from equipoise.metrics.labels.rate import Cells
+from equipoise.metrics.labels.rates import SELECTION_RATE, rates_of_classes
 from equipoise.metrics.labels.table import sum_by
 from equipoise.stats import Association
 from equipoise.stats.intervals import divide
 
 MOST_UNRESOLVED = 0.1
 """Largest share of unresolved texts in a group that a verdict on content stands with."""
-_RATES = {rate.name: rate for rate in RATES} | dict.fromkeys(
-    ("demographic_parity", "answer_gap"), SELECTION_RATE
-)
+_SELECTION = dict.fromkeys(("demographic_parity", "answer_gap"), SELECTION_RATE)
 _ODDS = ("true_positive_rate", "false_positive_rate")
 _EFFECTS = ("cramers_v", "phi", "tschuprows_t")
 _BEYOND = 0.05
@@ -268,7 +267,7 @@ class Unresolved:
             )
             corners.append(cells)
         ranges = {}
-        for name, rate in _RATES.items():
+        for name, rate in (rates_of_classes() | _SELECTION).items():
             shares = np.stack([rate.shares(cells)[0] for cells in corners])
             large_enough = rate.large(self.counts) & self.counts.groups.usable
             low = np.where(large_enough, np.fmin.reduce(shares, axis=0), np.nan)

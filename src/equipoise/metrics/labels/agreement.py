@@ -23,7 +23,8 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import explain_undefined
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import MetricSpec, make_estimate
 from equipoise.stats.intervals import normal, wilson
 from equipoise.stats.resampling import Resampling, level_of
 
@@ -32,6 +33,22 @@ _WILSON = "Wilson's bound on the share of items with a disagreement"
 _NO_CHANCE = "alpha subtracts the agreement by chance: 0 is chance"
 
 
+@metric(
+    MetricSpec(
+        name="krippendorff_alpha",
+        kinds=("review",),
+        title="Krippendorff's alpha",
+        symbol="α",
+        range=(-math.inf, 1.0),
+        harm="lower",
+        neutral=None,
+        definition="1 minus observed over expected disagreement of labellers on the same items.",
+        direction="Lower: labellers disagree more; 0 is chance.",
+        chance=f"none: {_NO_CHANCE}",
+        interval=_JACKKNIFE,
+        reference="Krippendorff 2011",
+    )
+)
 def krippendorff_alpha(
     labels: Labels,
     items: Labels,
@@ -177,21 +194,3 @@ def _parts(table: Floats, names: Strings, level: float) -> list[Part]:
         value = float(share) if n else np.nan
         parts.append(Part("pair_agreement", name, value, float(low), float(high), n=n))
     return parts
-
-
-register(
-    MetricSpec(
-        name="krippendorff_alpha",
-        kinds=("review",),
-        title="Krippendorff's alpha",
-        symbol="α",
-        range=(-math.inf, 1.0),
-        harm="lower",
-        neutral=None,
-        definition="1 minus observed over expected disagreement of labellers on the same items.",
-        direction="Lower: labellers disagree more; 0 is chance.",
-        chance=f"none: {_NO_CHANCE}",
-        interval=_JACKKNIFE,
-        reference="Krippendorff 2011",
-    )
-)

@@ -49,7 +49,8 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels.cross_fitting import Changes, Pair, Replicates, Units
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import MetricSpec, make_estimate
 from equipoise.stats.chance import band
 from equipoise.stats.draws import block_sizes
 from equipoise.stats.intervals import ClosedForm, mean_t
@@ -309,6 +310,30 @@ def _shares(marks: Booleans, codes: Integers32, groups: int, weights: Floats) ->
         return floats(counts / counts.sum(axis=-1, keepdims=True))
 
 
+_spec = partial(
+    MetricSpec,
+    kinds=("review",),
+    range=(-1.0, 1.0),
+    null_kind=NullHypothesis.SAMPLES,
+    interval=(
+        "bootstrap over images, of the cross-fitted value; Student's t over labels without images"
+    ),
+)
+
+
+@metric(
+    _spec(
+        name="cooccurrence_amplification",
+        definition=(
+            "Mean over labels of the rise, from training images to predictions, in the share of "
+            "groups that the training images over-represent."
+        ),
+        direction="Higher: above 0 the model amplifies the bias of its training images.",
+        chance="below 0: shares that are high by chance fall back",
+        null="training images and predicted images, or labels and predictions, exchange places",
+        reference="Zhao et al. 2017",
+    )
+)
 def cooccurrence_amplification(
     training: Cooccurrence,
     predicted: Cooccurrence,
@@ -534,6 +559,23 @@ def _draw(
     return _Drawn(Corrected(_summed(observed.cross_fitted, parts)[0], boot), exchanged, parts)
 
 
+@metric(
+    _spec(
+        name="directional_amplification",
+        definition=(
+            "Mean over pairs of attribute and task of the change in the conditional share, signed "
+            "by the correlation of the pair."
+        ),
+        direction="Higher: above 0 predictions follow the correlation further than the labels do.",
+        chance="below 0: correlations by chance fall back",
+        null="labels and predictions of an image exchange places",
+        reference="Wang & Russakovsky 2021",
+        errata=(
+            "The source's code counts pairs that are exactly independent as 0, its definition as "
+            "not correlated; we follow the definition."
+        ),
+    )
+)
 def directional_amplification(  # noqa: PLR0913 - one keyword for each choice
     attributes: ArrayLike,
     tasks: ArrayLike,
@@ -695,6 +737,19 @@ def _conditional_change(sums: Floats) -> Changes:
     )
 
 
+@metric(
+    MetricSpec(
+        name="amplification_change",
+        kinds=("review",),
+        range=(-2.0, 2.0),
+        harm="either",
+        definition="Amplification of the second model minus that of the first, on the same images.",
+        direction="Either: below 0 the second model amplifies less.",
+        chance=f"none: {_NO_CHANCE}",
+        interval="percentile bootstrap over images; Student's t over labels without images",
+        reference="Zhao et al. 2017; Wang & Russakovsky 2021",
+    )
+)
 def amplification_change(before: Estimate, after: Estimate) -> Estimate:
     """Paired change of an amplification: after minus before.
 
@@ -838,53 +893,3 @@ def _estimate(
         ends=amplified if interval else no_ends,
         corrected=corrected,
     )
-
-
-_spec = partial(
-    MetricSpec,
-    kinds=("review",),
-    range=(-1.0, 1.0),
-    null_kind=NullHypothesis.SAMPLES,
-    interval=(
-        "bootstrap over images, of the cross-fitted value; Student's t over labels without images"
-    ),
-)
-register(
-    _spec(
-        name="cooccurrence_amplification",
-        definition=(
-            "Mean over labels of the rise, from training images to predictions, in the share of "
-            "groups that the training images over-represent."
-        ),
-        direction="Higher: above 0 the model amplifies the bias of its training images.",
-        chance="below 0: shares that are high by chance fall back",
-        null="training images and predicted images, or labels and predictions, exchange places",
-        reference="Zhao et al. 2017",
-    ),
-    _spec(
-        name="directional_amplification",
-        definition=(
-            "Mean over pairs of attribute and task of the change in the conditional share, signed "
-            "by the correlation of the pair."
-        ),
-        direction="Higher: above 0 predictions follow the correlation further than the labels do.",
-        chance="below 0: correlations by chance fall back",
-        null="labels and predictions of an image exchange places",
-        reference="Wang & Russakovsky 2021",
-        errata=(
-            "The source's code counts pairs that are exactly independent as 0, its definition as "
-            "not correlated; we follow the definition."
-        ),
-    ),
-    MetricSpec(
-        name="amplification_change",
-        kinds=("review",),
-        range=(-2.0, 2.0),
-        harm="either",
-        definition="Amplification of the second model minus that of the first, on the same images.",
-        direction="Either: below 0 the second model amplifies less.",
-        chance=f"none: {_NO_CHANCE}",
-        interval="percentile bootstrap over images; Student's t over labels without images",
-        reference="Zhao et al. 2017; Wang & Russakovsky 2021",
-    ),
-)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from scipy import special
@@ -22,9 +23,11 @@ from equipoise.core import (
     encode,
     tally,
 )
-from equipoise.metrics.labels.representation import representation
+from equipoise.metrics.labels.representation import representation_gap
 from equipoise.metrics.labels.table import name_unit
-from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
 from equipoise.stats.intervals import ClosedForm, wilson
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Seed
@@ -34,6 +37,30 @@ _OTHERS = 0.05
 _OF_LABELS = 0.2
 
 
+@metric(
+    MetricSpec(
+        name="dominant_answer",
+        title="Share of the most frequent answer",
+        kinds=("answers", "predictions"),
+        neutral=None,
+        of_one_answer=True,
+        definition=(
+            "Share of the images with an answer that get the most frequent one. It is a finding "
+            "where at most 5 % get another, or at most a fifth of the share of others among the "
+            "labels."
+        ),
+        unit="share",
+        threshold=0.0,
+        threshold_reason="the null hypothesis is a share that hardly tells images apart",
+        direction="Higher: the model tells fewer images apart, whatever groups they show.",
+        reference="equipoise",
+        chance="95 %, or more where labels are nearly all the same",
+        interval="Wilson, of units where they repeat",
+        null="at least 5 % of the images get another answer",
+        null_kind=NullHypothesis.SHARES,
+        sentence="One answer{model} to nearly all images: {direction}.",
+    )
+)
 def dominant_answer(
     answers: Labels, truth: Labels | None = None, *, units: Labels | None = None
 ) -> Estimate:
@@ -121,57 +148,7 @@ def _independent(same: Booleans, owners: Integers32) -> tuple[int, int]:
     return hits, tally(alone) + tally(present)
 
 
-def answer_level(
-    answers: Labels,
-    expected: Mapping[str, float],
-    *,
-    units: Labels | None = None,
-    resampling: Resampling | None = None,
-    rng: Seed = 0,
-) -> Estimate:
-    """Largest difference between shares of answers and those that were expected.
-
-    Parameters
-    ----------
-    answers : array-like (n,)
-    expected : mapping of str to float
-        Expected share of each answer; shares are among the images with one of these answers.
-    units, resampling, rng
-        See `equipoise.metrics`.
-
-    Returns
-    -------
-    Estimate
-        That of `representation`, of answers in place of groups.
-    """
-    return representation(
-        Groups.of({"answer": answers}), expected, units=units, resampling=resampling, rng=rng
-    )
-
-
-register(
-    MetricSpec(
-        name="dominant_answer",
-        title="Share of the most frequent answer",
-        kinds=("answers", "predictions"),
-        neutral=None,
-        of_one_answer=True,
-        definition=(
-            "Share of the images with an answer that get the most frequent one. It is a finding "
-            "where at most 5 % get another, or at most a fifth of the share of others among the "
-            "labels."
-        ),
-        unit="share",
-        threshold=0.0,
-        threshold_reason="the null hypothesis is a share that hardly tells images apart",
-        direction="Higher: the model tells fewer images apart, whatever groups they show.",
-        reference="equipoise",
-        chance="95 %, or more where labels are nearly all the same",
-        interval="Wilson, of units where they repeat",
-        null="at least 5 % of the images get another answer",
-        null_kind=NullHypothesis.SHARES,
-        sentence="One answer{model} to nearly all images: {direction}.",
-    ),
+@metric(
     MetricSpec(
         name="answer_level",
         title="Difference from expected answers",
@@ -195,5 +172,42 @@ register(
             "expected."
         ),
         expectation="reference",
-    ),
+    )
 )
+def answer_level(
+    answers: Labels,
+    expected: Mapping[str, float],
+    *,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Largest difference between shares of answers and those that were expected.
+
+    Parameters
+    ----------
+    answers : array-like (n,)
+    expected : mapping of str to float
+        Expected share of each answer; shares are among the images with one of these answers.
+    units, resampling, rng
+        See `equipoise.metrics`.
+
+    Returns
+    -------
+    Estimate
+        That of `representation_gap`, of answers in place of groups.
+
+    Raises
+    ------
+    InputError
+        As `representation_gap`.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.answer_level(["yes"] * 60 + ["no"] * 40, {"yes": 0.5, "no": 0.5})
+    <answer_level 0.100 [0.000, 0.202]; chance 0.042, p = 0.063, n = 100 in 2 groups>
+    """
+    shares = Groups.of({"answer": answers})
+    gap = representation_gap(shares, expected, units=units, resampling=resampling, rng=rng)
+    return replace(gap, metric="answer_level")

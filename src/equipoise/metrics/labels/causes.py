@@ -47,7 +47,8 @@ from equipoise.metrics.building import (
 from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.metrics.labels.table import Counts, count
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
-from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate
 from equipoise.stats.association import Association
 from equipoise.stats.intervals import divide
 from equipoise.stats.resampling import Resampling, level_of
@@ -380,6 +381,29 @@ class _Explained(Measure):
         return parts
 
 
+@metric(
+    MetricSpec(
+        name="explained_disparity",
+        null_kind=NullHypothesis.CAUSE,
+        kinds=("review",),
+        title="Explained disparity",
+        unit="number",
+        range=ANY_NUMBER,
+        harm="either",
+        definition=(
+            "Difference between two groups, minus that after both get the same distribution of a "
+            "cause, or after affected images are removed."
+        ),
+        direction=(
+            "Either: with the sign of the disparity the cause widens it, with the other sign it "
+            "hides a part of it."
+        ),
+        chance="mean over causes shuffled within each group: as many random images are removed",
+        interval="percentile bootstrap over images or units, paired",
+        null="the cause does not matter within a group",
+        reference="Kitagawa 1955; Hall et al. 2023, section 6",
+    )
+)
 def explained_disparity(  # noqa: PLR0913 - one keyword for each choice
     outcome: ArrayLike,
     groups: GroupLabels,
@@ -642,28 +666,3 @@ def _rank(row: Mapping[str, Cell]) -> tuple[bool, float]:
     """Sort causes that explain first, then by size; unknown ones last."""
     size = float(row["explained"]) * math.copysign(1.0, float(row["disparity"]))
     return not row["explains"], math.inf if math.isnan(size) else -size
-
-
-register(
-    MetricSpec(
-        name="explained_disparity",
-        null_kind=NullHypothesis.CAUSE,
-        kinds=("review",),
-        title="Explained disparity",
-        unit="number",
-        range=ANY_NUMBER,
-        harm="either",
-        definition=(
-            "Difference between two groups, minus that after both get the same distribution of a "
-            "cause, or after affected images are removed."
-        ),
-        direction=(
-            "Either: with the sign of the disparity the cause widens it, with the other sign it "
-            "hides a part of it."
-        ),
-        chance="mean over causes shuffled within each group: as many random images are removed",
-        interval="percentile bootstrap over images or units, paired",
-        null="the cause does not matter within a group",
-        reference="Kitagawa 1955; Hall et al. 2023, section 6",
-    )
-)

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -62,9 +62,11 @@ from equipoise.metrics.building import (
     strictest_null,
     too_small,
 )
+from equipoise.metrics.labels.part import PartMetric
 from equipoise.metrics.labels.table import Adder, Counts, Null
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
-from equipoise.metrics.spec import ANY_NUMBER, BANDS, COHEN, SPECS, MetricSpec, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import ANY_NUMBER, BANDS, COHEN, SPECS, MetricSpec
 from equipoise.stats.association import Association, Plain, divisor
 from equipoise.stats.chance import band
 from equipoise.stats.draws import TableSampler
@@ -555,6 +557,50 @@ NO_TEST = (
 _EQUAL = 1e-12
 
 
+_effect = partial(
+    MetricSpec,
+    kinds=("predictions",),
+    group_label="share of wrong predictions",
+    groups_harm="higher",
+    sentence="{direction}: {title}{model} is {value}{groups}.",
+    pair_clause="the mistakes of {worse}{of} depend more on {groups}: {label}",
+    within_class="always",
+    threshold=0.1,
+    threshold_reason=COHEN,
+    bands=BANDS,
+    reference="Albuquerque et al. 2024, SkewSize, eq. 3 and appendix D.3; Cramér 1946, chapter 21",
+    direction="Higher: groups of one class get different labels.",
+    chance="above 0, more so for few rows and many labels",
+)
+_table = partial(
+    _effect,
+    interval=(
+        "inversion of the noncentral χ²; divided by the design effect for units of repeated rows"
+    ),
+    null="groups are exchangeable within each true class; of a table, over all rows",
+)
+_corrected = partial(
+    _table,
+    reference="Bergsma 2013",
+    chance="near 0",
+    interval="that of the statistic without correction",
+)
+
+
+@metric(
+    _effect(
+        name="effect_sizes",
+        definition=(
+            "Cramér's V (or another statistic) of group by predicted label per true class. The "
+            "value is the mean over classes that can be estimated."
+        ),
+        interval="noncentral χ² per class; inversion of the expected mean",
+        null=(
+            "groups are exchangeable within each true class; by formulation, within each predicted "
+            "label or over all rows"
+        ),
+    )
+)
 def effect_sizes(  # noqa: PLR0913 - one keyword for each choice
     y_true: Labels,
     y_pred: Labels,
@@ -839,6 +885,38 @@ class Classes:
         return excluded | dropped | {"classes not estimable": tally(~self.estimable)}
 
 
+effect_size_mean = metric(
+    _effect(
+        name="effect_size_mean",
+        title="Mean effect size",
+        definition="Mean of the effect sizes over classes that can be estimated.",
+        interval="inversion of the expected mean, over equal and uneven effects",
+        null="that of the effect sizes",
+    )
+)(PartMetric("effect_size_mean", effect_sizes, of_whole=True))
+
+
+@metric(
+    MetricSpec(
+        name="skewsize",
+        title="SkewSize",
+        kinds=("predictions",),
+        range=ANY_NUMBER,
+        harm="lower",
+        definition=(
+            "Skewness g1 = m3 / m2^(3/2) of the effect sizes of all classes. It ignores their "
+            "level: read it beside their mean."
+        ),
+        direction="Lower: many classes have large effects. Descriptive.",
+        chance="none: descriptive; the value for exchangeable groups is among the parameters",
+        interval="resampling spread: bootstrap percentiles, no confidence interval",
+        reference="Albuquerque et al. 2024, SkewSize, eq. 4 with the 1/n of its listing and tables",
+        errata=(
+            "Eq. 4 as printed lacks the 1/n of the moments and gives g1/sqrt(n). The listing and "
+            "the published values are g1."
+        ),
+    )
+)
 def skewsize(  # noqa: PLR0913 - one keyword for each choice
     y_true: Labels,
     y_pred: Labels,
@@ -1087,139 +1165,69 @@ def dropped_columns(
     }
 
 
-def cramers_v(
-    table: ArrayLike,
-    *,
-    yates: bool = False,
-    bias_corrected: bool = False,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-) -> Estimate:
-    """Cramér's V = sqrt(χ² / (n (min(groups, labels) - 1))) of a table of counts.
+@record
+class TableEffect:
+    """An effect size of a table of counts as a metric.
 
-    Parameters
+    Those that are `corrected` have 0 passed from above as often as from below under independence
+    (Bergsma 2013); their interval is that of the uncorrected one.
+
+    Attributes
     ----------
-    table : array-like, shape (groups, labels)
-        Counts; empty rows and columns are dropped.
-    yates : bool
-        Continuity correction where the table is 2×2, as `scipy.stats.chi2_contingency`.
-    bias_corrected : bool
-        Bergsma's correction: 0 is as likely to be passed from above as from below under
-        independence. Its interval is that of the uncorrected V.
-    resampling, rng
-        See `equipoise.metrics`.
-
-    Returns
-    -------
-    Estimate
-        In [0, 1], higher is a stronger association. Interval: inversion of a noncentral
-        chi-square matched to the table (`equipoise.stats.Association`), which can reach
-        0 and is not [0, 0] where χ² is 0; without continuity correction. Chance: tables with the
-        same margins. `.params` has "chi2", "df" and "chance_chi2", the exact mean
-        n / (n - 1) · df under the null. NaN
-        where only one group or one label is not empty.
-
-    Raises
-    ------
-    InputError
-        When the table is not two-dimensional, holds anything but whole counts, or is empty.
-
-    References
-    ----------
-    Cramér 1946, "Mathematical Methods of Statistics", chapter 21; Bergsma 2013, "A
-    bias-correction for Cramér's V and Tschuprow's T".
+    statistic : str
+        As of `effect_sizes`.
 
     Examples
     --------
     >>> from equipoise import metrics as m
     >>> m.cramers_v([[30, 10], [12, 28]])
     <cramers_v 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
+    >>> round(m.cramers_v_corrected([[30, 10], [12, 28]], resampling=None).value, 3)
+    0.439
     """
-    return _of_table(table, "cramers_v", yates, bias_corrected, resampling, rng)
 
+    statistic: Statistic
 
-def phi(
-    table: ArrayLike,
-    *,
-    yates: bool = False,
-    bias_corrected: bool = False,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-) -> Estimate:
-    """Phi = sqrt(χ² / n) of a table of counts.
+    def __call__(
+        self,
+        table: ArrayLike,
+        *,
+        yates: bool = False,
+        resampling: Resampling | None = DEFAULT,
+        rng: Seed = 0,
+    ) -> Estimate:
+        """Return the effect size of a table.
 
-    Parameters
-    ----------
-    table, yates, bias_corrected, resampling, rng
-        As in `cramers_v`.
+        Parameters
+        ----------
+        table : array-like, shape (groups, labels)
+            Counts; empty rows and columns are dropped.
+        yates : bool
+            Continuity correction where the table is 2×2, as `scipy.stats.chi2_contingency`.
+        resampling, rng
+            See `equipoise.metrics`.
 
-    Returns
-    -------
-    Estimate
-        In [0, sqrt(min(groups, labels) - 1)], higher is a stronger association; otherwise as
-        `cramers_v`.
+        Returns
+        -------
+        Estimate
+            At least 0, higher is a stronger association. Interval: inversion of a noncentral
+            chi-square matched to the table (`equipoise.stats.Association`), which can reach 0 and
+            is not [0, 0] where χ² is 0; without continuity correction. Chance: tables with the
+            same margins. `.params` has "chi2", "df" and "chance_chi2", the exact mean
+            n / (n - 1) · df under the null. NaN where only one group or one label is not empty.
 
-    Raises
-    ------
-    InputError
-        As `cramers_v`.
-
-    References
-    ----------
-    Cramér 1946, chapter 21.
-
-    Examples
-    --------
-    >>> from equipoise import metrics as m
-    >>> m.phi([[30, 10], [12, 28]])
-    <phi 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
-    """
-    return _of_table(table, "phi", yates, bias_corrected, resampling, rng)
-
-
-def tschuprows_t(
-    table: ArrayLike,
-    *,
-    yates: bool = False,
-    bias_corrected: bool = False,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-) -> Estimate:
-    """Tschuprow's T = sqrt(χ² / (n sqrt((groups - 1)(labels - 1)))) of a table of counts.
-
-    Parameters
-    ----------
-    table, yates, bias_corrected, resampling, rng
-        As in `cramers_v`.
-
-    Returns
-    -------
-    Estimate
-        In [0, 1], 1 only in square tables; otherwise as `cramers_v`.
-
-    Raises
-    ------
-    InputError
-        As `cramers_v`.
-
-    References
-    ----------
-    Tschuprow 1939, "Principles of the Mathematical Theory of Correlation".
-
-    Examples
-    --------
-    >>> from equipoise import metrics as m
-    >>> m.tschuprows_t([[30, 10], [12, 28]])
-    <tschuprows_t 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
-    """
-    return _of_table(table, "tschuprows_t", yates, bias_corrected, resampling, rng)
+        Raises
+        ------
+        InputError
+            When the table is not two-dimensional, holds anything but whole counts, or is empty.
+        """
+        return _of_table(table, self.statistic, yates, resampling, rng)
 
 
 def _of_table(
     table: Any,
-    statistic: Plain,
+    statistic: Statistic,
     yates: bool,
-    bias_corrected: bool,
     resampling: Resampling | None,
     rng: Seed,
 ) -> Estimate:
@@ -1243,18 +1251,16 @@ def _of_table(
         excluded={},
         unit="row",
     )
-    name = cast("Statistic", f"{statistic}_corrected") if bias_corrected else statistic
-    effects = EffectSizes(name, 0.0, yates, "independence")
+    effects = EffectSizes(statistic, 0.0, yates, "independence")
     estimate = measure(counts, [effects], resampling, rng)[0]
     observed = effects.chi_square(counts, counts.observed)
     n, df = float(observed.n[0, 0]), int(observed.df[0, 0])
     return replace(
         estimate,
-        metric=name,
+        metric=statistic,
         n=dict(zip(rows, np.rint(array.sum(axis=1)).astype(int).tolist(), strict=True)),
         params={
             "yates": yates,
-            "bias_corrected": bias_corrected,
             "chi2": float(observed.chi2[0, 0]) if df else None,
             "df": df,
             # Of tables with these margins; without continuity correction.
@@ -1264,80 +1270,11 @@ def _of_table(
         excluded={},
         reason="" if estimate.by is None else str(estimate.by["reason"][0]),
         corrected=math.nan if estimate.by is None else float(estimate.by["corrected"][0].as_py()),
-        reference=SPECS[name].reference,
+        reference=SPECS[statistic].reference,
     )
 
 
-_effect = partial(
-    MetricSpec,
-    kinds=("predictions",),
-    group_label="share of wrong predictions",
-    groups_harm="higher",
-    sentence="{direction}: {title}{model} is {value}{groups}.",
-    pair_clause="the mistakes of {worse}{of} depend more on {groups}: {label}",
-    within_class="always",
-    threshold=0.1,
-    threshold_reason=COHEN,
-    bands=BANDS,
-    reference="Albuquerque et al. 2024, SkewSize, eq. 3 and appendix D.3; Cramér 1946, chapter 21",
-    direction="Higher: groups of one class get different labels.",
-    chance="above 0, more so for few rows and many labels",
-)
-register(
-    _effect(
-        name="effect_sizes",
-        definition=(
-            "Cramér's V (or another statistic) of group by predicted label per true class. The "
-            "value is the mean over classes that can be estimated."
-        ),
-        interval="noncentral χ² per class; inversion of the expected mean",
-        null=(
-            "groups are exchangeable within each true class; by formulation, within each predicted "
-            "label or over all rows"
-        ),
-    ),
-    _effect(
-        name="effect_size_mean",
-        title="Mean effect size",
-        definition="Mean of the effect sizes over classes that can be estimated.",
-        interval="inversion of the expected mean, over equal and uneven effects",
-        null="that of the effect sizes",
-    ),
-    MetricSpec(
-        name="skewsize",
-        title="SkewSize",
-        kinds=("predictions",),
-        range=ANY_NUMBER,
-        harm="lower",
-        definition=(
-            "Skewness g1 = m3 / m2^(3/2) of the effect sizes of all classes. It ignores their "
-            "level: read it beside their mean."
-        ),
-        direction="Lower: many classes have large effects. Descriptive.",
-        chance="none: descriptive; the value for exchangeable groups is among the parameters",
-        interval="resampling spread: bootstrap percentiles, no confidence interval",
-        reference="Albuquerque et al. 2024, SkewSize, eq. 4 with the 1/n of its listing and tables",
-        errata=(
-            "Eq. 4 as printed lacks the 1/n of the moments and gives g1/sqrt(n). The listing and "
-            "the published values are g1."
-        ),
-    ),
-)
-
-_table = partial(
-    _effect,
-    interval=(
-        "inversion of the noncentral χ²; divided by the design effect for units of repeated rows"
-    ),
-    null="groups are exchangeable within each true class; of a table, over all rows",
-)
-_corrected = partial(
-    _table,
-    reference="Bergsma 2013",
-    chance="near 0",
-    interval="that of the statistic without correction",
-)
-register(
+cramers_v = metric(
     _table(
         name="cramers_v",
         title="Cramér's V",
@@ -1352,7 +1289,9 @@ register(
             "The listing of Albuquerque et al. applies Yates' correction to 2×2 tables; eq. 3 does "
             "not. yates=True reproduces the listing."
         ),
-    ),
+    )
+)(TableEffect("cramers_v"))
+cramers_v_corrected = metric(
     _corrected(
         name="cramers_v_corrected",
         title="Cramér's V, corrected for bias",
@@ -1361,7 +1300,9 @@ register(
             "V after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0, and "
             "both sizes are reduced."
         ),
-    ),
+    )
+)(TableEffect("cramers_v_corrected"))
+phi = metric(
     _table(
         name="phi",
         symbol="φ",
@@ -1369,7 +1310,9 @@ register(
         range_note="at most sqrt(min(groups, labels) − 1)",
         definition="sqrt(χ² / n) of a table of groups by labels.",
         reference="Cramér 1946, chapter 21",
-    ),
+    )
+)(TableEffect("phi"))
+phi_corrected = metric(
     _corrected(
         name="phi_corrected",
         title="Phi, corrected for bias",
@@ -1378,7 +1321,9 @@ register(
         definition=(
             "Phi after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0."
         ),
-    ),
+    )
+)(TableEffect("phi_corrected"))
+tschuprows_t = metric(
     _table(
         name="tschuprows_t",
         title="Tschuprow's T",
@@ -1389,7 +1334,9 @@ register(
             "sqrt(χ² / (n · sqrt((groups − 1)(labels − 1)))) of a table of groups by labels."
         ),
         reference="Tschuprow 1939",
-    ),
+    )
+)(TableEffect("tschuprows_t"))
+tschuprows_t_corrected = metric(
     _corrected(
         name="tschuprows_t_corrected",
         title="Tschuprow's T, corrected for bias",
@@ -1397,5 +1344,5 @@ register(
             "T after (groups − 1)(labels − 1) / (n − 1) is taken from χ² / n, not below 0, and "
             "both sizes are reduced."
         ),
-    ),
-)
+    )
+)(TableEffect("tschuprows_t_corrected"))

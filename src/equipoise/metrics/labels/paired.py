@@ -50,7 +50,8 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels.table import Counts, check_lengths, count, recoded, sum_by
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
 from equipoise.stats.intervals import divide, mean_t, percentile, wilson
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
@@ -354,6 +355,25 @@ def _enumerated(sizes: Integers, counts: Integers) -> tuple[Floats, Floats]:
     return sums, total[possible]
 
 
+@metric(
+    MetricSpec(
+        name="accuracy_difference",
+        null_kind=NullHypothesis.MODELS,
+        kinds=("predictions",),
+        unit="points",
+        definition=(
+            "Absolute difference of the accuracies of two models on one test set, one trained on "
+            "balanced and one on imbalanced data; also in per cent of the first."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: imbalanced training data cost more accuracy.",
+        chance="above 0",
+        interval="paired percentile bootstrap over test images",
+        null="the two predictions of an image are exchangeable",
+        reference="Mandal 2024, chapter 7 (Accuracy Difference); McNemar 1947 (exact test)",
+    )
+)
 def accuracy_difference(
     y_true: Labels,
     y_pred_unbiased: Labels,
@@ -470,24 +490,3 @@ def _parts(
         runs = paired.by_run[0] - paired.by_run[1]
         mean_ends = folded(*(float(end) for end in mean_t(runs, level)))
         yield Part("mean_over_runs", "", abs(float(runs.mean())), *mean_ends, n=len(runs))
-
-
-register(
-    MetricSpec(
-        name="accuracy_difference",
-        null_kind=NullHypothesis.MODELS,
-        kinds=("predictions",),
-        unit="points",
-        definition=(
-            "Absolute difference of the accuracies of two models on one test set, one trained on "
-            "balanced and one on imbalanced data; also in per cent of the first."
-        ),
-        threshold=0.05,
-        threshold_reason=POINTS,
-        direction="Higher: imbalanced training data cost more accuracy.",
-        chance="above 0",
-        interval="paired percentile bootstrap over test images",
-        null="the two predictions of an image are exchangeable",
-        reference="Mandal 2024, chapter 7 (Accuracy Difference); McNemar 1947 (exact test)",
-    )
-)

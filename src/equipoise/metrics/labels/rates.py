@@ -1,4 +1,4 @@
-"""Confusion rates of every class and group, demographic parity and equalized odds.
+"""All confusion rates together, demographic parity and equalized odds: gaps between groups.
 
 A class stands against the rest. Each number is a gap: the largest minus the smallest rate over
 groups.
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
-from typing import Any, Literal, get_args
+from functools import cached_property, partial
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
 
 from equipoise.core import (
     Aggregate,
@@ -24,445 +23,75 @@ from equipoise.core import (
     Floats,
     GroupLabels,
     InputError,
-    Integers,
-    IntervalKind,
     Labels,
     NullHypothesis,
     Span,
-    floats,
-    record,
-    tally,
 )
-from equipoise.core.labels import shape_of
 from equipoise.metrics.building import (
-    clustered_method,
-    count_estimate,
-    explain_undefined,
-    gaps,
-    group_columns,
     parts_table,
     spread_level,
-    too_small,
 )
+from equipoise.metrics.labels.confusion_rates import (
+    false_positive_rate,
+    selection_rate,
+    true_positive_rate,
+)
+from equipoise.metrics.labels.rate import Family, Rate, RateGaps, largest
+from equipoise.metrics.labels.rate_metric import RateMetric, count_rows
 from equipoise.metrics.labels.table import (
-    BASES,
     Counts,
     Null,
-    count,
-    design_effects,
-    least_design,
-    moments,
 )
-from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
-from equipoise.metrics.spec import PAIRWISE, POINTS, SPECS, MetricSpec, register
+from equipoise.metrics.measure import DEFAULT, measure, measure_rows
+from equipoise.metrics.registry import metric, metrics_of
+from equipoise.metrics.spec import PAIRWISE, POINTS, SPECS, MetricSpec
 from equipoise.stats.intervals import (
-    ClosedForm,
     Pair,
-    Scored,
-    divide,
-    largest_gap,
-    scored,
-    simultaneous_gap,
-    studentized_range,
 )
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Seed
 
 Combination = Literal["max", "mean"]
-
-# A difference of sums of soft counts below this share of the larger sum is rounding.
-_ROUNDING = 1e-9
-# Rates whose gaps are, or are below, those of others.
-_REPEATED = ("true_negative_rate", "false_negative_rate", "average_odds")
-# What is left of the first without the second.
-_RESTS = {
-    "missed": ("truth", "both"),
-    "wrong": ("prediction", "both"),
-    "others": ("total", "truth"),
-    "unsaid": ("total", "prediction"),
-    "neither": ("others", "wrong"),
-}
+SELECTION_RATE = selection_rate.rate
 
 
-class Cells(dict[str, Floats]):
-    """Weights of one-vs-all outcomes and rates by name, each of shape (r, classes, groups).
-
-    `both` are rows of the class that are predicted as it, `truth` its rows, `prediction` rows
-    predicted as it, and `total` all rows. What else rates need is made when it is first read.
-    `compared` are the groups large enough, shape (groups,); `whole`: all weights are whole numbers.
-    """
-
-    def __init__(self, compared: Booleans, whole_counts: bool, **cells: Floats) -> None:
-        super().__init__(cells)
-        self.compared, self.whole = compared, whole_counts
-
-    @classmethod
-    def of(cls, counts: Counts, tables: Floats) -> Cells:
-        """Sum tables (r, outcomes, groups), once for all measures of the same draws."""
-        return counts.once(tables, cls._sum)
-
-    @classmethod
-    def _sum(cls, counts: Counts, tables: Floats) -> Cells:
-        truth, prediction = counts.by_truth(tables), counts.by_prediction(tables)
-        total = np.broadcast_to(counts.totals(tables)[:, None], truth.shape)
-        usable, hits = counts.groups.usable, counts.hits(tables)
-        usable = usable if usable.any() else ~usable
-        return cls(
-            usable,
-            counts.independent,
-            both=hits,
-            truth=truth,
-            prediction=prediction,
-            total=total,
-        )
-
-    def __missing__(self, name: str) -> Floats:
-        if name == "right":
-            weights = self["both"] + self["neither"]
-        else:
-            whole, part = _RESTS[name]
-            total = self[whole]
-            weights = total - self[part]
-            if not self.whole:
-                weights = np.where(weights > _ROUNDING * total, weights, 0.0)
-        self[name] = weights
-        return weights
+def rates_of_classes() -> dict[str, Rate]:
+    """Return the rates of true classes and predictions by name, also of plugins."""
+    rates = metrics_of(RateMetric, "predictions").values()
+    return {rate.rate.name: rate.rate for rate in rates if rate.count is count_rows}
 
 
-@dataclass(frozen=True)
-class Rate:
-    """A share of rows, or a number made of two shares of separate rows, per class and group.
-
-    Attributes
-    ----------
-    name : str
-        Public name of the metric.
-    null : "rows", "class" or "prediction"
-        What its chance level exchanges.
-    terms : tuple of (str, str, str)
-        Of each share: its numerator and its denominator in `Cells`, and what the latter counts.
-    predictions : str
-        "" where several shares have a mean. Otherwise the first share is wrong, the second right,
-        and the number is how many of these predictions are right if every group has the
-        prevalence of all compared rows.
-    """
-
-    name: str
-    null: Null
-    terms: tuple[tuple[str, str, str], ...]
-    predictions: str = ""
-
-    def counts(self, cells: Cells) -> list[Pair]:
-        """Return numerator and denominator of each share, each (r, classes, groups)."""
-        return [(cells[numerator], cells[denominator]) for numerator, denominator, _ in self.terms]
-
-    def shares(self, cells: Cells) -> Floats:
-        """Return the rate of every class and group, (r, classes, groups); NaN without rows."""
-        if self.name not in cells:
-            term_shares = [divide(*pair) for pair in self.counts(cells)]
-            if self.predictions:
-                wrong, right = term_shares
-                rate = divide(right, right + self.odds(cells) * wrong)
-            else:
-                rate = np.asarray(sum(term_shares) / len(term_shares))
-            cells[self.name] = rate
-        return cells[self.name]
-
-    def odds(self, cells: Cells) -> Floats:
-        """Return how many rows of compared groups can be wrong for one that can be right."""
-        # Sums of groups, which some tables hold beside them, are no groups.
-        groups = np.flatnonzero(cells.compared)
-        (_, wrong), (_, right) = self.counts(cells)
-        return divide(_sum_of_groups(wrong, groups), _sum_of_groups(right, groups))
-
-    def totals(self, cells: Cells) -> Floats:
-        """Return the rows behind the rate, (r, classes, groups)."""
-        pairs = self.counts(cells)
-        if self.predictions:
-            return floats(sum(numerator for numerator, _ in pairs))
-        return floats(sum(denominator for _, denominator in pairs))
-
-    def fewest(self, counts: Counts) -> Floats:
-        """Return the smaller of the observed denominators, (classes, groups)."""
-        cells = Cells.of(counts, counts.observed)
-        denominators = [self.totals(cells), *(totals for _, totals in self.counts(cells))]
-        return floats(reduce(np.minimum, denominators)[0])
-
-    def large(self, counts: Counts) -> Booleans:
-        """Whether observed denominators have the minimum size, as rounded where it is shown.
-
-        A rate of a handful of rows is 0 or 1 by chance, and would be the largest or smallest of
-        all groups; draws leave out what the observed table leaves out.
-        """
-        return counts.once(counts.observed, _large, self)
-
-    def gaps(self, counts: Counts, cells: Cells) -> Floats:
-        """Return the gap of every class between groups large enough, (r, classes)."""
-        rate = _SAME_GAPS.get(self.name, self)
-        name = f"gap in {rate.name}"
-        if name not in cells:
-            usable = counts.groups.usable & rate.large(counts)
-            cells[name] = gaps(rate.shares(cells), usable)
-        return cells[name]
-
-    def scored(self, pairs: Sequence[Pair], level: float, cells: Cells) -> Scored:
-        """Return the rate in one table with hybrid intervals from the counts of its terms."""
-        scored_terms = [scored(*pair, level) for pair in pairs]
-        if not self.predictions:
-            return reduce(Scored.plus, scored_terms).scaled(1.0 / len(scored_terms))
-        wrong, right = scored_terms
-        odds, ratio = self.odds(cells)[0], wrong.over(right)
-        value = divide(right.value, right.value + odds * wrong.value)
-        return Scored(value, *(1.0 / (1.0 + odds * end) for end in (ratio.high, ratio.low)))
-
-    def effective(self, counts: Counts) -> list[Pair]:
-        """Return observed counts of its terms in independent rows, each (classes, groups)."""
-        term_weights = self.counts(Cells.of(counts, counts.observed))
-        pairs = [(numerator[0], totals[0]) for numerator, totals in term_weights]
-        squares = counts.once(counts.observed, moments)
-        if squares is None:
-            return pairs
-        least = least_design(counts)
-        effective_pairs = []
-        for (numerator, base, _), pair in zip(self.terms, pairs, strict=True):
-            numerator_cells, base_cells = _parts_of(numerator), _parts_of(base)
-            # Sums of squares and products of each numerator and its base.
-            product = partial(np.einsum, "i,ijcg,j->cg")
-            design = design_effects(
-                *pair,
-                product(numerator_cells, squares, numerator_cells),
-                product(numerator_cells, squares, base_cells),
-                product(base_cells, squares, base_cells),
-                least=least,
-            )
-            effective_pairs.append((pair[0] / design, pair[1] / design))
-        return effective_pairs
-
-
-def _large(counts: Counts, _: Floats, rate: Rate) -> Booleans:
-    least = counts.groups.min_size
-    return np.asarray((np.rint(rate.fewest(counts)) >= least) | (least <= 1))
-
-
-def _parts_of(name: str) -> Floats:
-    """Return how often the cells of `BASES` count in a cell."""
-    if name in BASES:
-        return floats(np.eye(len(BASES))[BASES.index(name)])
-    if name == "right":
-        return _parts_of("both") + _parts_of("neither")
-    total, part = _RESTS[name]
-    return _parts_of(total) - _parts_of(part)
-
-
-_CLASS, _OTHERS = "rows of the class", "rows of other classes"
-TRUE_POSITIVE_RATE = Rate("true_positive_rate", "class", (("both", "truth", _CLASS),))
-FALSE_POSITIVE_RATE = Rate("false_positive_rate", "class", (("wrong", "others", _OTHERS),))
-SELECTION_RATE = Rate("selection_rate", "rows", (("prediction", "total", "rows"),))
-RATES = (
-    TRUE_POSITIVE_RATE,
-    FALSE_POSITIVE_RATE,
-    Rate("true_negative_rate", "class", (("neither", "others", _OTHERS),)),
-    Rate("false_negative_rate", "class", (("missed", "truth", _CLASS),)),
-    Rate(
-        "precision",
-        "class",
-        (*FALSE_POSITIVE_RATE.terms, *TRUE_POSITIVE_RATE.terms),
-        "predictions of the class",
-    ),
-    Rate(
-        "negative_predictive_value",
-        "class",
-        (("missed", "truth", _CLASS), ("neither", "others", _OTHERS)),
-        "predictions of other classes",
-    ),
-    SELECTION_RATE,
-    Rate("accuracy", "rows", (("right", "total", "rows"),)),
-    Rate("average_odds", "class", (*TRUE_POSITIVE_RATE.terms, *FALSE_POSITIVE_RATE.terms)),
+_gap = partial(
+    MetricSpec,
+    aggregate=Aggregate.DIFFERENCE,
+    kinds=("predictions",),
+    unit="points",
+    threshold=0.05,
+    threshold_reason=POINTS,
+    chance="above 0",
+    interval=PAIRWISE,
 )
 
-# Rates that are 1 minus another.
-_SAME_GAPS = {
-    "true_negative_rate": FALSE_POSITIVE_RATE,
-    "false_negative_rate": TRUE_POSITIVE_RATE,
-}
 
-
-def largest(values: Floats) -> Floats:
-    """Largest of the last axis, NaN left out; NaN when there is no other."""
-    return floats(np.fmax.reduce(values, axis=-1, initial=np.nan))
-
-
-def too_few(value: float, base: str) -> str:
-    """Say why there is no gap, "" when there is one."""
-    return explain_undefined(value, f"fewer than two groups have {base}")
-
-
-def _sum_of_groups(weights: Floats, groups: Integers) -> Floats:
-    """Return sums over some groups, (r, classes, 1)."""
-    return floats(np.moveaxis(weights, -1, 0)[groups].sum(axis=0)[..., None])
-
-
-class RateGaps(Measure):
-    """A measure of the gaps of some rates, of every class.
-
-    Its numbers are a summary, maybe further ones, and last the gaps by rate and class.
-    """
-
-    name: str
-    over: str
-    resamples = False
-
-    @property
-    def rates(self) -> tuple[Rate, ...]:
-        """The rates."""
-        raise NotImplementedError
-
-    def __call__(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the largest gap, and gaps by rate and class."""
-        rate_gaps = self.gaps(counts, tables)
-        flat = rate_gaps.reshape(len(tables), -1)
-        return np.concatenate([largest(flat)[:, None], flat], axis=1)
-
-    def estimate(self, counts: Counts, draws: Draws) -> Estimate:
-        """Turn the numbers into the estimate."""
-        n_classes = len(counts.classes)
-        starts = range(
-            len(draws.observed) - len(self.rates) * n_classes, len(draws.observed), n_classes
-        )
-        families = [
-            Family(rate, counts, draws, start)
-            for rate, start in zip(self.rates, starts, strict=True)
-        ]
-        method = f"pairwise Newcombe intervals, simultaneous over {self.over} and groups"
-        return count_estimate(
-            self.name,
-            counts,
-            draws,
-            method=clustered_method(counts, method),
-            ends=ClosedForm(self.ends, (families,)),
-            params={**vars(self)},
-            by=lambda: self.table(families),
-            interval_kind=IntervalKind.SIMULTANEOUS,
-            reason=too_few(draws.observed[0], "enough rows"),
-        )
-
-    def ends(self, families: Sequence[Family], level: float) -> Pair:
-        """Return ends of the largest gap of several rates; the low end holds for all together."""
-        leading = [family for family in families if family.rate.name not in _REPEATED]
-        joint_level = spread_level(
-            level, int(sum(np.isfinite(family.value).sum() for family in leading))
-        )
-        low = [family.ends(joint_level)[0] for family in leading]
-        high = [family.ends(level)[1] for family in leading]
-        return largest(np.ravel(low)), largest(np.ravel(high))
-
-    def table(self, families: Sequence[Family]) -> pa.Table:
-        """Return one part per rate and class: the gap, its interval, and every group."""
-        tables = [
-            parts_table(
-                family.rate.name,
-                family.counts.classes,
-                family.draws,
-                family.start,
-                family.ends(family.draws.level),
-                aggregate=Aggregate.DIFFERENCE,
-                **family.columns(),
-            )
-            for family in families
-        ]
-        return pa.concat_tables(tables).combine_chunks()
-
-    def gaps(self, counts: Counts, tables: Floats) -> Floats:
-        """Return the gaps (r, rates, classes)."""
-        cells = Cells.of(counts, tables)
-        # Replicates stay next to each other in memory.
-        stacked = np.stack([rate.gaps(counts, cells).T for rate in self.rates])
-        return stacked.transpose(2, 0, 1)
-
-
-@record
-class Family:
-    """The gaps of one rate over all classes.
-
-    Attributes
-    ----------
-    rate : Rate
-    counts : Counts
-    draws : Draws
-    start : int
-        Place of the first class's gap in the draws; the others follow.
-    """
-
-    rate: Rate
-    counts: Counts
-    draws: Draws
-    start: int
-
-    @cached_property
-    def cells(self) -> Cells:
-        """The observed table."""
-        return Cells.of(self.counts, self.counts.observed)
-
-    @cached_property
-    def large(self) -> Booleans:
-        """Which cells (classes, groups) have rows enough."""
-        return self.rate.large(self.counts)
-
-    @cached_property
-    def effective(self) -> list[Pair]:
-        """Counts of each term in independent rows."""
-        return self.rate.effective(self.counts)
-
-    @property
-    def value(self) -> Floats:
-        """The gap of each class."""
-        return self.draws.observed[self.start : self.start + len(self.counts.classes)]
-
-    def columns(self) -> Fields:
-        """Return further columns of each class's part, for `parts_table`."""
-        groups = self.counts.groups
-        base = self.rate.predictions or " and ".join(base for *_, base in self.rate.terms)
-        least = f"at least {groups.min_size} {base}" if groups.min_size > 1 else base
-        fewest, large = self.rate.fewest(self.counts), groups.usable & self.large
-        absent = (groups.usable & (fewest == 0)).sum(axis=-1)
-        small = (groups.usable & (fewest > 0) & ~large).sum(axis=-1)
-        totals = self.rate.totals(self.cells)[0]
-        few = f"groups with fewer than {groups.min_size} {base}"
-        scored_rates = self.rate.scored(self.effective, self.draws.level, self.cells)
-        empty = [
-            *(denominator[0] == 0 for _, denominator in self.rate.counts(self.cells)),
-            totals == 0,
-        ]
-        bases = [*(term[-1] for term in self.rate.terms), self.rate.predictions]
-        notes: list[Any] = [*(f"no {counted}" for counted in bases), too_small(groups)]
-        note = np.select([*empty, ~large], notes, "")
-        return {
-            "by_group": group_columns(groups, totals, *scored_rates.arrays, note),
-            "n": np.rint(np.where(large & (fewest > 0), totals, 0.0).sum(axis=-1)),
-            "excluded": {f"groups without {base}": absent, few: small},
-            "reason": [too_few(gap, least) for gap in self.value.tolist()],
-        }
-
-    def ends(self, level: float) -> Pair:
-        """Return the ends of the gap of each class."""
-        usable = self.counts.groups.usable
-        if not (self.draws.intervals and usable.sum() >= 2):
-            return np.full_like(self.value, np.nan), np.full_like(self.value, np.nan)
-        compared = [
-            (
-                np.where(self.large, numerator, 0.0)[:, usable],
-                np.where(self.large, n, 0.0)[:, usable],
-            )
-            for numerator, n in self.effective
-        ]
-        if len(compared) == 1:
-            return simultaneous_gap(*compared[0], level)
-        critical = studentized_range(level, tally(usable))
-        wide = self.rate.scored(compared, 1.0 - 2.0 * float(ndtr(-critical)), self.cells)
-        narrow = self.rate.scored(compared, level, self.cells)
-        return largest_gap(wide, narrow)
-
-
+@metric(
+    _gap(
+        name="rates",
+        title="All confusion rates",
+        of_class=True,
+        reference=(
+            "Hardt, Price & Srebro 2016 (rates given the truth); Chouldechova 2017 (predictive)"
+        ),
+        threshold=None,
+        threshold_reason="",
+        definition=(
+            "Largest gap between groups over classes and rates. The parts are the gap of each rate "
+            "of each class."
+        ),
+        direction="Higher: groups differ more in some rate.",
+        chance="none for the summary; each part has its own",
+        null="each part has its own",
+    )
+)
 def rates(
     y_true: Labels,
     y_pred: Labels,
@@ -562,21 +191,51 @@ class Rates(RateGaps):
     name = "rates"
     over = "rates, classes"
 
-    @property
-    def rates(self) -> tuple[Rate, ...]:
-        """The rates of the null hypothesis."""
-        return tuple(rate for rate in RATES if rate.null == self.null)
+    @cached_property
+    def rates(self) -> tuple[Rate, ...]:  # type: ignore[override]
+        """The rates of the null hypothesis, also of plugins."""
+        return tuple(rate for rate in rates_of_classes().values() if rate.null == self.null)
 
 
 class LeadingRates(Rates):
     """Rates of a null hypothesis that don't repeat another metric."""
 
-    @property
-    def rates(self) -> tuple[Rate, ...]:
+    @cached_property
+    def rates(self) -> tuple[Rate, ...]:  # type: ignore[override]
         """The rates, fewer than of `Rates`."""
         return tuple(rate for rate in super().rates if not SPECS[rate.name].fold)
 
 
+@metric(
+    _gap(
+        name="demographic_parity",
+        aliases=(
+            "dp",
+            "statistical parity",
+            "demographic parity difference",
+            "statistical parity difference",
+        ),
+        of_base_rates=True,
+        rest_metric="selection_rate",
+        mirror="demographic_parity",
+        of_class=True,
+        title="Demographic parity difference",
+        symbol="DP",
+        definition=(
+            "Largest minus smallest share of rows predicted as a class, over groups. Summary: the "
+            "largest over classes."
+        ),
+        group_label="share of predictions",
+        clause="{model} predicts {subject} for {groups}",
+        direction="Higher: one group receives the label more often than another.",
+        null="groups are exchangeable over all rows",
+        reference="Calders et al. 2009; Albuquerque et al. 2024, eq. 5",
+        errata=(
+            "Table 1 of Albuquerque et al. exchanges its first two class columns in the rows of "
+            "classes 0 and 1: the removed class's difference must be the sum of the others'."
+        ),
+    )
+)
 def demographic_parity(
     y_true: Labels | None,
     y_pred: Labels,
@@ -629,16 +288,7 @@ def demographic_parity(
     >>> round(parity.value, 3), round(parity.chance.mean, 3), parity.p_value < 0.01
     (0.333, 0.067, True)
     """
-    shape = shape_of(y_pred)
-    if len(shape) != 1:
-        raise InputError(f"y_pred: shape {shape}; expected one label per row, shape (n,)")
-    counts = count(y_pred if y_true is None else y_true, y_pred, groups, units=units)
-    if y_true is None:
-        excluded_rows = counts.excluded.items()
-        excluded = {
-            reason.replace("true class", "prediction"): rows for reason, rows in excluded_rows
-        }
-        counts = replace(counts, excluded=excluded)
+    counts = count_rows(y_true, y_pred, groups, units=units)
     estimate = measure(counts, [DemographicParity()], resampling, rng)[0]
     if y_true is None:
         return estimate
@@ -653,10 +303,35 @@ class DemographicParity(RateGaps):
 
     null: Null = "rows"
     name = "demographic_parity"
-    over = "classes"
     rates = (replace(SELECTION_RATE, name="demographic_parity"),)
 
 
+@metric(
+    _gap(
+        name="equalized_odds",
+        aliases=("eo", "eqodds", "equalised odds", "equalized odds difference"),
+        within_class="two classes",
+        mirror="equalized_odds",
+        title="Equalized odds difference",
+        symbol="EO",
+        definition=(
+            "Difference between groups in the share of rows predicted as a class, among rows of "
+            "the class and among all others; the larger of both. Summary: the largest over classes."
+        ),
+        direction=(
+            "Higher: at the same truth, one group receives the label more often than another."
+        ),
+        null="groups are exchangeable within each true class",
+        reference=(
+            "Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6, one condition at a time"
+        ),
+        errata=(
+            "Eq. 6 as printed takes max minus min over groups and conditions together, which is "
+            "near 1 for every good classifier. Its Table 1 is reproduced by the mean over "
+            "conditions."
+        ),
+    )
+)
 def equalized_odds(
     y_true: Labels,
     y_pred: Labels,
@@ -734,7 +409,12 @@ class EqualizedOdds(RateGaps):
     null: Null = "class"
     name = "equalized_odds"
     over = "classes, true-class conditions"
-    rates = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
+    rates = (true_positive_rate.rate, false_positive_rate.rate)
+
+    @property
+    def params(self) -> Fields:
+        """The parameters that decide the numbers."""
+        return {"aggregate": self.aggregate, "null": self.null}
 
     def __post_init__(self) -> None:
         if self.aggregate not in get_args(Combination):
@@ -797,325 +477,3 @@ class EqualizedOdds(RateGaps):
             ],
             shows=[self.rates[place].name for place in deciding.tolist()],
         )
-
-
-_gap = partial(
-    MetricSpec,
-    aggregate=Aggregate.DIFFERENCE,
-    kinds=("predictions",),
-    unit="points",
-    threshold=0.05,
-    threshold_reason=POINTS,
-    chance="above 0",
-    interval=PAIRWISE,
-)
-_rate = partial(
-    _gap,
-    aggregate=Aggregate.VALUE,
-    unit="share",
-    rate=True,
-    of_class=True,
-    harm="lower",
-    chance="above 0 for the gap between groups",
-    null="groups are exchangeable within each true class",
-    reference="Hardt, Price & Srebro 2016 (rates given the truth); Chouldechova 2017 (predictive)",
-)
-register(
-    _rate(
-        name="rates",
-        aggregate=Aggregate.DIFFERENCE,
-        title="All confusion rates",
-        unit="points",
-        rate=False,
-        harm="higher",
-        threshold=None,
-        threshold_reason="",
-        definition=(
-            "Largest gap between groups over classes and rates. The parts are the gap of each rate "
-            "of each class."
-        ),
-        direction="Higher: groups differ more in some rate.",
-        chance="none for the summary; each part has its own",
-        null="each part has its own",
-    ),
-    _rate(
-        name="true_positive_rate",
-        within_class="always",
-        rest_metric="true_positive_rate",
-        kinds=("predictions", "concepts"),
-        symbol="TPR",
-        group_label="true positive rate",
-        clause="{model} recognises {subject} for {groups}",
-        errors="rest",
-        error_clause="{model} misses {subject}",
-        definition="Share of rows of a class that are predicted as it.",
-        direction="Lower: more members of the class are missed.",
-    ),
-    _rate(
-        name="false_positive_rate",
-        rest_metric="false_positive_rate",
-        mirror="true_positive_rate",
-        kinds=("predictions", "concepts"),
-        symbol="FPR",
-        harm="higher",
-        group_label="false positive rate",
-        clause="{model} predicts {subject} wrongly for {groups}",
-        errors="value",
-        error_clause="{model} predicts {subject} wrongly",
-        definition="Share of rows of other classes that are predicted as the class.",
-        direction="Higher: the label is given wrongly more often.",
-    ),
-    _rate(
-        name="true_negative_rate",
-        fold="false_positive_rate",
-        symbol="TNR",
-        group_label="true negative rate",
-        clause="{model} rules out {subject} rightly for {groups}",
-        errors="rest",
-        error_clause="{model} predicts {subject} wrongly",
-        definition="1 minus the false positive rate.",
-        direction="Lower: the label is given wrongly more often.",
-    ),
-    _rate(
-        name="false_negative_rate",
-        fold="true_positive_rate",
-        symbol="FNR",
-        harm="higher",
-        group_label="false negative rate",
-        clause="{model} misses {subject} for {groups}",
-        errors="value",
-        error_clause="{model} misses {subject}",
-        definition="1 minus the true positive rate.",
-        direction="Higher: more members of the class are missed.",
-    ),
-    _rate(
-        name="precision",
-        of_base_rates=True,
-        rest_metric="precision",
-        kinds=("predictions", "concepts"),
-        symbol="PPV",
-        group_label="precision",
-        clause="When {model} predicts {subject}, it is right for {groups}",
-        definition=(
-            "Share of rows predicted as a class that are of it. Of predictions: at the prevalence "
-            "π of all rows, π TPR / (π TPR + (1 − π) FPR), so that groups are compared at equal "
-            "prevalence."
-        ),
-        direction="Lower: the label is wrong more often.",
-    ),
-    _rate(
-        name="negative_predictive_value",
-        of_base_rates=True,
-        rest_metric="negative_predictive_value",
-        mirror="precision",
-        symbol="NPV",
-        group_label="negative predictive value",
-        clause="When {model} rules out {subject}, it is right for {groups}",
-        definition=(
-            "Share of rows not predicted as a class that are not of it, at the prevalence of all "
-            "rows."
-        ),
-        direction="Lower: the absence of the label is wrong more often.",
-    ),
-    _rate(
-        name="selection_rate",
-        of_base_rates=True,
-        fold="demographic_parity",
-        group_label="selection rate",
-        clause="{model} predicts {subject} for {groups}",
-        definition="Share of rows predicted as a class.",
-        direction=(
-            "Lower: the group receives the label less often; whether that harms depends on the "
-            "label."
-        ),
-        null="groups are exchangeable over all rows",
-    ),
-    _rate(
-        name="average_odds",
-        mirror="average_odds",
-        definition="Mean of true and false positive rate of a class.",
-        direction="Lower: at the same truth, the group receives the label less often.",
-        interval="pairwise hybrid score, simultaneous over groups",
-    ),
-    _gap(
-        name="demographic_parity",
-        of_base_rates=True,
-        rest_metric="selection_rate",
-        mirror="demographic_parity",
-        of_class=True,
-        title="Demographic parity difference",
-        symbol="DP",
-        definition=(
-            "Largest minus smallest share of rows predicted as a class, over groups. Summary: the "
-            "largest over classes."
-        ),
-        group_label="share of predictions",
-        clause="{model} predicts {subject} for {groups}",
-        direction="Higher: one group receives the label more often than another.",
-        null="groups are exchangeable over all rows",
-        reference="Calders et al. 2009; Albuquerque et al. 2024, eq. 5",
-        errata=(
-            "Table 1 of Albuquerque et al. exchanges its first two class columns in the rows of "
-            "classes 0 and 1: the removed class's difference must be the sum of the others'."
-        ),
-    ),
-    _gap(
-        name="equalized_odds",
-        within_class="two classes",
-        mirror="equalized_odds",
-        title="Equalized odds difference",
-        symbol="EO",
-        definition=(
-            "Difference between groups in the share of rows predicted as a class, among rows of "
-            "the class and among all others; the larger of both. Summary: the largest over classes."
-        ),
-        direction=(
-            "Higher: at the same truth, one group receives the label more often than another."
-        ),
-        null="groups are exchangeable within each true class",
-        reference=(
-            "Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6, one condition at a time"
-        ),
-        errata=(
-            "Eq. 6 as printed takes max minus min over groups and conditions together, which is "
-            "near 1 for every good classifier. Its Table 1 is reproduced by the mean over "
-            "conditions."
-        ),
-    ),
-)
-
-_unanswered = partial(
-    _gap,
-    aggregate=Aggregate.VALUE,
-    unit="share",
-    kinds=("answers",),
-    rate=True,
-    direction="Higher: the group gets no answer more often.",
-    chance="above 0 for the gap between groups",
-    null="groups are exchangeable over all rows",
-    reference="equipoise: rows without an answer are in no other metric",
-)
-register(
-    _unanswered(
-        name="unanswered_rate",
-        of_state=True,
-        of_exclusion=True,
-        rest_metric="unanswered_rate",
-        kinds=("predictions", "answers"),
-        group_label="share without an answer",
-        clause="{model} gives no usable answer for {groups}",
-        definition=(
-            "Share of rows without a usable prediction: missing, unknown or refused. Where true "
-            "classes are known, of the rows that have one."
-        ),
-    ),
-    _unanswered(
-        name="right_rate",
-        of_state=True,
-        rest_metric="right_rate",
-        kinds=("predictions", "answers"),
-        harm="lower",
-        group_label="share of right predictions",
-        clause="{model} gives a right answer for {groups}",
-        definition="Share of rows with a true class, answered or not, that are predicted right.",
-        direction="Lower: the group gets a right answer less often.",
-        reference="equipoise: right, wrong and unanswered rates sum to 1",
-    ),
-    _unanswered(
-        name="wrong_rate",
-        of_state=True,
-        rest_metric="wrong_rate",
-        kinds=("predictions", "answers"),
-        group_label="share of wrong predictions",
-        clause="{model} gives a wrong answer for {groups}",
-        errors="value",
-        error_clause="{model} gives a wrong answer",
-        definition="Share of rows with a true class, answered or not, that are predicted wrong.",
-        direction="Higher: the group gets a wrong answer more often.",
-        reference="equipoise: right, wrong and unanswered rates sum to 1",
-    ),
-    _unanswered(
-        name="unknown_rate",
-        of_state=True,
-        rest_metric="unknown_rate",
-        group_label="unknown rate",
-        clause="{model} says that it does not know for {groups}",
-        definition="Share of rows on which the model says that it does not know.",
-    ),
-    _unanswered(
-        name="refused_rate",
-        of_state=True,
-        rest_metric="refused_rate",
-        group_label="refused rate",
-        clause="{model} refuses to answer for {groups}",
-        definition="Share of rows on which the model refuses to answer.",
-    ),
-    _unanswered(
-        name="empty_rate",
-        of_state=True,
-        rest_metric="empty_rate",
-        group_label="empty rate",
-        clause="{model} gives an empty answer for {groups}",
-        definition="Share of rows with an empty answer, or with none because the model failed.",
-    ),
-    _gap(
-        name="answer_gap",
-        of_base_rates=True,
-        rest_metric="answer_gap",
-        mirror="answer_gap",
-        of_class=True,
-        kinds=("answers",),
-        groups_harm="higher",
-        group_label="share of answers",
-        clause="{model} answers {subject} for {groups}",
-        definition=(
-            "Largest minus smallest share of the answered rows of a group that get an answer, "
-            "after normalisation. Summary: the largest over answers."
-        ),
-        direction="Higher: one group gets the answer more often than another.",
-        chance="above 0, more so for many answers",
-        null="groups are exchangeable over all answered rows",
-        reference="Calders et al. 2009, of answers in place of classes",
-    ),
-    _gap(
-        name="label_gap",
-        rest_metric="label_gap",
-        mirror="label_gap",
-        of_class=True,
-        kinds=("dataset",),
-        groups_harm="higher",
-        group_label="share of images with the label",
-        clause="In {model}, {subject} is the label of {groups}",
-        definition=(
-            "Largest minus smallest share of the labelled images of a group that have the label. "
-            "Summary: the largest over labels."
-        ),
-        direction="Higher: the label goes with one group more often than with another.",
-        chance="above 0, more so for many labels",
-        null="groups are exchangeable over all labelled images",
-        reference="Calders et al. 2009, of labels in place of predictions",
-    ),
-    _unanswered(
-        name="missing_rate",
-        rest_metric="missing_rate",
-        kinds=("dataset",),
-        group_label="share of images without a value",
-        clause="In {model}, {subject} is missing for {groups}",
-        definition="Share of images of which a label or an attribute is missing.",
-        direction="Higher: the group's images are annotated less often.",
-        reference="equipoise: rows without a value are in no other metric",
-    ),
-    _unanswered(
-        name="image_defect_rate",
-        rest_metric="image_defect_rate",
-        kinds=("dataset",),
-        group_label="share of images with the defect",
-        clause="In {model}, {groups} have the defect {subject}",
-        definition=(
-            "Share of images that can't be read, are small or elongated, or have the same bytes as "
-            "another image."
-        ),
-        direction="Higher: the group's images are worse.",
-        reference="equipoise: what a model's preprocessing loses, and what repeats",
-    ),
-)

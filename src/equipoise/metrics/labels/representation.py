@@ -36,11 +36,13 @@ from equipoise.metrics.building import (
     spread_level,
 )
 from equipoise.metrics.labels.misclassified_groups import CorrectedShares
+from equipoise.metrics.labels.part import PartMetric
 from equipoise.metrics.labels.reference import ReferenceKind, sample_size
 from equipoise.metrics.labels.shares import independent_rows
 from equipoise.metrics.labels.table import name_unit
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL
-from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate
 from equipoise.stats.intervals import Scored, scored
 from equipoise.stats.resampling import Resampling, level_of, null_draws, resolution_of
 from equipoise.stats.streams import Seed, stream
@@ -70,7 +72,32 @@ def _population(
     return shares, total if isinstance(reference, Groups) else sample_size(sizes.values(), kind)
 
 
-def representation(
+_spec = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.REFERENCE,
+    kinds=("dataset",),
+    group_metric="representation",
+    reference="equipoise; Geyik et al. 2019 (skew), of a whole data set in place of its top K",
+    null="images are drawn from the reference, or exchange their data sets",
+)
+
+
+@metric(
+    _spec(
+        name="representation_gap",
+        title="Difference from the reference population",
+        definition=(
+            "Largest absolute difference over groups between the share of images and the share in "
+            "a reference population, given as exact or counted in a sample."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: the data set departs more from the reference.",
+        chance="above 0",
+        interval="Wilson, or Newcombe against a sample, simultaneous over groups",
+    )
+)
+def representation_gap(
     groups: GroupLabels,
     reference: Mapping[str, float] | Groups,
     *,
@@ -117,7 +144,7 @@ def representation(
     Examples
     --------
     >>> from equipoise import metrics as m
-    >>> m.representation(["women"] * 40 + ["men"] * 60, {"women": 0.5, "men": 0.5})
+    >>> m.representation_gap(["women"] * 40 + ["men"] * 60, {"women": 0.5, "men": 0.5})
     <representation_gap 0.100 [0.000, 0.202]; chance 0.039, p = 0.048, n = 100 in 2 groups>
     """
     all_groups = Groups.of(groups)
@@ -368,28 +395,7 @@ def _counts(weights: Floats, total: int) -> Integers:
     return integers(rounded)
 
 
-_spec = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.REFERENCE,
-    kinds=("dataset",),
-    group_metric="representation",
-    reference="equipoise; Geyik et al. 2019 (skew), of a whole data set in place of its top K",
-    null="images are drawn from the reference, or exchange their data sets",
-)
-register(
-    _spec(
-        name="representation_gap",
-        title="Difference from the reference population",
-        definition=(
-            "Largest absolute difference over groups between the share of images and the share in "
-            "a reference population, given as exact or counted in a sample."
-        ),
-        threshold=0.05,
-        threshold_reason=POINTS,
-        direction="Higher: the data set departs more from the reference.",
-        chance="above 0",
-        interval="Wilson, or Newcombe against a sample, simultaneous over groups",
-    ),
+representation = metric(
     _spec(
         name="representation",
         of_whole=True,
@@ -410,5 +416,5 @@ register(
             "against {expected} in the reference."
         ),
         expectation="reference",
-    ),
-)
+    )
+)(PartMetric("representation", representation_gap))

@@ -35,7 +35,8 @@ from equipoise.core import (
 from equipoise.metrics.building import group_rows, too_small
 from equipoise.metrics.labels.table import fill_labels
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import MetricSpec, make_estimate
 from equipoise.stats.intervals import Scored, largest_gap, scored, studentized_range
 from equipoise.stats.resampling import DEFAULT_REPLICATES, Bootstrap, Resampling, level_of
 from equipoise.stats.streams import Seed, stream
@@ -273,6 +274,25 @@ def _greedy(gain: Floats, labelled: Integers, sizes: Integers, size: int) -> Int
     return additional
 
 
+@metric(
+    MetricSpec(
+        name="labelled_share",
+        kinds=("review",),
+        title="Share by human labels",
+        unit="share",
+        harm=None,
+        rate=True,
+        neutral=None,
+        definition=(
+            "Share of all images with an outcome: people label a stratified sample, and strata of "
+            "machine labels carry it to all images."
+        ),
+        direction="Neither: the outcome decides.",
+        chance=f"none: {_NO_CHANCE}",
+        interval=_METHOD,
+        reference="Cochran 1977; Korn & Graubard 1998",
+    )
+)
 def labelled_share(
     outcome: ArrayLike,
     strata: Labels,
@@ -331,6 +351,20 @@ def labelled_share(
     return _estimate(Aggregate.VALUE, share.at(0.95).value, cells, resampling, ends, {})
 
 
+@metric(
+    MetricSpec(
+        name="labelled_share",
+        aggregate=Aggregate.DIFFERENCE,
+        kinds=("review",),
+        title="Gap in the share by human labels",
+        unit="points",
+        definition="Largest minus smallest share by human labels over groups.",
+        direction="Higher: groups differ more.",
+        chance=f"none: {_NO_CHANCE}",
+        interval="simultaneous over groups, from Wilson's at effective sample sizes",
+        reference="Cochran 1977; Zou & Donner 2008",
+    )
+)
 def labelled_share_gap(
     outcome: ArrayLike,
     strata: Labels,
@@ -466,36 +500,3 @@ def _estimate(
         reason=reason,
         ends=ends if resampling and not np.isnan(value) else no_ends,
     )
-
-
-register(
-    MetricSpec(
-        name="labelled_share",
-        kinds=("review",),
-        title="Share by human labels",
-        unit="share",
-        harm=None,
-        rate=True,
-        neutral=None,
-        definition=(
-            "Share of all images with an outcome: people label a stratified sample, and strata of "
-            "machine labels carry it to all images."
-        ),
-        direction="Neither: the outcome decides.",
-        chance=f"none: {_NO_CHANCE}",
-        interval=_METHOD,
-        reference="Cochran 1977; Korn & Graubard 1998",
-    ),
-    MetricSpec(
-        name="labelled_share",
-        aggregate=Aggregate.DIFFERENCE,
-        kinds=("review",),
-        title="Gap in the share by human labels",
-        unit="points",
-        definition="Largest minus smallest share by human labels over groups.",
-        direction="Higher: groups differ more.",
-        chance=f"none: {_NO_CHANCE}",
-        interval="simultaneous over groups, from Wilson's at effective sample sizes",
-        reference="Cochran 1977; Zou & Donner 2008",
-    ),
-)

@@ -70,10 +70,12 @@ from equipoise.metrics.building import (
     number,
     spread_level,
 )
+from equipoise.metrics.labels.part import PartMetric, estimate_of_part
 from equipoise.metrics.labels.reference import ReferenceKind, sample_size
 from equipoise.metrics.labels.table import name_unit
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
 from equipoise.stats.intervals import clopper_pearson, divide, wilson
 from equipoise.stats.resampling import (
     Bootstrap,
@@ -720,6 +722,41 @@ def mad(shares: Floats) -> Floats:
     return floats(np.abs(shares - shares.mean(axis=1, keepdims=True)).sum(axis=1))
 
 
+_OUTSIDE = "true shares are the outside shares"
+_share = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.SHARES,
+    kinds=("text_to_image",),
+    unit="share",
+    reference="Mandal 2024, chapters 6 and 8; Rogan & Gladen 1978; Saerens et al. 2002",
+    interval=_DRAWN,
+)
+
+
+@metric(
+    _share(
+        name="share_mad",
+        title="Inequality of shares",
+        group_label="share of images",
+        of_whole=True,
+        clause="{model} shows {groups} of the images{of}",
+        part="{group} in {share}",
+        symbol="MAD",
+        range=(0.0, 2.0),
+        range_note="at most 2 (k - 1) / k for k classes",
+        unit="points",
+        definition=(
+            "Sum over classes of |share − mean share|, of shares corrected for the classifier's "
+            "errors. Summary: the mean over prompts."
+        ),
+        threshold=0.1,
+        threshold_reason="5 points up for one class and 5 points down for another",
+        direction="Higher: images show one class more often than others.",
+        chance="above 0, more so for few images and a poor classifier",
+        null="true shares are equal",
+        interval=_ENDS,
+    )
+)
 def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     predicted: Labels,
     confusion: Confusion | None,
@@ -965,6 +1002,30 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     )
 
 
+@metric(
+    _share(
+        name="share_gap",
+        title="Difference from outside shares",
+        unit="points",
+        group_label="share of images",
+        of_whole=True,
+        clause=(
+            "{model} shows {group} in {share} of the images{of} ({n}), against {expected} in the "
+            "outside shares."
+        ),
+        expectation="outside",
+        definition=(
+            "Largest absolute difference over classes between corrected shares and outside shares, "
+            "such as labour statistics."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: images depart more from the outside shares.",
+        chance="above 0",
+        interval="drawn shares, simultaneous over classes",
+        null=_OUTSIDE,
+    )
+)
 def share_gap(
     shares: Estimate,
     outside: Mapping[str, float] | Literal["uniform"] = "uniform",
@@ -1123,60 +1184,9 @@ def _target(classes: Strings, outside: Mapping[str, float] | str) -> Floats:
     return floats(numbers / numbers.sum())
 
 
-_OUTSIDE = "true shares are the outside shares"
-_share = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.SHARES,
-    kinds=("text_to_image",),
-    unit="share",
-    reference="Mandal 2024, chapters 6 and 8; Rogan & Gladen 1978; Saerens et al. 2002",
-    interval=_DRAWN,
-)
-register(
-    _share(
-        name="share_mad",
-        title="Inequality of shares",
-        group_label="share of images",
-        of_whole=True,
-        clause="{model} shows {groups} of the images{of}",
-        part="{group} in {share}",
-        symbol="MAD",
-        range=(0.0, 2.0),
-        range_note="at most 2 (k - 1) / k for k classes",
-        unit="points",
-        definition=(
-            "Sum over classes of |share − mean share|, of shares corrected for the classifier's "
-            "errors. Summary: the mean over prompts."
-        ),
-        threshold=0.1,
-        threshold_reason="5 points up for one class and 5 points down for another",
-        direction="Higher: images show one class more often than others.",
-        chance="above 0, more so for few images and a poor classifier",
-        null="true shares are equal",
-        interval=_ENDS,
-    ),
-    _share(
-        name="share_gap",
-        title="Difference from outside shares",
-        unit="points",
-        group_label="share of images",
-        of_whole=True,
-        clause=(
-            "{model} shows {group} in {share} of the images{of} ({n}), against {expected} in the "
-            "outside shares."
-        ),
-        expectation="outside",
-        definition=(
-            "Largest absolute difference over classes between corrected shares and outside shares, "
-            "such as labour statistics."
-        ),
-        threshold=0.05,
-        threshold_reason=POINTS,
-        direction="Higher: images depart more from the outside shares.",
-        chance="above 0",
-        interval="drawn shares, simultaneous over classes",
-        null=_OUTSIDE,
-    ),
+share_mad = corrected_shares
+"""`corrected_shares` by the name of its number."""
+corrected_share = metric(
     _share(
         name="corrected_share",
         harm="either",
@@ -1186,7 +1196,9 @@ register(
         ),
         direction="Either: a share is no disparity.",
         chance="none: see share_mad and share_gap",
-    ),
+    )
+)(PartMetric("corrected_share", corrected_shares))
+raw_share = metric(
     _share(
         name="raw_share",
         title="Predicted share",
@@ -1198,7 +1210,11 @@ register(
         direction="Either: a share is no disparity.",
         chance="none: see share_mad and share_gap",
         interval="Wilson, with as many images as are independent",
-    ),
+    )
+)(PartMetric("raw_share", corrected_shares))
+
+
+@metric(
     _share(
         name="share_difference",
         title="Difference of one share",
@@ -1211,5 +1227,41 @@ register(
         direction="Either: positive means images show the class more often than outside.",
         chance="0",
         null=_OUTSIDE,
-    ),
+    )
 )
+def share_difference(
+    shares: Estimate,
+    outside: Mapping[str, float] | Literal["uniform"] = "uniform",
+    *,
+    subject: str,
+    kind: ReferenceKind | None = None,
+) -> Estimate:
+    """Difference of the share of one class from its share outside.
+
+    Parameters
+    ----------
+    shares, outside, kind
+        As of `share_gap`.
+    subject : str
+        The class.
+
+    Returns
+    -------
+    Estimate
+        In [-1, 1]; its interval is at the level of the resampling of `shares`, and at no other.
+
+    Raises
+    ------
+    InputError
+        As `share_gap`, and when there is no such class.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> shares = m.corrected_shares(["man"] * 60 + ["woman"] * 40, None)
+    >>> m.share_difference(shares, {"man": 0.5, "woman": 0.5}, subject="man")
+    <share_difference 0.100 [0.010, 0.190]; chance −0.002, p = 0.052, n = 100>
+    """
+    gap = share_gap(shares, outside, kind=kind)
+    resampling = shares.ends.resampling if isinstance(shares.ends, Shares) else None
+    return estimate_of_part(gap, "share_difference", subject, level_of(resampling))

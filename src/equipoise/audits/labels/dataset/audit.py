@@ -49,9 +49,10 @@ from equipoise.evidence import picture_facts
 from equipoise.metrics.labels import Counts, count
 from equipoise.metrics.labels.comparisons import AgainstRest
 from equipoise.metrics.labels.effect_sizes import EffectSizes
-from equipoise.metrics.labels.rates import SELECTION_RATE, Cells
+from equipoise.metrics.labels.rate import Cells
+from equipoise.metrics.labels.rates import SELECTION_RATE
 from equipoise.metrics.labels.reference import ReferenceKind, sample_size
-from equipoise.metrics.labels.representation import compared_with, representation
+from equipoise.metrics.labels.representation import compared_with, representation_gap
 from equipoise.metrics.measure import measure
 from equipoise.metrics.vectors.diversity import iss_difference, iss_intra
 from equipoise.report.text import count as count_text
@@ -409,7 +410,7 @@ def _measure_representation(
     """Hold the shares of groups against the reference, or describe them."""
     reference = design.data.reference.get(design.groups.name)
     expected_shares = dict.fromkeys(design.groups.names, 1.0) if reference is None else reference
-    estimate = representation(
+    estimate = representation_gap(
         design.groups,
         expected_shares,
         kind="census" if reference is None else _kind(config),

@@ -80,11 +80,11 @@ from equipoise.metrics.labels.accuracy import Accuracy
 from equipoise.metrics.labels.effect_sizes import NO_TEST, EffectSizes, Layout, SkewSize
 from equipoise.metrics.labels.metric import CountMeasure, CountMetric
 from equipoise.metrics.labels.paired import Joint, Pair, Seen, join
+from equipoise.metrics.labels.rate import RateGaps
 from equipoise.metrics.labels.rates import (
     DemographicParity,
     EqualizedOdds,
     LeadingRates,
-    RateGaps,
     Rates,
 )
 from equipoise.metrics.measure import Measure

@@ -7,7 +7,7 @@ from equipoise.audits.findings import Place, UncorrectedFinding, whole
 from equipoise.audits.labels.designs import MOST_FOLDED
 from equipoise.core import Family, no_ends
 from equipoise.metrics.labels import Counts
-from equipoise.metrics.labels.rates import Cells
+from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.spec import make_estimate
 from equipoise.stats.intervals import ClosedForm, wilson
 

@@ -11,7 +11,7 @@ from equipoise.core.finding import plain_parameters
 from equipoise.core.wording import number, shortened
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.comparisons import OTHERS, all_others
-from equipoise.metrics.labels.rates import Cells
+from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.table import BASES, design_effects, least_design, moments
 from equipoise.stats.intervals import divide, normal, scored
 

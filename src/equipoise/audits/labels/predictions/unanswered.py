@@ -7,7 +7,8 @@ import numpy as np
 from equipoise.core import Floats
 from equipoise.metrics.building import gaps
 from equipoise.metrics.labels import Counts, Null
-from equipoise.metrics.labels.rates import SELECTION_RATE, Cells
+from equipoise.metrics.labels.rate import Cells
+from equipoise.metrics.labels.rates import SELECTION_RATE
 from equipoise.metrics.measure import Measure
 
 UNANSWERED = "unanswered"
