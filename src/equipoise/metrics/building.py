@@ -3,8 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -32,11 +31,10 @@ from equipoise.core import (
     tally,
 )
 from equipoise.core.parts import SCHEMA
-from equipoise.core.types import Json
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.table import independent_units
 from equipoise.metrics.measure import NO_INTERVAL, Draws
-from equipoise.metrics.spec import SPECS, MetricSpec, Tested, make_estimate, own_aggregate
+from equipoise.metrics.spec import EstimateFields, MetricSpec, Tested, make_estimate, own_aggregate
 from equipoise.stats import Resampling
 from equipoise.stats.chance import SAMPLED, band, p_value
 from equipoise.stats.intervals import ClosedForm, clopper_pearson, divide, percentile, wilson
@@ -430,45 +428,27 @@ def clustered_method(counts: Counts, closed: str) -> str:
     return closed if counts.independent else f"{closed}, {counts.unit}s by their design effect"
 
 
-def count_estimate(  # noqa: PLR0913 - one keyword for each field
-    metric: str,
+def count_estimate(
+    spec: MetricSpec,
     counts: Counts,
     draws: Draws,
-    *,
     method: str,
-    ends: Ends,
+    *,
     chance_test: ChanceTest | None = None,
-    no_chance: str = "",
-    params: Mapping[str, Json] = MappingProxyType({}),
-    by: pa.Table | Callable[[], pa.Table] | None = None,
-    excluded: Mapping[str, int] | None = None,
-    reason: str = "",
-    spec: MetricSpec | None = None,
-    interval_kind: IntervalKind = IntervalKind.CONFIDENCE,
+    **fields: Unpack[EstimateFields],
 ) -> Estimate:
-    """Return the first number of the draws as an estimate, tested by default.
-
-    `spec` is the record of what it is, by default the first record of its metric.
-    """
-    spec = spec or SPECS[metric]
-    harm = spec.value_harm
+    """Return the first number of the draws as an estimate, tested by default."""
+    chance_test = chance_test or compare_with_chance(draws, 0, spec.value_harm)
+    all_fields: EstimateFields = {
+        "unit": counts.unit,
+        "excluded": excluded_of(counts.groups, counts.excluded),
+        **fields,
+        **chance_test.fields(fields.get("no_chance", "")),
+    }
     return make_estimate(
-        metric,
-        float(draws.observed[0]),
-        sizes(counts.groups),
-        method,
-        aggregate=spec.aggregate,
-        compared_to=spec.compared_to,
-        harm=harm,
-        params=params,
-        **(chance_test or compare_with_chance(draws, 0, harm)).fields(no_chance),
-        by=by,
-        excluded=excluded or excluded_of(counts.groups, counts.excluded),
-        unit=counts.unit,
-        reason=reason,
-        ends=ends,
-        interval_kind=interval_kind,
-    )
+        spec.name, float(draws.observed[0]), sizes(counts.groups), method,
+        aggregate=spec.aggregate, compared_to=spec.compared_to, harm=spec.value_harm, **all_fields,
+    )  # fmt: skip
 
 
 def gaps(shares: Floats, usable: Booleans | None = None) -> Floats:

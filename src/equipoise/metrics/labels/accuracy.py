@@ -60,6 +60,7 @@ class Accuracy(GroupRates):
     compared_to: ComparedTo = ""
     rate = accuracy.rate
     subject = ""
+    no_chance = "accuracy itself has no chance level: it compares no groups"
 
 
 @metric(

@@ -658,15 +658,9 @@ def effect_sizes(  # noqa: PLR0913 - one keyword for each choice
     """
     effects = EffectSizes(statistic, min_expected, yates, formulation)
     return measure_rows(
-        [effects],
-        y_true,
-        y_pred,
-        groups,
-        weights=weights,
-        units=units,
-        resampling=resampling,
-        rng=rng,
-    )[0]
+        [effects], y_true, y_pred, groups, weights=weights, units=units,
+        resampling=resampling, rng=rng,
+    )[0]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -729,10 +723,10 @@ class EffectSizes(Measure):
         """Turn the numbers into the estimate."""
         classes = Classes(self, counts, draws)
         return count_estimate(
-            "effect_sizes",
+            SPECS["effect_sizes"],
             counts,
             draws,
-            method=classes.method,
+            classes.method,
             ends=classes.mean_ends(),
             params=self.params | {"classes": tally(classes.estimable)},
             by=classes.table,
@@ -974,15 +968,9 @@ def skewsize(  # noqa: PLR0913 - one keyword for each choice
     """
     skewness = SkewSize(statistic, min_expected, yates, formulation)
     return measure_rows(
-        [skewness],
-        y_true,
-        y_pred,
-        groups,
-        weights=weights,
-        units=units,
-        resampling=resampling,
-        rng=rng,
-    )[0]
+        [skewness], y_true, y_pred, groups, weights=weights, units=units,
+        resampling=resampling, rng=rng,
+    )[0]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -1017,10 +1005,10 @@ class SkewSize(EffectSizes):
                 f"{counts.unit}s; not a confidence interval"
             )
         return count_estimate(
-            "skewsize",
+            SPECS["skewsize"],
             counts,
             draws,
-            method=method,
+            method,
             interval_kind=IntervalKind.SPREAD,
             ends=ends_of(draws.boot, 0) if estimable else no_ends,
             chance_test=UNTESTED,

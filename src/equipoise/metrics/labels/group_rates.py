@@ -158,8 +158,8 @@ class GroupRates(Measure):
             by_group=self.by_group(counts, draws), aggregate=self.aggregate,
         )  # fmt: skip
         return count_estimate(
-            spec.name, counts, draws, spec=spec, interval_kind=kind, ends=ends,
-            method=method or level.method, chance_test=chance_test,
+            spec, counts, draws, method or level.method, interval_kind=kind, ends=ends,
+            chance_test=chance_test,
             no_chance=self.no_chance if self.null is None else "",
             params=self.params, by=[rate_part], reason=too_few(draws.observed[0], "enough rows"),
         )  # fmt: skip

@@ -84,10 +84,10 @@ class CountMeasure(Measure):
         if draws.boot is not None:
             method = replicates_text(draws.boot, f"{counts.unit}s")
         return count_estimate(
-            self.spec.name,
+            self.spec,
             counts,
             draws,
-            method=method,
+            method,
             ends=ends_of(draws.boot, 0),
             no_chance=self.spec.chance,
             reason=explain_undefined(draws.observed[0], "the metric is undefined for these counts"),

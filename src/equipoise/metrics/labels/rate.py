@@ -41,6 +41,7 @@ from equipoise.metrics.labels.table import (
     moments,
 )
 from equipoise.metrics.measure import Draws, Measure
+from equipoise.metrics.spec import SPECS
 from equipoise.stats.intervals import (
     ClosedForm,
     Pair,
@@ -344,10 +345,10 @@ class RateGaps(Measure):
         ]
         method = f"pairwise Newcombe intervals, simultaneous over {self.over} and groups"
         return count_estimate(
-            self.name,
+            SPECS[self.name],
             counts,
             draws,
-            method=clustered_method(counts, method),
+            clustered_method(counts, method),
             ends=ClosedForm(self.ends, (families,)),
             params=self.params,
             by=lambda: self.table(families),

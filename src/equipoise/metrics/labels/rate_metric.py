@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from inspect import Parameter, Signature, signature
+from itertools import compress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -80,7 +81,7 @@ class RateMetric:
     positive : str
         The class that stands against the rest.
     weights, units, resampling, rng
-        See `equipoise.metrics`.
+        See `equipoise.metrics`; `against_rest` draws nothing and has no `rng`.
 
     Attributes
     ----------
@@ -211,11 +212,12 @@ class RateMetric:
         subject = self._subject(counts, positive)
         rates = GroupRate(self.rate, subject, Aggregate.AGAINST_REST, None)
         compared = rates.compared(counts)
-        if name not in counts.groups.names or not compared[counts.groups.names.index(name)]:
-            usable = [
-                name for name, used in zip(counts.groups.names, compared, strict=True) if used
-            ]
-            raise InputError(f"group={group!r}: expected one of {', '.join(usable)}")
+        usable = [*compress(counts.groups.names, compared)]
+        if name not in usable or len(usable) < 2:
+            raise InputError(
+                f"group={group!r}: expected one of at least two groups that have rows enough: "
+                f"{', '.join(usable) or 'none'}"
+            )
         place, compare = counts.groups.names.index(name), partial(_compare, counts, rates)
         against = compare(0.95)
         value, mean, low, high, p = (

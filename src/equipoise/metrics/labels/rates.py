@@ -145,15 +145,9 @@ def rates(
     ('chef true_positive_rate difference', '0.667', '[0.455, 0.808]', '[0.000, 0.267]', '60')
     """
     estimates = measure_rows(
-        [Rates("class"), Rates("rows")],
-        y_true,
-        y_pred,
-        groups,
-        weights=weights,
-        units=units,
-        resampling=resampling,
-        rng=rng,
-    )
+        [Rates("class"), Rates("rows")], y_true, y_pred, groups, weights=weights, units=units,
+        resampling=resampling, rng=rng,
+    )  # fmt: skip
     values = np.array([estimate.value for estimate in estimates])
 
     def ends(level: float) -> Span:
@@ -384,15 +378,9 @@ def equalized_odds(
     <equalized_odds difference 0.667 [0.382, 0.808]; chance 0.096, p = 0.001, n = 120 in 2 groups>
     """
     return measure_rows(
-        [EqualizedOdds(aggregate)],
-        y_true,
-        y_pred,
-        groups,
-        weights=weights,
-        units=units,
-        resampling=resampling,
-        rng=rng,
-    )[0]
+        [EqualizedOdds(aggregate)], y_true, y_pred, groups, weights=weights, units=units,
+        resampling=resampling, rng=rng,
+    )[0]  # fmt: skip
 
 
 @dataclass(frozen=True)
