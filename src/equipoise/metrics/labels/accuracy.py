@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from equipoise.core import (
     ComparedTo,
     Ends,
     Estimate,
+    Fact,
     Floats,
     GroupLabels,
     InputError,
@@ -37,7 +38,18 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels.rates import too_few
 from equipoise.metrics.labels.table import Counts, Null, accuracy_design, check_lengths, count
-from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
+from equipoise.metrics.measure import (
+    DEFAULT,
+    Draws,
+    Extreme,
+    ExtremeRate,
+    GroupRate,
+    Measure,
+    Topic,
+    measure,
+    measure_rows,
+    measured,
+)
 from equipoise.metrics.spec import PAIRWISE, POINTS, WILSON, MetricSpec, register, spec_for
 from equipoise.stats.intervals import (
     ClosedForm,
@@ -245,6 +257,13 @@ def _by_group(counts: Counts, draws: Draws) -> tuple[Floats, Floats, Floats, Any
     return right, total, design, by_group
 
 
+_EXTREMES: Mapping[_Comparison, Extreme] = {
+    (Aggregate.WORST_GROUP, ""): "worst",
+    (Aggregate.DIFFERENCE, "overall"): "shortfall",
+    (Aggregate.DIFFERENCE, ""): "gap",
+}
+
+
 @dataclass(frozen=True)
 class Accuracy(Measure):
     """The measure behind `accuracy`, `worst_group_accuracy` and `accuracy_gap`.
@@ -267,6 +286,21 @@ class Accuracy(Measure):
     def compares(self) -> bool:  # type: ignore[override]
         """Accuracy itself is of all rows."""
         return self.aggregate is not Aggregate.VALUE
+
+    @property
+    def extreme(self) -> ExtremeRate | None:
+        """Accuracy of the groups, unless it is of all rows."""
+        extreme = _EXTREMES.get((self.aggregate, self.compared_to))
+        return ExtremeRate(("accuracy",), extreme) if extreme else None
+
+    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
+        """Return the fact of accuracy; groups exchanged within true classes repeat it."""
+        within = self.null == "class"
+        return [] if within else [Fact("accuracy", self.aggregate, "", self.compared_to)]
+
+    def group_rates(self, counts: Counts) -> list[GroupRate]:  # noqa: ARG002 - as above
+        """Return the accuracy of the groups."""
+        return [GroupRate("accuracy", "accuracy")]
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, then each group's accuracy, shape (r, 1 + groups)."""
@@ -326,6 +360,23 @@ class Accuracy(Measure):
             by=[accuracy_part],
             reason=too_few(draws.observed[0], "enough rows"),
         )
+
+
+def _accuracies(
+    counts: Counts, aggregate: Aggregate, compared_to: ComparedTo = ""
+) -> Iterator[Measure]:
+    """Yield a comparison of groups over all rows, and within classes that have several."""
+    yield Accuracy(aggregate, "rows", compared_to)
+    if not counts.determines_target:
+        yield Accuracy(aggregate, "class", compared_to)
+
+
+_comparison = partial(measured, topic=Topic.ACCURACY)
+_comparison("worst_group_accuracy")(partial(_accuracies, aggregate=Aggregate.WORST_GROUP))
+_comparison("accuracy_gap")(
+    partial(_accuracies, aggregate=Aggregate.DIFFERENCE, compared_to="overall")
+)
+_comparison("accuracy")(partial(_accuracies, aggregate=Aggregate.DIFFERENCE))
 
 
 def hit_rate(

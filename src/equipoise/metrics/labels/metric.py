@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any
+
 from numpy.typing import ArrayLike
 
 from equipoise.core import Estimate, Floats, GroupLabels, InputError, Labels, floats, record
@@ -12,7 +16,15 @@ from equipoise.metrics.building import (
     replicates_text,
 )
 from equipoise.metrics.labels.table import Counts, Null
-from equipoise.metrics.measure import DEFAULT, Draws, Measure, Statistic, measure_rows
+from equipoise.metrics.measure import (
+    DEFAULT,
+    MEASURES,
+    Draws,
+    Measure,
+    Statistic,
+    measure_rows,
+)
+from equipoise.metrics.registry import metrics_of
 from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -92,3 +104,26 @@ class CountMeasure(Measure):
             no_chance=self.spec.chance,
             reason=explain_undefined(draws.observed[0], "the metric is undefined for these counts"),
         )
+
+
+def measures_of(
+    counts: Counts, switches: Mapping[str, Mapping[str, Any]], kind: str
+) -> list[Measure]:
+    """Return what an audit of labels by group measures.
+
+    Parameters
+    ----------
+    counts : Counts
+    switches : mapping of str to mapping
+        Options of each metric that is switched on.
+    kind : str
+        The kind of audit: metrics of count tables are measured that report it.
+    """
+    count_metrics = metrics_of(CountMetric, kind).values()
+    topics = [(topic, name) for name, (topic, _) in MEASURES.items() if name in switches]
+    measures = [
+        measure
+        for _, name in sorted(topics, key=itemgetter(0))
+        for measure in MEASURES[name][1](counts, **switches[name])
+    ]
+    return [*measures, *(count_metric.measure for count_metric in count_metrics)]

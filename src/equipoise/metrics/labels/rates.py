@@ -20,6 +20,7 @@ from equipoise.core import (
     Aggregate,
     Booleans,
     Estimate,
+    Fact,
     Fields,
     Floats,
     GroupLabels,
@@ -53,7 +54,18 @@ from equipoise.metrics.labels.table import (
     least_design,
     moments,
 )
-from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
+from equipoise.metrics.measure import (
+    DEFAULT,
+    Draws,
+    ExtremeRate,
+    GroupRate,
+    Measure,
+    PairedName,
+    Topic,
+    measure,
+    measure_rows,
+    measured,
+)
 from equipoise.metrics.spec import PAIRWISE, POINTS, SPECS, MetricSpec, register
 from equipoise.stats.intervals import (
     ClosedForm,
@@ -311,11 +323,16 @@ class RateGaps(Measure):
     name: str
     over: str
     resamples = False
+    by_class = True
 
     @property
     def rates(self) -> tuple[Rate, ...]:
         """The rates."""
         raise NotImplementedError
+
+    def facts(self, counts: Counts) -> list[Fact]:
+        """Return the gap over all classes, then that of each."""
+        return [Fact(self.name, Aggregate.DIFFERENCE, name) for name in ("", *counts.classes)]
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest gap, and gaps by rate and class."""
@@ -561,6 +578,11 @@ class Rates(RateGaps):
     null: Null
     name = "rates"
     over = "rates, classes"
+    whole = False
+
+    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
+        """Return none: models are compared in the gaps that sum the rates up."""
+        return []
 
     @property
     def rates(self) -> tuple[Rate, ...]:
@@ -575,6 +597,17 @@ class LeadingRates(Rates):
     def rates(self) -> tuple[Rate, ...]:
         """The rates, fewer than of `Rates`."""
         return tuple(rate for rate in super().rates if not SPECS[rate.name].fold)
+
+
+MOST_FOLDED = 100
+"""Beyond so many classes, findings are left out that state the fact of another of the class, or
+that can't be estimated."""
+
+
+@measured("rates", Topic.RATES)
+def _rates(counts: Counts) -> list[Measure]:
+    rates = LeadingRates if len(counts.classes) > MOST_FOLDED else Rates
+    return [rates("class"), rates("rows")]
 
 
 def demographic_parity(
@@ -655,6 +688,12 @@ class DemographicParity(RateGaps):
     name = "demographic_parity"
     over = "classes"
     rates = (replace(SELECTION_RATE, name="demographic_parity"),)
+    extreme = ExtremeRate(("selection_rate",), "gap")
+
+
+@measured("demographic_parity", Topic.GAPS)
+def _demographic_parity(counts: Counts) -> list[Measure]:  # noqa: ARG001 - the form of all
+    return [DemographicParity()]
 
 
 def equalized_odds(
@@ -740,6 +779,21 @@ class EqualizedOdds(RateGaps):
         if self.aggregate not in get_args(Combination):
             raise InputError(f"aggregate={self.aggregate!r}: expected 'max' or 'mean'")
 
+    @property
+    def extreme(self) -> ExtremeRate:
+        """The rates of both conditions."""
+        rates: tuple[PairedName, ...] = ("true_positive_rate", "false_positive_rate")
+        return ExtremeRate(rates, "gap", mean=self.aggregate == "mean")
+
+    def group_rates(self, counts: Counts) -> list[GroupRate]:
+        """Return the true positive rate of each class, unless groups have one class each."""
+        rate = GroupRate("true_positive_rate", "true_positive_rate", None)
+        return [] if counts.determines_target else [rate]
+
+    def reads_classes_apart(self, counts: Counts) -> bool:
+        """Of two classes, the false positive rate of one is about the other class alone."""
+        return len(counts.targets) <= 2
+
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest EO, then EO, and D of both conditions."""
         conditions = self.gaps(counts, tables)
@@ -797,6 +851,11 @@ class EqualizedOdds(RateGaps):
             ],
             shows=[self.rates[place].name for place in deciding.tolist()],
         )
+
+
+@measured("equalized_odds", Topic.GAPS)
+def _equalized_odds(counts: Counts, aggregate: Combination) -> list[Measure]:  # noqa: ARG001
+    return [EqualizedOdds(aggregate)]
 
 
 _gap = partial(

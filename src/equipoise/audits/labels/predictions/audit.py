@@ -42,13 +42,13 @@ from equipoise.audits.labels.mix import mix_of
 from equipoise.audits.labels.predictions.comparison import (
     compare,
     contrast,
-    effect_sizes,
-    measures_of,
+    list_measures,
 )
 from equipoise.audits.labels.predictions.config import Config, ModelConfig
 from equipoise.audits.labels.predictions.effects import (
     describe_correlations,
     describe_effects,
+    effect_sizes,
     main_options,
     rows_of_classes,
     rows_of_correlations,
@@ -103,7 +103,6 @@ from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.labels.effect_sizes import (
     MEV_SWEEP,
-    EffectSizes,
     SkewSize,
     dropped_columns,
     mev_sweep,
@@ -321,7 +320,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         findings = [*_describe_levels(design, config, replace(place, groups=""))]
         by_class = design.by_class
         tested, parts, left_out = findings_of(
-            by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
+            by_class, list_measures(config, by_class), place, resampling, seed, texts=counts,
             positive=config.data.positive,
         )  # fmt: skip
         equivalent_groups = next(
@@ -527,9 +526,7 @@ def _measure_wording(
 
     Texts may be as many as rows: of large tables no replicates are drawn.
     """
-    effects = [
-        metric for metric in measures_of(config, design.counts) if isinstance(metric, EffectSizes)
-    ]
+    effects = [measure for measure in list_measures(config, design.counts) if measure.of_mistakes]
     if design.counts.table.size > _MOST_CELLS_OF_TEXTS:
         resampling = None
     seed = config.resampling.seed

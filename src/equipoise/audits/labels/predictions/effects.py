@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from equipoise.audits.columns import Row
 from equipoise.audits.findings import (
-    Fact,
     Place,
     UncorrectedFinding,
     fact_of,
@@ -18,13 +17,12 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.labels.designs import LabelDesign
-from equipoise.audits.labels.predictions.comparison import effect_sizes
 from equipoise.audits.labels.predictions.config import (
     EffectSizeOptions,
     EffectVersionOptions,
     SkewSizeOptions,
 )
-from equipoise.core import Aggregate, Estimate, Family, Finding, Part, table_of
+from equipoise.core import Aggregate, Estimate, Fact, Family, Finding, Part, table_of
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.finding import plain_parameters
 from equipoise.metrics.labels import Counts
@@ -54,6 +52,11 @@ def main_options(options: EffectSizeOptions) -> SkewSizeOptions:
         yates=options.yates,
         formulation=options.formulation,
     )
+
+
+def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
+    """Return the measure of the tested effect sizes, by the first statistic."""
+    return EffectSizes(**main_options(options).model_dump())
 
 
 def list_versions(options: EffectSizeOptions) -> dict[str, SkewSizeOptions]:
