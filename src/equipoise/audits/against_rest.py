@@ -11,13 +11,12 @@ from equipoise.audits.findings import UncorrectedFinding, direction
 from equipoise.core import Aggregate, ComparedTo, Family, Finding, Floats, GroupValue, IntervalKind
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.comparisons import OTHERS, AgainstRest, all_others
-from equipoise.metrics.labels.rates import RATES
+from equipoise.metrics.labels.rates import RATE_OF, Rate
 from equipoise.metrics.spec import MetricSpec, spec_of_finding
 from equipoise.stats.intervals import wilson
 
 _NULL = "rows exchange their groups with those of all other groups"
 _METHOD = "Newcombe, the group against all others"
-_RATES = {rate.name: rate for rate in RATES}
 # Leaves of a metric beyond which only some are made, and how many then.
 _MOST, _FEW = 300, 60
 Gap = tuple[Finding, list[GroupValue]]
@@ -62,11 +61,12 @@ def against_rest(
             rows = {"": 0.0, **dict(zip(counts.classes, n_predicted.tolist(), strict=True))}
             selected = sorted(gaps, key=lambda gap: -rows[gap[0].subject])
             selected = selected[: max(_FEW // counts.groups.usable.sum(), 1)]
-        if not within or metric == "true_positive_rate":
+        rate = RATE_OF.get(metric)
+        if not within or (rate is not None and rate.within_class):
             for same_groups in _group_gaps(selected):
                 yield from _compare_over_rows(same_groups)
-        elif counts is not None and metric in _RATES and not compared_to:
-            yield from _compare_within_classes(selected, counts)
+        elif counts is not None and rate is not None and not compared_to:
+            yield from _compare_within_classes(selected, counts, rate)
 
 
 def leaf(draft: UncorrectedFinding, parent: MetricSpec, **fields: Any) -> UncorrectedFinding:
@@ -86,9 +86,11 @@ def _group_gaps(gaps: Sequence[Gap]) -> list[list[Gap]]:
     return [*by_groups.values()]
 
 
-def _compare_within_classes(gaps: Sequence[Gap], counts: Counts) -> Iterator[UncorrectedFinding]:
+def _compare_within_classes(
+    gaps: Sequence[Gap], counts: Counts, rate: Rate
+) -> Iterator[UncorrectedFinding]:
     """Yield the leaves of gaps between groups that are exchangeable within true classes."""
-    rate, names = _RATES[gaps[0][0].metric], counts.groups.names
+    names = counts.groups.names
     comparison = AgainstRest.within_classes(counts, rate, gaps[0][0].level)
     for finding, groups in gaps:
         row = counts.classes.index(finding.subject)

@@ -100,6 +100,14 @@ class MetricSpec:
     of_state : bool
         Whether it is the share of rows in a state: right, wrong, or without an answer. These sum
         to 1, so more rows without an answer are fewer right ones.
+    state : str
+        The state of rows that it is the share of, such as "right"; "" where it is none.
+    of_answered : bool
+        Whether rows without an answer don't count in the share of a state.
+    of_labels : bool
+        Whether it compares how often labels occur, whatever is true: true labels differ, too.
+    combines : tuple of str
+        Rates whose differences between groups it combines.
     harm : "higher", "lower", "either" or None
         Which side of the chance level is worse; of a rate, which side of the rate. None: neither.
     groups_harm : "lower" or "higher"
@@ -198,6 +206,10 @@ class MetricSpec:
     of_one_answer: bool = False
     of_exclusion: bool = False
     of_state: bool = False
+    state: str = ""
+    of_answered: bool = False
+    of_labels: bool = False
+    combines: Strings = ()
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""

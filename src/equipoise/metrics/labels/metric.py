@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -107,7 +106,7 @@ class CountMeasure(Measure):
 
 
 def measures_of(
-    counts: Counts, switches: Mapping[str, Mapping[str, Any]], kind: str
+    counts: Counts, switches: Mapping[str, Mapping[str, object]], kind: str
 ) -> list[Measure]:
     """Return what an audit of labels by group measures.
 

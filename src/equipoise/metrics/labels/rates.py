@@ -6,9 +6,10 @@ groups.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -164,9 +165,29 @@ class Rate:
     terms: tuple[tuple[str, str, str], ...]
     predictions: str = ""
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a share of rows, as observed or at equal prevalence."""
+        return len(self.terms) == 1 or bool(self.predictions)
+
+    @property
+    def numerators(self) -> set[str]:
+        """Cells of the rows that its shares count."""
+        return {numerator for numerator, *_ in self.terms}
+
+    @property
+    def within_class(self) -> bool:
+        """Whether its rows are of one true class, which exchange their groups among them."""
+        return {denominator for _, denominator, _ in self.terms} == {"truth"}
+
     def counts(self, cells: Cells) -> list[Pair]:
         """Return numerator and denominator of each share, each (r, classes, groups)."""
         return [(cells[numerator], cells[denominator]) for numerator, denominator, _ in self.terms]
+
+    def pooled(self, cells: Cells) -> Pair:
+        """Return the right rows and all rows of a share as observed."""
+        *_, (right, _) = self.counts(cells)
+        return right, self.totals(cells)
 
     def shares(self, cells: Cells) -> Floats:
         """Return the rate of every class and group, (r, classes, groups); NaN without rows."""
@@ -291,6 +312,9 @@ RATES = (
     Rate("accuracy", "rows", (("right", "total", "rows"),)),
     Rate("average_odds", "class", (*TRUE_POSITIVE_RATE.terms, *FALSE_POSITIVE_RATE.terms)),
 )
+
+RATE_OF: Mapping[str, Rate] = MappingProxyType({rate.name: rate for rate in RATES})
+"""Every rate by its name."""
 
 # Rates that are 1 minus another.
 _SAME_GAPS = {
@@ -979,6 +1003,7 @@ register(
     _rate(
         name="selection_rate",
         of_base_rates=True,
+        of_labels=True,
         fold="demographic_parity",
         group_label="selection rate",
         clause="{model} predicts {subject} for {groups}",
@@ -999,6 +1024,7 @@ register(
     _gap(
         name="demographic_parity",
         of_base_rates=True,
+        of_labels=True,
         rest_metric="selection_rate",
         mirror="demographic_parity",
         of_class=True,
@@ -1020,6 +1046,7 @@ register(
     ),
     _gap(
         name="equalized_odds",
+        combines=("true_positive_rate", "false_positive_rate"),
         within_class="two classes",
         mirror="equalized_odds",
         title="Equalized odds difference",
@@ -1058,6 +1085,7 @@ register(
     _unanswered(
         name="unanswered_rate",
         of_state=True,
+        state="unanswered",
         of_exclusion=True,
         rest_metric="unanswered_rate",
         kinds=("predictions", "answers"),
@@ -1071,6 +1099,7 @@ register(
     _unanswered(
         name="right_rate",
         of_state=True,
+        state="right",
         rest_metric="right_rate",
         kinds=("predictions", "answers"),
         harm="lower",
@@ -1083,6 +1112,7 @@ register(
     _unanswered(
         name="wrong_rate",
         of_state=True,
+        state="wrong",
         rest_metric="wrong_rate",
         kinds=("predictions", "answers"),
         group_label="share of wrong predictions",
@@ -1096,6 +1126,7 @@ register(
     _unanswered(
         name="unknown_rate",
         of_state=True,
+        state="unknown",
         rest_metric="unknown_rate",
         group_label="unknown rate",
         clause="{model} says that it does not know for {groups}",
@@ -1104,6 +1135,7 @@ register(
     _unanswered(
         name="refused_rate",
         of_state=True,
+        state="refused",
         rest_metric="refused_rate",
         group_label="refused rate",
         clause="{model} refuses to answer for {groups}",
@@ -1112,6 +1144,7 @@ register(
     _unanswered(
         name="empty_rate",
         of_state=True,
+        state="missing",
         rest_metric="empty_rate",
         group_label="empty rate",
         clause="{model} gives an empty answer for {groups}",
@@ -1120,6 +1153,7 @@ register(
     _gap(
         name="answer_gap",
         of_base_rates=True,
+        of_labels=True,
         rest_metric="answer_gap",
         mirror="answer_gap",
         of_class=True,
@@ -1138,6 +1172,7 @@ register(
     ),
     _gap(
         name="label_gap",
+        of_labels=True,
         rest_metric="label_gap",
         mirror="label_gap",
         of_class=True,

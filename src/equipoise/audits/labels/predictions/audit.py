@@ -335,10 +335,9 @@ class Predictions(Audit[Config, ScoredData, Design]):
         gaps = [*with_folds(tested, classes=by_class.classes, **folds)]
         candidates: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
-            threshold = config.testing.threshold(spec_of("demographic_parity")) or 0.0
             required = config.parity == "required"
             candidates = beside_labels(
-                candidates, by_class, threshold=threshold, level=level, required=required
+                candidates, by_class, testing=config.testing, level=level, required=required
             )
         findings += with_mistakes(with_unresolved(candidates, by_class), counts)
         if metrics.effect_sizes is not None:
