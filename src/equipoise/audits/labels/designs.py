@@ -309,14 +309,17 @@ class MeasuredLabels(NamedTuple):
     Attributes
     ----------
     findings : list of UncorrectedFinding
-    parts : dict of str to tuple of Part
-        By metric, for tables.
+    effects : tuple of Part
+        Effect size of each class.
+    gaps : dict of str to tuple of Part
+        By metric, the gap of each class.
     left_out : dict of str to int
         By metric, the number of classes that can't be estimated and have no finding.
     """
 
     findings: list[UncorrectedFinding]
-    parts: dict[str, tuple[Part, ...]]
+    effects: tuple[Part, ...]
+    gaps: dict[str, tuple[Part, ...]]
     left_out: dict[str, int]
 
 
@@ -341,11 +344,18 @@ def findings_of(
         *zip(of_labels, measure(counts, of_labels, resampling, seed), strict=True),
         *zip(of_texts, measure(texts or counts, of_texts, resampling, seed), strict=True),
     ]
-    tables = {
+    summaries = [(metric, estimate) for metric, estimate in measured if metric.whole]
+    gaps = {
         estimate.metric: estimate.parts
-        for metric, estimate in measured
-        if metric.whole and metric.by_class
+        for metric, estimate in summaries
+        if metric.by_class and not metric.of_mistakes
     }
+    effects = [
+        part
+        for metric, estimate in summaries
+        if metric.by_class and metric.of_mistakes
+        for part in estimate.parts
+    ]
     left_out = dict[str, int]()
     findings = list[UncorrectedFinding]()
     for metric, estimate in measured:
@@ -354,7 +364,7 @@ def findings_of(
             estimable, omitted = _estimable(estimate)
             left_out |= omitted
         findings += _findings(metric, estimable, counts, place, positive)
-    return MeasuredLabels(findings, tables, left_out)
+    return MeasuredLabels(findings, tuple(effects), gaps, left_out)
 
 
 def _estimable(estimate: Estimate) -> tuple[Estimate, Mapping[str, int]]:

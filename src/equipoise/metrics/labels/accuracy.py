@@ -562,6 +562,7 @@ _record = partial(
 register(
     _record(
         name="accuracy",
+        profile="accuracy",
         unit="share",
         rate=True,
         harm="lower",
@@ -576,6 +577,7 @@ register(
     _record(
         name="accuracy",
         aggregate=Aggregate.WORST_GROUP,
+        profile="worst_group_accuracy",
         fold="accuracy",
         title="Worst-group accuracy",
         kinds=("predictions",),
@@ -599,6 +601,7 @@ register(
         name="accuracy",
         aggregate=Aggregate.DIFFERENCE,
         compared_to="overall",
+        profile="accuracy_gap",
         rest_metric="accuracy",
         title="Accuracy gap to all rows",
         symbol="GAP",

@@ -1334,6 +1334,7 @@ register(
     ),
     _effect(
         name="effect_size_mean",
+        profile="mean_effect_size",
         title="Mean effect size",
         definition="Mean of the effect sizes over classes that can be estimated.",
         interval="inversion of the expected mean, over equal and uneven effects",
@@ -1341,6 +1342,7 @@ register(
     ),
     MetricSpec(
         name="skewsize",
+        profile="skewsize",
         title="SkewSize",
         kinds=("predictions",),
         range=ANY_NUMBER,

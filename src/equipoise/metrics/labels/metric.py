@@ -21,10 +21,11 @@ from equipoise.metrics.measure import (
     Draws,
     Measure,
     Statistic,
+    Topic,
     measure_rows,
 )
 from equipoise.metrics.registry import metrics_of
-from equipoise.metrics.spec import MetricSpec
+from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
 
@@ -126,3 +127,8 @@ def measures_of(
         for measure in MEASURES[name][1](counts, **switches[name])
     ]
     return [*measures, *(count_metric.measure for count_metric in count_metrics)]
+
+
+def switches_about(topic: Topic) -> list[str]:
+    """Return the keys that switch on what is measured about a topic."""
+    return [name for name in SPECS if name in MEASURES and MEASURES[name][0] is topic]

@@ -28,6 +28,7 @@ from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.labels.answer_levels import one_answer
 from equipoise.audits.labels.designs import (
     LabelDesign,
+    MeasuredLabels,
     findings_of,
     groups_of,
     list_comparisons,
@@ -46,6 +47,7 @@ from equipoise.audits.labels.predictions.comparison import (
 )
 from equipoise.audits.labels.predictions.config import Config, ModelConfig
 from equipoise.audits.labels.predictions.effects import (
+    columns_of_classes,
     describe_correlations,
     describe_effects,
     effect_sizes,
@@ -81,7 +83,6 @@ from equipoise.core import (
     Finding,
     Floats,
     Groups,
-    Part,
     Progress,
     Strings,
     record,
@@ -127,24 +128,6 @@ _ALL_CELLS = 200
 _MOST_CELLS_OF_TEXTS = 20_000
 """Cells of a table of raw texts by group for which replicates are drawn."""
 _COLUMNS = {
-    "classes": {
-        "class": TEXT,
-        "n": INTEGER,
-        "accuracy": NUMBER,
-        "worst_group": TEXT,
-        "worst_group_accuracy": NUMBER,
-        "gap": NUMBER,
-        "effect_size": NUMBER,
-        "effect_low": NUMBER,
-        "effect_high": NUMBER,
-        "effect_chance": NUMBER,
-        "band": TEXT,
-        "columns_dropped": INTEGER,
-        "rows_dropped": INTEGER,
-        "reason": TEXT,
-        "demographic_parity": NUMBER,
-        "equalized_odds": NUMBER,
-    },
     "confusions": {
         "class": TEXT,
         "group": TEXT,
@@ -319,7 +302,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             return _measure_wording(design, config, place, resampling)
         findings = [*_describe_levels(design, config, replace(place, groups=""))]
         by_class = design.by_class
-        tested, parts, left_out = findings_of(
+        measured = findings_of(
             by_class, list_measures(config, by_class), place, resampling, seed, texts=counts,
             positive=config.data.positive,
         )  # fmt: skip
@@ -332,7 +315,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             "",
         )
         folds: Fields = {"determined": design.determined, "equivalent_groups": equivalent_groups}
-        gaps = [*with_folds(tested, classes=by_class.classes, **folds)]
+        gaps = [*with_folds(measured.findings, classes=by_class.classes, **folds)]
         candidates: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
             required = config.parity == "required"
@@ -345,8 +328,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
             for version, ranked in design.ranked():
                 ranked_place = design.place(self.name, level, version)
                 association_measures: list[Measure] = [effects, SkewSize(**effects.params)]
-                ranks = findings_of(ranked, association_measures, ranked_place, resampling, seed)[0]
-                folded = with_folds(ranks, classes=ranked.classes, **folds)
+                ranks = findings_of(ranked, association_measures, ranked_place, resampling, seed)
+                folded = with_folds(ranks.findings, classes=ranked.classes, **folds)
                 findings += with_mistakes(with_unresolved([*folded], ranked), ranked)
         top = design.predictions.coded_top
         if metrics.hit_rate is not None and top is not None:
@@ -357,10 +340,10 @@ class Predictions(Audit[Config, ScoredData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        tables, classes = _tables_of(design, parts, config)
+        tables, classes = _tables_of(design, measured, config)
         tables |= _tables_over_thresholds(design, data, config, place)
         findings += _describe_classes(design, config, place, classes, resampling)
-        notes = tuple(notes_left_out(place, left_out))
+        notes = tuple(notes_left_out(place, measured.left_out))
         compared = tuple(with_ratios(findings, by_class.classes))
         return Measured(compared, tables | worksheet_of(design), notes)
 
@@ -529,10 +512,12 @@ def _measure_wording(
     if design.counts.table.size > _MOST_CELLS_OF_TEXTS:
         resampling = None
     seed = config.resampling.seed
-    drafts, parts, _ = findings_of(design.counts, effects, place, resampling, seed)
+    measured = findings_of(design.counts, effects, place, resampling, seed)
     reason = "wording: what is tested is the content of the texts"
-    described = (without_verdict(draft, reason) for draft in drafts if not draft.finding.subject)
-    return Measured(tuple(described), _tables_of(design, parts, config)[0])
+    described = (
+        without_verdict(draft, reason) for draft in measured.findings if not draft.finding.subject
+    )
+    return Measured(tuple(described), _tables_of(design, measured, config)[0])
 
 
 def _tables_over_thresholds(
@@ -625,7 +610,7 @@ def _second_shares(counts: Counts) -> Floats:
 
 
 def _tables_of(
-    design: LabelDesign, parts: Mapping[str, tuple[Part, ...]], config: Config
+    design: LabelDesign, measured: MeasuredLabels, config: Config
 ) -> tuple[dict[str, pa.Table], list[Row]]:
     """Return the tables of one design by name, see docs/run-directory.md, and its classes."""
     place = {"model": design.model, "groups": design.groups.name, "version": design.version}
@@ -637,13 +622,14 @@ def _tables_of(
         dropped = dropped_columns(design.counts, **options)
         options.pop("min_expected")
         tables["mev_sweep"] = mev_sweep(design.counts, effect_options.sweep or MEV_SWEEP, **options)
-    classes = [*rows_of_classes(design, parts, dropped)]
+    classes = [*rows_of_classes(design, measured, dropped)]
     rows: dict[str, Iterable[Row]] = {
         "classes": classes,
         "confusions": _rows_of_confusions(design),
         "correlations": rows_of_correlations(classes, config.resampling.level),
     }
-    by_name = {name: table_of(table_rows, _COLUMNS[name]) for name, table_rows in rows.items()}
+    columns = _COLUMNS | {"classes": columns_of_classes()}
+    by_name = {name: table_of(table_rows, columns[name]) for name, table_rows in rows.items()}
     return {name: placed(table, place) for name, table in (by_name | tables).items()}, classes
 
 
