@@ -47,6 +47,8 @@ from equipoise.audits.labels.predictions.comparison import (
 )
 from equipoise.audits.labels.predictions.config import Config, ModelConfig
 from equipoise.audits.labels.predictions.effects import (
+    Correlations,
+    columns_of,
     columns_of_classes,
     describe_correlations,
     describe_effects,
@@ -109,7 +111,7 @@ from equipoise.metrics.labels.effect_sizes import (
     mev_sweep,
 )
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.spec import SPECS, spec_of
+from equipoise.metrics.spec import SPECS
 from equipoise.models.protocols import DESCRIPTIONS
 from equipoise.stats import minimum_effect_size, sample_size_for_difference
 from equipoise.stats.threads import each
@@ -156,18 +158,6 @@ _COLUMNS = {
         "high": NUMBER,
         "least": NUMBER,
         "most": NUMBER,
-    },
-    "correlations": {
-        "x": TEXT,
-        "y": TEXT,
-        "classes": INTEGER,
-        "pearson": NUMBER,
-        "pearson_low": NUMBER,
-        "pearson_high": NUMBER,
-        "pearson_p": NUMBER,
-        "spearman": NUMBER,
-        "spearman_p": NUMBER,
-        "reason": TEXT,
     },
 }
 _STATES = {"model": TEXT, "state": TEXT, "count": INTEGER}
@@ -571,7 +561,8 @@ def _smallest_effects(design: LabelDesign, config: Config, tests: int) -> Row:
     right = overall.table[overall.truth == overall.prediction].sum() / overall.table.sum()
     # Away from 0 and 1, where a difference could go one way only.
     accuracy = float(np.clip(right, 0.05, 0.95))
-    threshold, effect = config.testing.threshold(spec_of("accuracy")) or 0.05, None
+    shares_of_right = (spec for spec in SPECS.values() if spec.of_answered)
+    threshold, effect = config.testing.threshold(next(shares_of_right)) or 0.05, None
     by_class = counts.by_truth(counts.table[None])[0][counts.targets]
     n, groups = by_class.sum(axis=1), (by_class > 0).sum(axis=1)
     place, labels = int(n.argmin()), len(counts.targets)
@@ -628,7 +619,10 @@ def _tables_of(
         "confusions": _rows_of_confusions(design),
         "correlations": rows_of_correlations(classes, config.resampling.level),
     }
-    columns = _COLUMNS | {"classes": columns_of_classes()}
+    columns = _COLUMNS | {
+        "classes": columns_of_classes(),
+        "correlations": columns_of(Correlations),
+    }
     by_name = {name: table_of(table_rows, columns[name]) for name, table_rows in rows.items()}
     return {name: placed(table, place) for name, table in (by_name | tables).items()}, classes
 

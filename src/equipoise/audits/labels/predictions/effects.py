@@ -147,8 +147,13 @@ class ClassNumbers:
 
 def columns_of_classes() -> Columns:
     """Return the columns of the table `classes`: its numbers, and a gap of each metric."""
-    numbers = {field.name: field.type for field in schema_of(ClassNumbers)}
-    return {"class": TEXT, **numbers, **dict.fromkeys(switches_about(Topic.GAPS), NUMBER)}
+    gaps = dict.fromkeys(switches_about(Topic.GAPS), NUMBER)
+    return {"class": TEXT, **columns_of(ClassNumbers), **gaps}
+
+
+def columns_of(row: type) -> Columns:
+    """Return the columns of rows of a type."""
+    return {field.name: field.type for field in schema_of(row)}
 
 
 def rows_of_classes(
@@ -194,6 +199,22 @@ def describe_correlations(
         yield without_verdict(draft.changed(parameters=parameters), OF_CLASSES)
 
 
+@dataclass(frozen=True)
+class Correlations:
+    """Correlations over classes, as a row of the table `correlations`."""
+
+    x: str
+    y: str
+    classes: int
+    pearson: float
+    pearson_low: float
+    pearson_high: float
+    pearson_p: float
+    spearman: float
+    spearman_p: float
+    reason: str
+
+
 def rows_of_correlations(classes: Sequence[Row], level: float) -> Iterator[Row]:
     """Yield the same correlations as rows of a table, with Spearman's."""
     for other, estimate in _correlate(classes, level):
@@ -201,18 +222,12 @@ def rows_of_correlations(classes: Sequence[Row], level: float) -> Iterator[Row]:
         if pearson.n < FEWEST_CORRELATED:
             reason = f"fewer than {FEWEST_CORRELATED} classes"
             pearson, spearman = (Part("", "", math.nan, n=pearson.n, reason=reason),) * 2
-        yield {
-            "x": "effect_size",
-            "y": other,
-            "classes": pearson.n,
-            "pearson": pearson.value,
-            "pearson_low": pearson.low,
-            "pearson_high": pearson.high,
-            "pearson_p": pearson.p_value,
-            "spearman": spearman.value,
-            "spearman_p": spearman.p_value,
-            "reason": pearson.reason,
-        }
+        row = Correlations(
+            x="effect_size", y=other, classes=pearson.n, pearson=pearson.value,
+            pearson_low=pearson.low, pearson_high=pearson.high, pearson_p=pearson.p_value,
+            spearman=spearman.value, spearman_p=spearman.p_value, reason=pearson.reason,
+        )  # fmt: skip
+        yield vars(row)
 
 
 def _correlate(classes: Sequence[Row], level: float) -> Iterator[tuple[str, Estimate]]:

@@ -32,6 +32,8 @@ FOLLOWED = [
     if rate.null == null and rate.is_share and not rate.numerators <= _OF_OTHERS
 ]  # fmt: skip
 """Rates whose verdicts are followed over thresholds: those of rows that get the class."""
+CURVES = [rate for rate in FOLLOWED if spec_of(rate.name).of_class]
+"""Those of a class alone, which have curves."""
 
 # Thresholds of the curves and of the verdicts, and how each of the latter is drawn.
 _CURVE, _SWEPT, _DRAWN = 101, 25, Permutation(400)
