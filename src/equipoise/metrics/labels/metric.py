@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from numpy.typing import ArrayLike
 
-from equipoise.core import Estimate, Floats, GroupLabels, InputError, Labels, floats, record
+from equipoise.core import Estimate, Fact, Floats, GroupLabels, InputError, Labels, floats, record
 from equipoise.metrics.building import (
     count_estimate,
     ends_of,
@@ -79,6 +79,14 @@ class CountMeasure(Measure):
     null: Null | None
     resamples = True
     compares = False
+    no_test = (
+        "a number of count tables describes models: it may be an extreme of groups, whose change "
+        "percentiles miss too often"
+    )
+
+    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
+        """Return the fact of the number."""
+        return [Fact(self.spec.name, self.spec.aggregate, "", self.spec.compared_to)]
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, shape (r, 1)."""

@@ -220,7 +220,7 @@ def contrast(config: Config, data: PredictionData, pair: tuple[Finding, Finding]
         ]  # fmt: skip
         if name == groups and matching:
             (draft, _), *_ = _compare_models(name, joint, matching[:1], config)[0]
-            if is_extreme(fact_of(draft.finding)):
+            if matching[0].extreme is not None and is_extreme(fact_of(draft.finding)):
                 return judge_by_interval(draft, config.testing)
             (finding,) = conclude([draft], config.testing)
             return finding
@@ -438,7 +438,8 @@ def _contrasts(
     names = joint.models[0], joint.models[1]
     determined, counts_read = joint.counts.determines_target, _counts_read(joint, measure)
     overall_fact, *class_facts = facts = measure.facts(pair.counts)
-    extreme = is_extreme(overall_fact) and config.resampling.method != "none"
+    resampled = config.resampling.method != "none"
+    extreme = resampled and measure.extreme is not None and is_extreme(overall_fact)
     ends = dict(zip(facts, changes.ends(measure), strict=True)) if extreme else {}
     for fact in [overall_fact, *(key for key in class_facts if key.subject in classes)]:
         # A model has no number of classes that it doesn't show.
