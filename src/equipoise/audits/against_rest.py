@@ -11,6 +11,7 @@ from equipoise.audits.findings import UncorrectedFinding, direction
 from equipoise.core import Aggregate, ComparedTo, Family, Finding, Floats, GroupValue, IntervalKind
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.comparisons import OTHERS, AgainstRest, all_others
+from equipoise.metrics.labels.rate import Rate
 from equipoise.metrics.labels.rates import rates_of_classes
 from equipoise.metrics.spec import MetricSpec, spec_of_finding
 from equipoise.stats.intervals import wilson
@@ -61,11 +62,12 @@ def against_rest(
             rows = {"": 0.0, **dict(zip(counts.classes, n_predicted.tolist(), strict=True))}
             selected = sorted(gaps, key=lambda gap: -rows[gap[0].subject])
             selected = selected[: max(_FEW // counts.groups.usable.sum(), 1)]
-        if not within or metric == "true_positive_rate":
+        rate = rates_of_classes().get(metric)
+        if not within or (rate is not None and rate.within_one_class):
             for same_groups in _group_gaps(selected):
                 yield from _compare_over_rows(same_groups)
-        elif counts is not None and metric in rates_of_classes() and not compared_to:
-            yield from _compare_within_classes(selected, counts)
+        elif counts is not None and rate is not None and not compared_to:
+            yield from _compare_within_classes(selected, counts, rate)
 
 
 def leaf(draft: UncorrectedFinding, parent: MetricSpec, **fields: Any) -> UncorrectedFinding:
@@ -85,9 +87,11 @@ def _group_gaps(gaps: Sequence[Gap]) -> list[list[Gap]]:
     return [*by_groups.values()]
 
 
-def _compare_within_classes(gaps: Sequence[Gap], counts: Counts) -> Iterator[UncorrectedFinding]:
+def _compare_within_classes(
+    gaps: Sequence[Gap], counts: Counts, rate: Rate
+) -> Iterator[UncorrectedFinding]:
     """Yield the leaves of gaps between groups that are exchangeable within true classes."""
-    rate, names = rates_of_classes()[gaps[0][0].metric], counts.groups.names
+    names = counts.groups.names
     comparison = AgainstRest.within_classes(counts, rate, gaps[0][0].level)
     for finding, groups in gaps:
         row = counts.classes.index(finding.subject)

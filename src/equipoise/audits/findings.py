@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from equipoise.core import (
     ComparedTo,
     Estimate,
     Excluded,
+    Fact,
     Family,
     Finding,
     Floats,
@@ -54,25 +55,6 @@ from equipoise.stats.verdict import (
     judge,
     raise_by_ratio,
 )
-
-
-class Fact(NamedTuple):
-    """The facts that identify a finding.
-
-    Attributes
-    ----------
-    metric, aggregate, subject : str, Aggregate, str
-    compared_to : str
-        As in `Finding`.
-    groups : str
-        Where other than those of the finding that folds into it.
-    """
-
-    metric: str
-    aggregate: Aggregate
-    subject: str = ""
-    compared_to: ComparedTo = ""
-    groups: str = ""
 
 
 @dataclass(frozen=True)

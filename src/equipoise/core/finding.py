@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -112,6 +112,25 @@ ComparedTo = Literal["", "overall"]
 
 TESTED = (Family.LEAF, Family.COMPOSITE, Family.QUERY)
 """Families whose findings are tests of their own."""
+
+
+class Fact(NamedTuple):
+    """The facts that identify a finding.
+
+    Attributes
+    ----------
+    metric, aggregate, subject : str, Aggregate, str
+    compared_to : str
+        As in `Finding`.
+    groups : str
+        Where other than those of the finding that folds into it.
+    """
+
+    metric: str
+    aggregate: Aggregate
+    subject: str = ""
+    compared_to: ComparedTo = ""
+    groups: str = ""
 
 
 @dataclass(frozen=True)

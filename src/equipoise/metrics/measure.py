@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Sized
-from dataclasses import replace
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 from equipoise.core import (
     Booleans,
     Estimate,
+    Fact,
     Floats,
     GroupLabels,
     Labels,
@@ -115,15 +117,59 @@ class Draws:
 
     def without(self, place: int) -> Draws:
         """Return the draws without one of the numbers."""
-        boot, null = (
-            None if draws is None else np.delete(draws, place, axis=1)
-            for draws in (self.boot, self.null)
-        )
-        return replace(self, observed=np.delete(self.observed, place), boot=boot, null=null)
+        boot = None if self.boot is None else np.delete(self.boot, place, axis=1)
+        nulls = tuple(np.delete(null, place, axis=1) for null in self.nulls)
+        return replace(self, observed=np.delete(self.observed, place), boot=boot, nulls=nulls)
+
+
+PairedName = Literal["accuracy", "true_positive_rate", "false_positive_rate", "selection_rate"]
+"""Rates that two models have on the same rows."""
+Extreme = Literal["worst", "shortfall", "gap"]
+"""The lowest rate, how far it falls short of all compared rows, or the largest gap."""
+
+
+@dataclass(frozen=True)
+class ExtremeRate:
+    """Of which rates a number is the largest or smallest, so that models are compared in these.
+
+    Attributes
+    ----------
+    rates : tuple of str
+    extreme : "worst", "shortfall" or "gap"
+    mean : bool
+        Whether it is the mean of the extremes of several rates, and not the largest.
+    label : str
+        The only class that counts; "" for all.
+    """
+
+    rates: tuple[PairedName, ...]
+    extreme: Extreme
+    mean: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class ChangedRate:
+    """A rate whose change between two models is a finding of each group.
+
+    Attributes
+    ----------
+    metric : str
+    rate : str
+        As two models have it on the same rows.
+    label : str or None
+        The class that it is of, "" for all rows; None: each class has findings of its own.
+    """
+
+    metric: str
+    rate: PairedName
+    label: str | None = ""
 
 
 class Measure:
     """A metric of counts; the base of every class that `measure` takes.
+
+    The attributes say how audits use it, with the methods `facts` and `reads_classes_apart`.
 
     Attributes
     ----------
@@ -134,11 +180,38 @@ class Measure:
     compares : bool
         Whether its numbers compare groups: without two that are large enough it has none, and
         nothing is drawn.
+    whole, by_class : bool
+        Whether its first number is a finding, and whether the parts of its estimate are.
+    of_mistakes : bool
+        Whether it is of all labels, also of texts that are no class: wrong labels explain it.
+    no_test : str
+        Why it describes models and is not tested; "" where it is.
     """
 
     null: Null | None
     resamples: bool | None = None
     compares = True
+    whole = True
+    by_class = False
+    of_mistakes = False
+    no_test = ""
+
+    @property
+    def extreme(self) -> ExtremeRate | None:
+        """The rates whose largest or smallest it is; None of other numbers."""
+        return None
+
+    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
+        """Return the fact of each number: the first is the whole; none: it repeats others."""
+        return []
+
+    def group_rates(self, counts: Counts) -> list[ChangedRate]:  # noqa: ARG002 - as above
+        """Return the rates whose changes between two models are findings of each group."""
+        return []
+
+    def reads_classes_apart(self, counts: Counts) -> bool:  # noqa: ARG002 - as above
+        """Whether it sees no tie between the groups of one true class and those of another."""
+        return False
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the s numbers of each table: (r, outcomes, groups) to (r, s)."""
@@ -151,6 +224,43 @@ class Measure:
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         raise NotImplementedError
+
+
+class Topic(IntEnum):
+    """What a measure is about; findings of an audit stand in this order."""
+
+    ACCURACY = 0
+    GAPS = 1
+    RATES = 2
+    MISTAKES = 3
+    FURTHER = 4
+
+
+MeasuresOf = Callable[..., Iterable[Measure]]
+MEASURES: dict[str, tuple[Topic, MeasuresOf]] = {}
+"""What gives an audit of labels its measures, by the key that switches them on."""
+
+
+def measured(switch: str, topic: Topic) -> Callable[[MeasuresOf], MeasuresOf]:
+    """Register what gives the measures of a metric.
+
+    Parameters
+    ----------
+    switch : str
+        Key under `metrics` of a configuration: the function of the metric.
+    topic : Topic
+
+    Returns
+    -------
+    callable
+        Decorator of a function from counts, and the options of the key by name, to measures.
+    """
+
+    def registered(measures: MeasuresOf) -> MeasuresOf:
+        MEASURES[switch] = topic, measures
+        return measures
+
+    return registered
 
 
 def measure(

@@ -100,6 +100,16 @@ class MetricSpec:
     of_state : bool
         Whether it is the share of rows in a state: right, wrong, or without an answer. These sum
         to 1, so more rows without an answer are fewer right ones.
+    state : str
+        The state of rows that it is the share of, such as "right"; "" where it is none.
+    of_answered : bool
+        Whether rows without an answer don't count in the share of a state.
+    of_labels : bool
+        Whether it compares how often labels occur, whatever is true: true labels differ, too.
+    combines : tuple of str
+        Rates whose differences between groups it combines.
+    profile : str
+        Column that a model has for it in the table of its numbers; "" where it has none.
     harm : "higher", "lower", "either" or None
         Which side of the chance level is worse; of a rate, which side of the rate. None: neither.
     groups_harm : "lower" or "higher"
@@ -198,6 +208,11 @@ class MetricSpec:
     of_one_answer: bool = False
     of_exclusion: bool = False
     of_state: bool = False
+    state: str = ""
+    of_answered: bool = False
+    of_labels: bool = False
+    combines: Strings = ()
+    profile: str = ""
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""
@@ -259,7 +274,7 @@ class MetricSpec:
         if aggregate is self.aggregate:
             return self
         compared = replace(
-            self, aggregate=aggregate, compared_to="", rate=False,
+            self, aggregate=aggregate, compared_to="", rate=False, profile="",
             groups_harm="higher" if self.harm == "higher" else "lower",
         )  # fmt: skip
         unit: Unit = "points" if self.unit == "share" else self.unit
@@ -314,6 +329,12 @@ def register(*specs: MetricSpec) -> None:
     module = calling_module()
     for spec in specs:
         register_for(module, spec)
+
+
+def records() -> list[MetricSpec]:
+    """Return the records of all metrics, also several of a name."""
+    names = {*SPECS}
+    return [record for record in _RECORDS.values() if record.name in names]
 
 
 def register_for(module: str, spec: MetricSpec) -> None:

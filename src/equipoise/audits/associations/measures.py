@@ -26,7 +26,7 @@ from equipoise.audits.associations.spaces import (
     units_of,
 )
 from equipoise.audits.config import AuditConfig, resampling_of
-from equipoise.audits.findings import Fact, Place, UncorrectedFinding, estimable, without_verdict
+from equipoise.audits.findings import Place, UncorrectedFinding, estimable, without_verdict
 from equipoise.audits.kind import Measured
 from equipoise.audits.notes import Note
 from equipoise.core import (
@@ -36,6 +36,7 @@ from equipoise.core import (
     DataError,
     Estimate,
     Excluded,
+    Fact,
     Family,
     Floats,
     GroupValue,

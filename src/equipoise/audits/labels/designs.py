@@ -32,16 +32,16 @@ from equipoise.core import (
     Groups,
     Objects,
     Part,
+    Strings,
     record,
 )
 from equipoise.core.wording import shortened
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.data.resolver import AMBIGUOUS, NEUTRAL_ANSWER, NO_CLASS, UNRESOLVED
 from equipoise.metrics.labels import Counts, count
-from equipoise.metrics.labels.effect_sizes import EffectSizes
-from equipoise.metrics.labels.rates import DemographicParity
+from equipoise.metrics.labels.rates import MOST_FOLDED, DemographicParity, rates_of_classes
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.spec import spec_of_finding
+from equipoise.metrics.spec import SPECS, spec_of_finding
 from equipoise.stats import Resampling, minimum_difference
 
 OTHER = "(no class)"
@@ -309,14 +309,17 @@ class MeasuredLabels(NamedTuple):
     Attributes
     ----------
     findings : list of UncorrectedFinding
-    parts : dict of str to tuple of Part
-        By metric, for tables.
+    effects : tuple of Part
+        Effect size of each class.
+    gaps : dict of str to tuple of Part
+        By metric, the gap of each class.
     left_out : dict of str to int
         By metric, the number of classes that can't be estimated and have no finding.
     """
 
     findings: list[UncorrectedFinding]
-    parts: dict[str, tuple[Part, ...]]
+    effects: tuple[Part, ...]
+    gaps: dict[str, tuple[Part, ...]]
     left_out: dict[str, int]
 
 
@@ -335,40 +338,38 @@ def findings_of(
     Effect sizes are of `texts`, where every label has a column of its own. Where a class is the
     positive one, rates and gaps are of it alone.
     """
-    text_counts = texts or counts
-    if text_counts is counts:
-        estimates = measure(counts, measures, resampling, seed)
-    else:
-        effects = [
-            measure_option for measure_option in measures if isinstance(measure_option, EffectSizes)
-        ]
-        rates = [measure_option for measure_option in measures if measure_option not in effects]
-        estimates = [
-            *measure(counts, rates, resampling, seed),
-            *measure(text_counts, effects, resampling, seed),
-        ]
-    tables = {
+    of_labels = [measure for measure in measures if not measure.of_mistakes]
+    of_texts = [measure for measure in measures if measure.of_mistakes]
+    measured = [
+        *zip(of_labels, measure(counts, of_labels, resampling, seed), strict=True),
+        *zip(of_texts, measure(texts or counts, of_texts, resampling, seed), strict=True),
+    ]
+    summaries = [(metric, estimate) for metric, estimate in measured if metric.whole]
+    gaps = {
         estimate.metric: estimate.parts
-        for estimate in estimates
-        if estimate.by is not None and estimate.metric != "rates"
+        for metric, estimate in summaries
+        if metric.by_class and not metric.of_mistakes
     }
+    effects = [
+        part
+        for metric, estimate in summaries
+        if metric.by_class and metric.of_mistakes
+        for part in estimate.parts
+    ]
     left_out = dict[str, int]()
-    if len(counts.classes) > MOST_FOLDED:
-        reduced = []
-        for estimate in estimates:
-            estimable_parts, omitted = _estimable(estimate)
-            reduced.append(estimable_parts)
-            left_out |= omitted
-        estimates = reduced
     findings = list[UncorrectedFinding]()
-    for estimate in estimates:
-        findings += _findings(estimate, place, positive)
-    return MeasuredLabels(findings, tables, left_out)
+    for metric, estimate in measured:
+        estimable = estimate
+        if metric.by_class and len(counts.classes) > MOST_FOLDED:
+            estimable, omitted = _estimable(estimate)
+            left_out |= omitted
+        findings += _findings(metric, estimable, counts, place, positive)
+    return MeasuredLabels(findings, tuple(effects), gaps, left_out)
 
 
 def _estimable(estimate: Estimate) -> tuple[Estimate, Mapping[str, int]]:
     """Leave out the parts that can't be estimated, and count them by metric."""
-    if estimate.by is None or estimate.metric == "skewsize":
+    if estimate.by is None:
         return estimate, {}
     estimable = np.isfinite(estimate.by["value"].to_numpy())
     omitted = Counter(estimate.by["metric"].filter(~estimable).to_pylist())
@@ -376,38 +377,32 @@ def _estimable(estimate: Estimate) -> tuple[Estimate, Mapping[str, int]]:
 
 
 def _findings(
-    estimate: Estimate, place: Place, positive: str | None
+    metric: Measure, estimate: Estimate, counts: Counts, place: Place, positive: str | None
 ) -> Iterator[UncorrectedFinding]:
-    """Yield the findings of an estimate: the whole, and its parts where it has several."""
-    wanted_subjects = (
-        () if positive is None or estimate.metric == "effect_sizes" else (positive, "")
-    )
-    part_findings = [
-        draft
-        for draft in parts(estimate, place)
-        if draft.finding.subject in wanted_subjects or not wanted_subjects
-    ]
-    if estimate.metric == "accuracy":
-        yield whole(estimate, place, Family.COMPOSITE, by_group=estimate.parts[0].by_group)
-    elif estimate.metric == "rates":
-        yield from part_findings
-    elif estimate.by is None or estimate.metric == "skewsize":
+    """Yield the findings of an estimate: the whole, and its parts where they are findings."""
+    subjects = () if positive is None or metric.of_mistakes else (positive, "")
+    if metric.whole:
+        yield _whole(metric, estimate, counts, place, subjects)
+    for draft in parts(estimate, place) if metric.by_class else ():
+        if not subjects or draft.finding.subject in subjects:
+            yield draft
+
+
+def _whole(
+    metric: Measure, estimate: Estimate, counts: Counts, place: Place, subjects: Strings
+) -> UncorrectedFinding:
+    """Return the finding of an estimate as a whole, with the groups of its widest part."""
+    if estimate.by is None or metric.no_test:
         tested = estimate.chance is not None
-        yield whole(estimate, place, Family.COMPOSITE if tested else Family.DESCRIPTIVE)
-    else:
-        two = wanted_subjects and len(estimate.parts) == 2
-        candidates = [part for part in estimate.parts if part.subject in wanted_subjects or not two]
-        worst = widest_part(candidates) if candidates else Part("", "", math.nan)
-        yield whole(
-            estimate,
-            place,
-            Family.COMPOSITE,
-            metric="effect_size_mean" if estimate.metric == "effect_sizes" else None,
-            by_group=worst.by_group,
-            about=worst.subject,
-            shows=worst.shows,
-        )
-        yield from part_findings
+        return whole(estimate, place, Family.COMPOSITE if tested else Family.DESCRIPTIVE)
+    two = subjects and len(estimate.parts) == 2
+    candidates = [part for part in estimate.parts if part.subject in subjects or not two]
+    worst = widest_part(candidates) if candidates else Part("", "", math.nan)
+    fact = next(iter(metric.facts(counts)), None)
+    return whole(
+        estimate, place, Family.COMPOSITE, metric=fact and fact.metric, by_group=worst.by_group,
+        about=worst.subject, shows=worst.shows,
+    )  # fmt: skip
 
 
 def notes_left_out(place: Place, left_out: Mapping[str, int]) -> Iterator[Note | str]:
@@ -490,14 +485,17 @@ def right_or_wrong(
     answered, target = state.equals("answered"), design.target
     if answered.all():
         return []
-    metrics = {"unanswered": "unanswered_rate"}
     states = np.where(answered, "answered", "unanswered").astype(object)
     if target.vocabulary:
         right = target.values == design.label.values
-        metrics |= {"right": "right_rate", "wrong": "wrong_rate"}
         states[answered] = np.where(right, "right", "wrong")[answered]
         states[target.codes < 0] = None
-    return state_gaps(design, states, metrics, place, resampling, seed)
+    return state_gaps(design, states, rates_of_states(), place, resampling, seed)
+
+
+def rates_of_states() -> dict[str, str]:
+    """Return the metric that is the share of rows in each state, answered or not."""
+    return {spec.state: name for name, spec in SPECS.items() if spec.state and not spec.of_answered}
 
 
 def widest_part(candidates: Sequence[Part]) -> Part:
@@ -517,11 +515,6 @@ def _within_class(finding: Finding, classes: Sequence[str]) -> bool:
     declared = spec_of_finding(finding).within_class
     conditional = declared == "always" or (declared == "two classes" and len(classes) == 2)
     return conditional and not _follows_base_rates(finding)
-
-
-MOST_FOLDED = 100
-"""Beyond so many classes, findings are left out that state the fact of another of the class, or
-that can't be estimated."""
 
 
 def with_folds(
@@ -548,7 +541,8 @@ def with_folds(
     for draft in drafts:
         fact, notes = fact_of(draft.finding), [group.note for group in draft.finding.by_group]
         metric, subject, spec = fact.metric, fact.subject, spec_of_finding(draft.finding)
-        if is_binary and subject and metric == "accuracy":
+        rate = rates_of_classes().get(metric)
+        if is_binary and subject and rate is not None and rate.numerators == {"right"}:
             # One of two classes against the other is the accuracy of all.
             continue
         if determined and _follows_base_rates(draft.finding):

@@ -6,6 +6,7 @@ from equipoise.audits.cells import Mix, Rate
 from equipoise.audits.labels.designs import LabelDesign
 from equipoise.core import Booleans
 from equipoise.data import Coded
+from equipoise.metrics.spec import SPECS
 
 
 def mix_of(design: LabelDesign, *, version: str, state_version: str, with_subject: bool) -> Mix:
@@ -24,21 +25,20 @@ def mix_of(design: LabelDesign, *, version: str, state_version: str, with_subjec
     # Without true classes every row counts, and nothing is right.
     counted = target.codes >= 0 if target.vocabulary else np.ones(len(answered), dtype=np.bool_)
     right = _right(design)
-    outcomes = {
-        ("unanswered_rate", "unanswered"): np.where(counted, ~answered, -1),
-        ("right_rate", "right"): np.where(counted, answered & right, -1),
-        ("wrong_rate", "wrong"): np.where(counted, answered & ~right, -1),
-    }
+    states = {"unanswered": ~answered, "right": answered & right, "wrong": answered & ~right}
     if not target.vocabulary:
-        outcomes = {key: codes for key, codes in outcomes.items() if key[1] == "unanswered"}
-    rates = [
-        Rate(metric, subject if with_subject else "", state_version, codes.astype(np.int32))
-        for (metric, subject), codes in outcomes.items()
-    ]
-    labelled = counted & (design.label.codes >= 0)
-    accuracy = np.where(labelled, right, -1).astype(np.int32)
-    if target.vocabulary and not design.wording:
-        rates.append(Rate("accuracy", "", version, accuracy))
+        del states["right"], states["wrong"]
+    rates = []
+    for metric, spec in SPECS.items():
+        if spec.state not in states or (spec.of_answered and design.wording):
+            continue
+        rows = counted & (design.label.codes >= 0) if spec.of_answered else counted
+        outcome = np.where(rows, states[spec.state], -1).astype(np.int32)
+        if spec.of_answered:
+            rates.append(Rate(metric, "", version, outcome))
+        else:
+            subject = spec.state if with_subject else ""
+            rates.append(Rate(metric, subject, state_version, outcome))
     strata = {name: column.take(design.rows) for name, column in _attributes(design).items()}
     return Mix(design.groups, tuple(rates), {"": target, **strata}, design.units)
 

@@ -24,17 +24,15 @@ from equipoise.core.result import WORKSHEET
 from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe
 from equipoise.metrics.labels import Counts
-from equipoise.metrics.labels.rate import Cells
+from equipoise.metrics.labels.rate import Cells, Rate
 from equipoise.metrics.labels.rates import SELECTION_RATE, rates_of_classes
 from equipoise.metrics.labels.table import sum_by
+from equipoise.metrics.spec import spec_of
 from equipoise.stats import Association
 from equipoise.stats.intervals import divide
 
 MOST_UNRESOLVED = 0.1
 """Largest share of unresolved texts in a group that a verdict on content stands with."""
-_SELECTION = dict.fromkeys(("demographic_parity", "answer_gap"), SELECTION_RATE)
-_ODDS = ("true_positive_rate", "false_positive_rate")
-_EFFECTS = ("cramers_v", "phi", "tschuprows_t")
 _BEYOND = 0.05
 _LINES = 1000
 _COLUMNS = {
@@ -76,7 +74,7 @@ def with_unresolved(
     for draft in map(_without_class_verdict, drafts):
         if draft.finding.family is Family.DESCRIPTIVE or (
             # Whether a row has an answer doesn't depend on what the others say.
-            draft.finding.metric == "unanswered_rate"
+            spec_of(draft.finding.metric).of_exclusion
         ):
             yield draft
         elif share > MOST_UNRESOLVED:
@@ -165,7 +163,7 @@ class Unresolved:
         """Return a finding with how far its number may fall and rise, and its p-value there."""
         finding, df = draft.finding, 1
         value = abs(finding.value - (finding.chance if draft.harm == "either" else 0.0))
-        if finding.metric in (*_EFFECTS, "effect_size_mean"):
+        if "formulation" in finding.parameters:
             low, high, df = self._effects(finding)
         elif finding.group:
             low, high = self._against_rest(finding)
@@ -181,17 +179,13 @@ class Unresolved:
 
     def _gap(self, finding: Finding) -> Range:
         """Return the smallest and largest gap of a finding's groups."""
-        metric, subject = finding.metric, finding.subject
-        if metric == "accuracy" and not subject:
+        spec, subject = spec_of(finding.metric), finding.subject
+        rates = [rate for name in spec.combines or (spec.name,) if (rate := _rate_of(name))]
+        if not rates or not (subject or spec.of_class or spec.combines):
             return self._other(finding)
-        if metric == "equalized_odds":
-            mean = finding.parameters.get("aggregate") == "mean"
-            odds_ranges = np.stack([_gaps(*self.ranges[name][:2]) for name in _ODDS])
-            metric_ranges = odds_ranges.mean(axis=0) if mean else odds_ranges.max(axis=0)
-        elif metric in self.ranges:
-            metric_ranges = _gaps(*self.ranges[metric][:2])
-        else:
-            return self._other(finding)
+        rate_ranges = np.stack([_gaps(*self.ranges[rate.name][:2]) for rate in rates])
+        mean = finding.parameters.get("aggregate") == "mean"
+        metric_ranges = rate_ranges.mean(axis=0) if mean else rate_ranges.max(axis=0)
         if subject:
             low, high = metric_ranges[:, self.counts.classes.index(subject)].tolist()
         else:
@@ -202,17 +196,17 @@ class Unresolved:
     def _other(self, finding: Finding) -> Range:
         """Return the range of a difference when shares shift by the unresolved share."""
         # Unresolved texts count as wrong: accuracies can only rise, by the unresolved share.
-        factor = 1.0 if finding.metric == "accuracy" else 2.0
+        factor = 1.0 if spec_of(finding.metric).errors == "rest" else 2.0
         doubt = factor * float(self.shares[self.counts.groups.usable].max())
         return _fold_range(finding.value - doubt, finding.value + doubt)
 
     def _against_rest(self, finding: Finding) -> Range:
         """Return how close to 0 and how far from it a group's difference to all others may be."""
-        metric = finding.metric
         names, classes = self.counts.groups.names, self.counts.classes
-        if metric not in self.ranges or not finding.subject:
+        rate = _rate_of(finding.metric)
+        if rate is None or not finding.subject:
             return self._other(finding)
-        low, high, n = (bounds[classes.index(finding.subject)] for bounds in self.ranges[metric])
+        low, high, n = (bounds[classes.index(finding.subject)] for bounds in self.ranges[rate.name])
         is_group = np.array([name == finding.group for name in names])
         is_rest = ~is_group & ~np.isnan(low)
         if np.isnan(low[is_group]).any() or not n[is_rest].sum():
@@ -242,7 +236,7 @@ class Unresolved:
         subjects: list[int | None] = [None]
         if finding.subject:
             subjects = [counts.classes.index(finding.subject)]
-        elif finding.metric == "effect_size_mean":
+        elif finding.parameters["formulation"] == "separation":
             subjects = [*counts.targets.tolist()]
         for subject in subjects:
             rows = (counts.truth == subject) | (subject is None)
@@ -267,13 +261,18 @@ class Unresolved:
             )
             corners.append(cells)
         ranges = {}
-        for name, rate in (rates_of_classes() | _SELECTION).items():
+        for name, rate in rates_of_classes().items():
             shares = np.stack([rate.shares(cells)[0] for cells in corners])
             large_enough = rate.large(self.counts) & self.counts.groups.usable
             low = np.where(large_enough, np.fmin.reduce(shares, axis=0), np.nan)
             high = np.where(large_enough, np.fmax.reduce(shares, axis=0), np.nan)
             ranges[name] = low, high, rate.totals(corners[0])[0]
         return ranges
+
+
+def _rate_of(metric: str) -> Rate | None:
+    """Return the rate that groups are compared in; None of no rate."""
+    return rates_of_classes().get(metric) or (SELECTION_RATE if spec_of(metric).of_labels else None)
 
 
 def _gaps(low: Floats, high: Floats) -> Floats:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from equipoise.audits.findings import Fact, Place, UncorrectedFinding, parts, whole
+from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
 from equipoise.audits.notes import Note
 from equipoise.audits.rankings.designs import ScoreDesign
 from equipoise.audits.rankings.hypotheses import Effects
-from equipoise.core import TESTED, Aggregate, Estimate, Family, Finding, Part
+from equipoise.core import TESTED, Aggregate, Estimate, Fact, Family, Finding, Part
 from equipoise.core.sentences import Sentence, quoted
 from equipoise.metrics.spec import spec_of, spec_of_finding
 from equipoise.stats import Resampling

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -15,6 +15,7 @@ from equipoise.core import (
     Aggregate,
     ComparedTo,
     Estimate,
+    Fact,
     Floats,
     GroupLabels,
     InputError,
@@ -26,7 +27,16 @@ from equipoise.metrics.labels.group_rates import GroupRate, GroupRates
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rate_metric import RateMetric
 from equipoise.metrics.labels.table import Counts, Null, check_lengths, count
-from equipoise.metrics.measure import DEFAULT, Draws, Measure
+from equipoise.metrics.measure import (
+    DEFAULT,
+    ChangedRate,
+    Draws,
+    Extreme,
+    ExtremeRate,
+    Measure,
+    Topic,
+    measured,
+)
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import PAIRWISE, POINTS, WILSON, MetricSpec
 from equipoise.stats.intervals import Pair
@@ -41,6 +51,8 @@ _record = partial(
     group_label="accuracy",
     clause="{model} is right{about} for {groups}",
     errors="rest",
+    state="right",
+    of_answered=True,
     error_clause="{model} is wrong{about}",
     threshold=0.05,
     threshold_reason=POINTS,
@@ -49,6 +61,13 @@ _record = partial(
         "determine it"
     ),
 )
+
+
+_EXTREMES: Mapping[tuple[Aggregate, ComparedTo], Extreme] = {
+    (Aggregate.WORST_GROUP, ""): "worst",
+    (Aggregate.DIFFERENCE, "overall"): "shortfall",
+    (Aggregate.DIFFERENCE, ""): "gap",
+}
 
 
 @dataclass(frozen=True)
@@ -62,12 +81,45 @@ class Accuracy(GroupRates):
     subject = ""
     no_chance = "accuracy itself has no chance level: it compares no groups"
 
+    @property
+    def extreme(self) -> ExtremeRate | None:
+        """Accuracy of the groups, unless it is of all rows."""
+        extreme = _EXTREMES.get((self.aggregate, self.compared_to))
+        return ExtremeRate(("accuracy",), extreme) if extreme else None
+
+    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
+        """Return the fact of accuracy; groups exchanged within true classes repeat it."""
+        within = self.null == "class"
+        return [] if within else [Fact(self.rate.name, self.aggregate, "", self.compared_to)]
+
+    def group_rates(self, counts: Counts) -> list[ChangedRate]:  # noqa: ARG002 - as above
+        """Return the accuracy of the groups."""
+        return [ChangedRate(self.rate.name, "accuracy")]
+
+
+def _accuracies(
+    counts: Counts, aggregate: Aggregate, compared_to: ComparedTo = ""
+) -> Iterator[Measure]:
+    """Yield a comparison of groups over all rows, and within classes that have several."""
+    yield Accuracy(aggregate, "rows", compared_to)
+    if not counts.determines_target:
+        yield Accuracy(aggregate, "class", compared_to)
+
+
+_comparison = partial(measured, topic=Topic.ACCURACY)
+_comparison("worst_group_accuracy")(partial(_accuracies, aggregate=Aggregate.WORST_GROUP))
+_comparison("accuracy_gap")(
+    partial(_accuracies, aggregate=Aggregate.DIFFERENCE, compared_to="overall")
+)
+_comparison("accuracy")(partial(_accuracies, aggregate=Aggregate.DIFFERENCE))
+
 
 @metric(
     _record(
         name="accuracy",
         aliases=("worst-group accuracy", "minimum group accuracy"),
         aggregate=Aggregate.WORST_GROUP,
+        profile="worst_group_accuracy",
         fold="accuracy",
         title="Worst-group accuracy",
         kinds=("predictions",),
@@ -145,6 +197,7 @@ def worst_group_accuracy(
         name="accuracy",
         aggregate=Aggregate.DIFFERENCE,
         compared_to="overall",
+        profile="accuracy_gap",
         rest_metric="accuracy",
         title="Accuracy gap to all rows",
         symbol="GAP",
@@ -276,6 +329,7 @@ def _labels(labels: Cell | Iterable[Cell]) -> frozenset[str]:
         group_label="hit rate",
         clause="{model} has the true class among its best predictions for {groups}",
         errors="",
+        state="",
         error_clause="",
         definition="Share of images with a true class among the k best predictions.",
         direction="Lower: fewer images are hit.",
@@ -320,7 +374,7 @@ class HitRate(Measure):
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
         level, gap = self._level_and_gap
-        rate = level.estimate(counts, replace(draws.without(1), null=None))
+        rate = level.estimate(counts, replace(draws.without(1), nulls=()))
         difference = gap.estimate(counts, draws.without(0))
         compared = sum(group.n for group in difference.parts[0].by_group if not group.note)
         return replace(

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
 from equipoise.core import AnyArray, Booleans, Floats, Integers, floats, nans, record
 from equipoise.metrics.labels.paired import Joint
 from equipoise.metrics.labels.table import design_effects, group_owners
+from equipoise.metrics.measure import Extreme, PairedName
 from equipoise.stats.draws import ItemSampler
 from equipoise.stats.intervals import Scored, divide, normal, scored
 from equipoise.stats.pairs import (
@@ -26,10 +26,6 @@ from equipoise.stats.pairs import (
     simultaneous_p,
     simultaneous_z,
 )
-
-PairedName = Literal["accuracy", "true_positive_rate", "false_positive_rate", "selection_rate"]
-Extreme = Literal["worst", "shortfall", "gap"]
-"""The lowest rate, how far it falls short of all compared rows, or the largest gap."""
 
 # Share of an interval's error that goes to which groups may be extreme.
 _PICKED = 0.2

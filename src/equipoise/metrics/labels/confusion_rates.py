@@ -169,6 +169,7 @@ def negative_predictive_value(cells: Cells) -> tuple[Pair, Pair]:
         name="selection_rate",
         aliases=("acceptance rate", "positive rate"),
         of_base_rates=True,
+        of_labels=True,
         fold="demographic_parity",
         group_label="selection rate",
         clause="{model} predicts {subject} for {groups}",
@@ -195,6 +196,9 @@ def selection_rate(cells: Cells) -> Pair:
         group_label="accuracy",
         clause="{model} is right{about} for {groups}",
         errors="rest",
+        state="right",
+        of_answered=True,
+        profile="accuracy",
         error_clause="{model} is wrong{about}",
         definition=(
             "Share of rows whose prediction is the true class; for a class, of its one-vs-rest "

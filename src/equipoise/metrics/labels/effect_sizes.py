@@ -31,9 +31,11 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtrc, chndtr, ndtri
 
 from equipoise.core import (
+    Aggregate,
     Booleans,
     Ends,
     Estimate,
+    Fact,
     Fields,
     Floats,
     GroupLabels,
@@ -64,7 +66,15 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels.part import PartMetric
 from equipoise.metrics.labels.table import Adder, Counts, Null
-from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure, measure_rows
+from equipoise.metrics.measure import (
+    DEFAULT,
+    Draws,
+    Measure,
+    Topic,
+    measure,
+    measure_rows,
+    measured,
+)
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import ANY_NUMBER, BANDS, COHEN, SPECS, MetricSpec
 from equipoise.stats.association import Association, Plain, divisor
@@ -668,6 +678,7 @@ class EffectSizes(Measure):
     """The measure behind `effect_sizes`; its parameters are documented there."""
 
     resamples = False
+    by_class = of_mistakes = True
 
     statistic: Statistic = "cramers_v"
     min_expected: float = 5.0
@@ -694,6 +705,17 @@ class EffectSizes(Measure):
     def aggregate(self, values: Floats) -> Floats:
         """Return the mean of effect sizes (r, classes) over classes, shape (r,)."""
         return nan_mean(values)
+
+    def facts(self, counts: Counts) -> list[Fact]:
+        """Return the mean, then the statistic of each class."""
+        subjects = counts.once(counts.observed, _layout, self.formulation).subject
+        classes = [counts.classes[place] for place in subjects.tolist() if place >= 0]
+        by_class = [Fact(self.statistic, Aggregate.VALUE, name) for name in classes]
+        return [Fact("effect_size_mean", Aggregate.VALUE), *by_class]
+
+    def reads_classes_apart(self, counts: Counts) -> bool:  # noqa: ARG002 - the form of all
+        """Tables of true classes stand alone."""
+        return self.formulation == "separation"
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the aggregate of each table, then the effect sizes of its classes.
@@ -882,6 +904,7 @@ class Classes:
 effect_size_mean = metric(
     _effect(
         name="effect_size_mean",
+        profile="mean_effect_size",
         title="Mean effect size",
         definition="Mean of the effect sizes over classes that can be estimated.",
         interval="inversion of the expected mean, over equal and uneven effects",
@@ -893,6 +916,7 @@ effect_size_mean = metric(
 @metric(
     MetricSpec(
         name="skewsize",
+        profile="skewsize",
         title="SkewSize",
         kinds=("predictions",),
         range=ANY_NUMBER,
@@ -978,6 +1002,12 @@ class SkewSize(EffectSizes):
     """The measure behind `skewsize`: the same tables, with another aggregate."""
 
     resamples = True
+    by_class = False
+    no_test = NO_TEST
+
+    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
+        """Return the skewness alone."""
+        return [Fact("skewsize", Aggregate.VALUE)]
 
     def aggregate(self, values: Floats) -> Floats:
         """Return the skewness over classes."""
@@ -1018,6 +1048,16 @@ class SkewSize(EffectSizes):
             excluded=classes.excluded(),
             reason=reason,
         )
+
+
+@measured("effect_sizes", Topic.MISTAKES)
+def _effect_sizes(counts: Counts, **options: Any) -> list[Measure]:  # noqa: ARG001 - as all
+    return [EffectSizes(**options)]
+
+
+@measured("skewsize", Topic.MISTAKES)
+def _skewsize(counts: Counts, **options: Any) -> list[Measure]:  # noqa: ARG001 - as all
+    return [SkewSize(**options)]
 
 
 def skewness(values: Floats) -> Floats:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from operator import itemgetter
+
 from numpy.typing import ArrayLike
 
-from equipoise.core import Estimate, Floats, GroupLabels, InputError, Labels, floats, record
+from equipoise.core import Estimate, Fact, Floats, GroupLabels, InputError, Labels, floats, record
 from equipoise.metrics.building import (
     count_estimate,
     ends_of,
@@ -12,8 +15,17 @@ from equipoise.metrics.building import (
     replicates_text,
 )
 from equipoise.metrics.labels.table import Counts, Null
-from equipoise.metrics.measure import DEFAULT, Draws, Measure, Statistic, measure_rows
-from equipoise.metrics.spec import MetricSpec
+from equipoise.metrics.measure import (
+    DEFAULT,
+    MEASURES,
+    Draws,
+    Measure,
+    Statistic,
+    Topic,
+    measure_rows,
+)
+from equipoise.metrics.registry import metrics_of
+from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
 
@@ -67,6 +79,14 @@ class CountMeasure(Measure):
     null: Null | None
     resamples = True
     compares = False
+    no_test = (
+        "a number of count tables describes models: it may be an extreme of groups, whose change "
+        "percentiles miss too often"
+    )
+
+    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
+        """Return the fact of the number."""
+        return [Fact(self.spec.name, self.spec.aggregate, "", self.spec.compared_to)]
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, shape (r, 1)."""
@@ -92,3 +112,31 @@ class CountMeasure(Measure):
             no_chance=self.spec.chance,
             reason=explain_undefined(draws.observed[0], "the metric is undefined for these counts"),
         )
+
+
+def measures_of(
+    counts: Counts, switches: Mapping[str, Mapping[str, object]], kind: str
+) -> list[Measure]:
+    """Return what an audit of labels by group measures.
+
+    Parameters
+    ----------
+    counts : Counts
+    switches : mapping of str to mapping
+        Options of each metric that is switched on.
+    kind : str
+        The kind of audit: metrics of count tables are measured that report it.
+    """
+    count_metrics = metrics_of(CountMetric, kind).values()
+    topics = [(topic, name) for name, (topic, _) in MEASURES.items() if name in switches]
+    measures = [
+        measure
+        for _, name in sorted(topics, key=itemgetter(0))
+        for measure in MEASURES[name][1](counts, **switches[name])
+    ]
+    return [*measures, *(count_metric.measure for count_metric in count_metrics)]
+
+
+def switches_about(topic: Topic) -> list[str]:
+    """Return the keys that switch on what is measured about a topic."""
+    return [name for name in SPECS if name in MEASURES and MEASURES[name][0] is topic]

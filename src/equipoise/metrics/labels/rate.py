@@ -15,6 +15,7 @@ from equipoise.core import (
     Aggregate,
     Booleans,
     Estimate,
+    Fact,
     Fields,
     Floats,
     Integers,
@@ -178,6 +179,26 @@ class Rate:
         return self.opposite is not None or (len(self.bases) > 1 and not self.predictions)
 
     @property
+    def is_share(self) -> bool:
+        """Whether it is a share of rows, as observed or at equal prevalence."""
+        return len(self.bases) == 1 or bool(self.predictions)
+
+    @property
+    def numerators(self) -> frozenset[str]:
+        """Cells of the rows that its shares count."""
+        cells = _bases()
+        counted = [numerator for numerator, _ in self.counts(cells)]
+        return frozenset(
+            name for name in (*BASES, *_RESTS, "right")
+            if any(np.array_equal(cells[name], numerator) for numerator in counted)
+        )  # fmt: skip
+
+    def pooled(self, cells: Cells) -> Pair:
+        """Return the right rows and all rows of a share as observed."""
+        *_, (right, _) = self.counts(cells)
+        return right, self.totals(cells)
+
+    @property
     def within_one_class(self) -> bool:
         """Whether it is a share of the rows of the class alone."""
         bases, truth = [base for _, base in self.counts(_bases())], _bases()["truth"]
@@ -321,11 +342,16 @@ class RateGaps(Measure):
     rates: tuple[Rate, ...]
     over = "classes"
     resamples = False
+    by_class = True
 
     @property
     def params(self) -> Fields:
         """The parameters that decide the numbers."""
         return {"null": self.null}
+
+    def facts(self, counts: Counts) -> list[Fact]:
+        """Return the gap over all classes, then that of each."""
+        return [Fact(self.name, Aggregate.DIFFERENCE, name) for name in ("", *counts.classes)]
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest gap, and gaps by rate and class."""

@@ -19,6 +19,7 @@ from equipoise.core import (
     Aggregate,
     Booleans,
     Estimate,
+    Fact,
     Fields,
     Floats,
     GroupLabels,
@@ -42,7 +43,17 @@ from equipoise.metrics.labels.table import (
     Counts,
     Null,
 )
-from equipoise.metrics.measure import DEFAULT, measure, measure_rows
+from equipoise.metrics.measure import (
+    DEFAULT,
+    ChangedRate,
+    ExtremeRate,
+    Measure,
+    PairedName,
+    Topic,
+    measure,
+    measure_rows,
+    measured,
+)
 from equipoise.metrics.registry import metric, metrics_of
 from equipoise.metrics.spec import PAIRWISE, POINTS, SPECS, MetricSpec
 from equipoise.stats.intervals import (
@@ -184,6 +195,11 @@ class Rates(RateGaps):
     null: Null
     name = "rates"
     over = "rates, classes"
+    whole = False
+
+    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
+        """Return none: models are compared in the gaps that sum the rates up."""
+        return []
 
     @cached_property
     def rates(self) -> tuple[Rate, ...]:  # type: ignore[override]
@@ -200,6 +216,17 @@ class LeadingRates(Rates):
         return tuple(rate for rate in super().rates if not SPECS[rate.name].fold)
 
 
+MOST_FOLDED = 100
+"""Beyond so many classes, findings are left out that state the fact of another of the class, or
+that can't be estimated."""
+
+
+@measured("rates", Topic.RATES)
+def _rates(counts: Counts) -> list[Measure]:
+    rates = LeadingRates if len(counts.classes) > MOST_FOLDED else Rates
+    return [rates("class"), rates("rows")]
+
+
 @metric(
     _gap(
         name="demographic_parity",
@@ -210,6 +237,7 @@ class LeadingRates(Rates):
             "statistical parity difference",
         ),
         of_base_rates=True,
+        of_labels=True,
         rest_metric="selection_rate",
         mirror="demographic_parity",
         of_class=True,
@@ -298,12 +326,19 @@ class DemographicParity(RateGaps):
     null: Null = "rows"
     name = "demographic_parity"
     rates = (replace(SELECTION_RATE, name="demographic_parity"),)
+    extreme = ExtremeRate(("selection_rate",), "gap")
+
+
+@measured("demographic_parity", Topic.GAPS)
+def _demographic_parity(counts: Counts) -> list[Measure]:  # noqa: ARG001 - the form of all
+    return [DemographicParity()]
 
 
 @metric(
     _gap(
         name="equalized_odds",
         aliases=("eo", "eqodds", "equalised odds", "equalized odds difference"),
+        combines=("true_positive_rate", "false_positive_rate"),
         within_class="two classes",
         mirror="equalized_odds",
         title="Equalized odds difference",
@@ -408,6 +443,21 @@ class EqualizedOdds(RateGaps):
         if self.aggregate not in get_args(Combination):
             raise InputError(f"aggregate={self.aggregate!r}: expected 'max' or 'mean'")
 
+    @property
+    def extreme(self) -> ExtremeRate:
+        """The rates of both conditions."""
+        rates: tuple[PairedName, ...] = ("true_positive_rate", "false_positive_rate")
+        return ExtremeRate(rates, "gap", mean=self.aggregate == "mean")
+
+    def group_rates(self, counts: Counts) -> list[ChangedRate]:
+        """Return the true positive rate of each class, unless groups have one class each."""
+        rate = ChangedRate("true_positive_rate", "true_positive_rate", None)
+        return [] if counts.determines_target else [rate]
+
+    def reads_classes_apart(self, counts: Counts) -> bool:
+        """Of two classes, the false positive rate of one is about the other class alone."""
+        return len(counts.targets) <= 2
+
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest EO, then EO, and D of both conditions."""
         conditions = self.gaps(counts, tables)
@@ -465,3 +515,8 @@ class EqualizedOdds(RateGaps):
             ],
             shows=[self.rates[place].name for place in deciding.tolist()],
         )
+
+
+@measured("equalized_odds", Topic.GAPS)
+def _equalized_odds(counts: Counts, aggregate: Combination) -> list[Measure]:  # noqa: ARG001
+    return [EqualizedOdds(aggregate)]

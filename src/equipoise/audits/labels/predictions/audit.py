@@ -28,6 +28,7 @@ from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.labels.answer_levels import one_answer
 from equipoise.audits.labels.designs import (
     LabelDesign,
+    MeasuredLabels,
     findings_of,
     groups_of,
     list_comparisons,
@@ -42,13 +43,16 @@ from equipoise.audits.labels.mix import mix_of
 from equipoise.audits.labels.predictions.comparison import (
     compare,
     contrast,
-    effect_sizes,
-    measures_of,
+    list_measures,
 )
 from equipoise.audits.labels.predictions.config import Config, ModelConfig
 from equipoise.audits.labels.predictions.effects import (
+    Correlations,
+    columns_of,
+    columns_of_classes,
     describe_correlations,
     describe_effects,
+    effect_sizes,
     main_options,
     rows_of_classes,
     rows_of_correlations,
@@ -81,7 +85,6 @@ from equipoise.core import (
     Finding,
     Floats,
     Groups,
-    Part,
     Progress,
     Strings,
     record,
@@ -103,13 +106,12 @@ from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.accuracy import Accuracy, HitRate, hits
 from equipoise.metrics.labels.effect_sizes import (
     MEV_SWEEP,
-    EffectSizes,
     SkewSize,
     dropped_columns,
     mev_sweep,
 )
 from equipoise.metrics.measure import Measure, measure
-from equipoise.metrics.spec import SPECS, spec_of
+from equipoise.metrics.spec import SPECS
 from equipoise.models.protocols import DESCRIPTIONS
 from equipoise.stats import minimum_effect_size, sample_size_for_difference
 from equipoise.stats.threads import each
@@ -128,24 +130,6 @@ _ALL_CELLS = 200
 _MOST_CELLS_OF_TEXTS = 20_000
 """Cells of a table of raw texts by group for which replicates are drawn."""
 _COLUMNS = {
-    "classes": {
-        "class": TEXT,
-        "n": INTEGER,
-        "accuracy": NUMBER,
-        "worst_group": TEXT,
-        "worst_group_accuracy": NUMBER,
-        "gap": NUMBER,
-        "effect_size": NUMBER,
-        "effect_low": NUMBER,
-        "effect_high": NUMBER,
-        "effect_chance": NUMBER,
-        "band": TEXT,
-        "columns_dropped": INTEGER,
-        "rows_dropped": INTEGER,
-        "reason": TEXT,
-        "demographic_parity": NUMBER,
-        "equalized_odds": NUMBER,
-    },
     "confusions": {
         "class": TEXT,
         "group": TEXT,
@@ -174,18 +158,6 @@ _COLUMNS = {
         "high": NUMBER,
         "least": NUMBER,
         "most": NUMBER,
-    },
-    "correlations": {
-        "x": TEXT,
-        "y": TEXT,
-        "classes": INTEGER,
-        "pearson": NUMBER,
-        "pearson_low": NUMBER,
-        "pearson_high": NUMBER,
-        "pearson_p": NUMBER,
-        "spearman": NUMBER,
-        "spearman_p": NUMBER,
-        "reason": TEXT,
     },
 }
 _STATES = {"model": TEXT, "state": TEXT, "count": INTEGER}
@@ -320,8 +292,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
             return _measure_wording(design, config, place, resampling)
         findings = [*_describe_levels(design, config, replace(place, groups=""))]
         by_class = design.by_class
-        tested, parts, left_out = findings_of(
-            by_class, [*measures_of(config, by_class)], place, resampling, seed, texts=counts,
+        measured = findings_of(
+            by_class, list_measures(config, by_class), place, resampling, seed, texts=counts,
             positive=config.data.positive,
         )  # fmt: skip
         equivalent_groups = next(
@@ -333,13 +305,12 @@ class Predictions(Audit[Config, ScoredData, Design]):
             "",
         )
         folds: Fields = {"determined": design.determined, "equivalent_groups": equivalent_groups}
-        gaps = [*with_folds(tested, classes=by_class.classes, **folds)]
+        gaps = [*with_folds(measured.findings, classes=by_class.classes, **folds)]
         candidates: Iterable[UncorrectedFinding] = [*gaps, *against_rest(gaps, by_class)]
         if not by_class.determines_target:
-            threshold = config.testing.threshold(spec_of("demographic_parity")) or 0.0
             required = config.parity == "required"
             candidates = beside_labels(
-                candidates, by_class, threshold=threshold, level=level, required=required
+                candidates, by_class, testing=config.testing, level=level, required=required
             )
         findings += with_mistakes(with_unresolved(candidates, by_class), counts)
         if metrics.effect_sizes is not None:
@@ -347,8 +318,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
             for version, ranked in design.ranked():
                 ranked_place = design.place(self.name, level, version)
                 association_measures: list[Measure] = [effects, SkewSize(**effects.params)]
-                ranks = findings_of(ranked, association_measures, ranked_place, resampling, seed)[0]
-                folded = with_folds(ranks, classes=ranked.classes, **folds)
+                ranks = findings_of(ranked, association_measures, ranked_place, resampling, seed)
+                folded = with_folds(ranks.findings, classes=ranked.classes, **folds)
                 findings += with_mistakes(with_unresolved([*folded], ranked), ranked)
         top = design.predictions.coded_top
         if metrics.hit_rate is not None and top is not None:
@@ -359,10 +330,10 @@ class Predictions(Audit[Config, ScoredData, Design]):
         if metrics.unanswered_rate is not None:
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        tables, classes = _tables_of(design, parts, config)
+        tables, classes = _tables_of(design, measured, config)
         tables |= _tables_over_thresholds(design, data, config, place)
         findings += _describe_classes(design, config, place, classes, resampling)
-        notes = tuple(notes_left_out(place, left_out))
+        notes = tuple(notes_left_out(place, measured.left_out))
         compared = tuple(with_ratios(findings, by_class.classes))
         return Measured(compared, tables | worksheet_of(design), notes)
 
@@ -527,16 +498,16 @@ def _measure_wording(
 
     Texts may be as many as rows: of large tables no replicates are drawn.
     """
-    effects = [
-        metric for metric in measures_of(config, design.counts) if isinstance(metric, EffectSizes)
-    ]
+    effects = [measure for measure in list_measures(config, design.counts) if measure.of_mistakes]
     if design.counts.table.size > _MOST_CELLS_OF_TEXTS:
         resampling = None
     seed = config.resampling.seed
-    drafts, parts, _ = findings_of(design.counts, effects, place, resampling, seed)
+    measured = findings_of(design.counts, effects, place, resampling, seed)
     reason = "wording: what is tested is the content of the texts"
-    described = (without_verdict(draft, reason) for draft in drafts if not draft.finding.subject)
-    return Measured(tuple(described), _tables_of(design, parts, config)[0])
+    described = (
+        without_verdict(draft, reason) for draft in measured.findings if not draft.finding.subject
+    )
+    return Measured(tuple(described), _tables_of(design, measured, config)[0])
 
 
 def _tables_over_thresholds(
@@ -590,7 +561,8 @@ def _smallest_effects(design: LabelDesign, config: Config, tests: int) -> Row:
     right = overall.table[overall.truth == overall.prediction].sum() / overall.table.sum()
     # Away from 0 and 1, where a difference could go one way only.
     accuracy = float(np.clip(right, 0.05, 0.95))
-    threshold, effect = config.testing.threshold(spec_of("accuracy")) or 0.05, None
+    shares_of_right = (spec for spec in SPECS.values() if spec.of_answered)
+    threshold, effect = config.testing.threshold(next(shares_of_right)) or 0.05, None
     by_class = counts.by_truth(counts.table[None])[0][counts.targets]
     n, groups = by_class.sum(axis=1), (by_class > 0).sum(axis=1)
     place, labels = int(n.argmin()), len(counts.targets)
@@ -629,7 +601,7 @@ def _second_shares(counts: Counts) -> Floats:
 
 
 def _tables_of(
-    design: LabelDesign, parts: Mapping[str, tuple[Part, ...]], config: Config
+    design: LabelDesign, measured: MeasuredLabels, config: Config
 ) -> tuple[dict[str, pa.Table], list[Row]]:
     """Return the tables of one design by name, see docs/run-directory.md, and its classes."""
     place = {"model": design.model, "groups": design.groups.name, "version": design.version}
@@ -641,13 +613,17 @@ def _tables_of(
         dropped = dropped_columns(design.counts, **options)
         options.pop("min_expected")
         tables["mev_sweep"] = mev_sweep(design.counts, effect_options.sweep or MEV_SWEEP, **options)
-    classes = [*rows_of_classes(design, parts, dropped)]
+    classes = [*rows_of_classes(design, measured, dropped)]
     rows: dict[str, Iterable[Row]] = {
         "classes": classes,
         "confusions": _rows_of_confusions(design),
         "correlations": rows_of_correlations(classes, config.resampling.level),
     }
-    by_name = {name: table_of(table_rows, _COLUMNS[name]) for name, table_rows in rows.items()}
+    columns = _COLUMNS | {
+        "classes": columns_of_classes(),
+        "correlations": columns_of(Correlations),
+    }
+    by_name = {name: table_of(table_rows, columns[name]) for name, table_rows in rows.items()}
     return {name: placed(table, place) for name, table in (by_name | tables).items()}, classes
 
 

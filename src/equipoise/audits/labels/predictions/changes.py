@@ -1,26 +1,17 @@
 """Two models by group: findings of each group's change, and intervals of extremes' changes."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from math import nan
 
 import numpy as np
 
 from equipoise.audits.comparison import difference
-from equipoise.audits.findings import Fact, Place, UncorrectedFinding, fact_of
-from equipoise.audits.labels.predictions.unanswered import UNANSWERED, Unanswered
-from equipoise.core import Aggregate, ComparedTo, Family, IntervalKind, NullHypothesis, Part
-from equipoise.metrics.labels.accuracy import Accuracy
-from equipoise.metrics.labels.changes import (
-    Extreme,
-    PairedName,
-    PairedRate,
-    extreme_change,
-    paired_rate,
-)
+from equipoise.audits.findings import Place, UncorrectedFinding, fact_of
+from equipoise.core import Aggregate, Fact, Family, IntervalKind, NullHypothesis, Part
+from equipoise.metrics.labels.changes import PairedRate, extreme_change, paired_rate
 from equipoise.metrics.labels.paired import Joint
-from equipoise.metrics.labels.rates import EqualizedOdds
-from equipoise.metrics.measure import Measure
+from equipoise.metrics.measure import ChangedRate, Extreme, Measure, PairedName
 from equipoise.metrics.spec import spec_for
 from equipoise.report.words import COMPARISON
 from equipoise.report.words import Pair as ModelPair
@@ -37,12 +28,6 @@ EXTREME_METHOD = "paired changes of the groups that may be extreme, closed form"
 _NULL = "the two models are exchangeable on each {unit} of the group; McNemar's test, Šidák"
 # Changes of groups beyond which only those of the most frequent classes are findings.
 _MOST, _FEW = 300, 60
-
-_EXTREMES: Mapping[tuple[Aggregate, ComparedTo], Extreme] = {
-    (Aggregate.WORST_GROUP, ""): "worst",
-    (Aggregate.DIFFERENCE, "overall"): "shortfall",
-    (Aggregate.DIFFERENCE, ""): "gap",
-}
 
 
 def is_extreme(fact: Fact) -> bool:
@@ -73,23 +58,23 @@ class Changes:
 
     def ends(self, measure: Measure) -> list[tuple[float, float]]:
         """Return an interval of the change of an extreme, over all classes and of each."""
-        if isinstance(measure, Accuracy):
-            extreme = _EXTREMES[measure.aggregate, measure.compared_to]
-            return [*extreme_change([self.rate("accuracy")], extreme, self.level)][:1]
-        if isinstance(measure, EqualizedOdds):
-            return self._ends_of_odds(measure)
-        ends = [*extreme_change([self.rate("selection_rate")], "gap", self.level)]
-        if isinstance(measure, Unanswered):
-            return [ends[1 + self.joint.classes.index(UNANSWERED)]]
-        return ends
+        extreme = measure.extreme
+        assert extreme is not None  # noqa: S101 - of extremes alone
+        rates = [self.rate(name) for name in extreme.rates]
+        if extreme.mean:
+            ends = self._ends_of_mean(rates, extreme.extreme)
+        else:
+            ends = [*extreme_change(rates, extreme.extreme, self.level)]
+        if extreme.label:
+            ends = [ends[1 + self.joint.classes.index(extreme.label)]]
+        return ends[: len(measure.facts(self.joint.counts))]
 
-    def _ends_of_odds(self, measure: EqualizedOdds) -> list[tuple[float, float]]:
-        odds = [self.rate("true_positive_rate"), self.rate("false_positive_rate")]
-        if measure.aggregate == "max":
-            return [*extreme_change(odds, "gap", self.level)]
-        # A mean misses where either gap does.
-        level = (1.0 + self.level) / 2.0
-        conditions = [[*extreme_change([rate], "gap", level)][1:] for rate in odds]
+    def _ends_of_mean(
+        self, rates: Sequence[PairedRate], extreme: Extreme
+    ) -> list[tuple[float, float]]:
+        # A mean misses where any of its extremes does.
+        level = 1.0 - (1.0 - self.level) / len(rates)
+        conditions = [[*extreme_change([rate], extreme, level)][1:] for rate in rates]
         by_class = np.mean(conditions, axis=0)
         estimable = by_class[~np.isnan(by_class).any(axis=1)]
         low, high = (estimable[:, 0].min(), estimable[:, 1].max()) if len(estimable) else NONE
@@ -97,20 +82,19 @@ class Changes:
 
     def findings(self, measures: Sequence[Measure], groups: str) -> Iterator[GroupFinding]:
         """Yield the change of each group in the rates that measures are extremes of."""
-        kinds = {type(measure) for measure in measures}
-        if Accuracy in kinds:
-            yield from self._by_group("accuracy", "accuracy", {"": 0}, groups)
-        if Unanswered in kinds and len(self.joint.counts.groups) > 1:
-            place = self.joint.classes.index(UNANSWERED)
-            yield from self._by_group("unanswered_rate", "selection_rate", {"": place}, groups)
-        # Where groups determine the target, they have one class each.
-        if EqualizedOdds in kinds and not self.joint.counts.determines_target:
-            name: PairedName = "true_positive_rate"
-            yield from self._by_group(name, name, self._frequent_classes(), groups)
+        counts = self.joint.counts
+        rates = (rate for measure in measures for rate in measure.group_rates(counts))
+        for rate in dict.fromkeys(rates):
+            yield from self._by_group(rate, groups)
 
-    def _frequent_classes(self) -> dict[str, int]:
+    def _classes_of(self, rate: ChangedRate) -> dict[str, int]:
+        """Return the subject of findings of a rate, with the place of its class."""
+        if rate.label is None:
+            return self._frequent_classes(self.rate(rate.rate))
+        return {"": self.joint.classes.index(rate.label) if rate.label else 0}
+
+    def _frequent_classes(self, rate: PairedRate) -> dict[str, int]:
         """Return the classes with findings by group: of very many the most frequent."""
-        rate = self.rate("true_positive_rate")
         places = np.flatnonzero(rate.compared.any(axis=1))
         if rate.compared.sum() > _MOST:
             order = np.argsort(-rate.n[places].sum(axis=1), kind="stable")
@@ -118,20 +102,18 @@ class Changes:
             places = places[order[: max(_FEW // n_groups, 1)]]
         return {self.joint.classes[place]: place for place in places.tolist()}
 
-    def _by_group(
-        self, metric: str, name: PairedName, places: Mapping[str, int], groups: str
-    ) -> Iterator[GroupFinding]:
-        rate, counts = self.rate(name), self.joint.counts
+    def _by_group(self, group_rate: ChangedRate, groups: str) -> Iterator[GroupFinding]:
+        rate, counts = self.rate(group_rate.rate), self.joint.counts
         change, (first, second) = rate.simultaneous(self.level), rate.values
         # The same groups have the same place, whatever they are called.
         order = np.argsort(np.lexsort(counts.table[::-1])).tolist()
-        for subject, place in places.items():
+        for subject, place in self._classes_of(group_rate).items():
             for index, group in enumerate(counts.groups.names):
                 if not rate.compared[place, index]:
                     continue
                 cell = place, index
                 part = Part(
-                    metric, subject, float(change.value[cell]), n=round(rate.n[cell]),
+                    group_rate.metric, subject, float(change.value[cell]), n=round(rate.n[cell]),
                     low=float(change.low[cell]), high=float(change.high[cell]), chance=0.0,
                     p_value=float(rate.p_values[cell]),
                 )  # fmt: skip

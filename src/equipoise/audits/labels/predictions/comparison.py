@@ -9,7 +9,7 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,12 +20,10 @@ from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row
 from equipoise.audits.comparison import difference, model_names, one_model_only, prefixed
 from equipoise.audits.findings import (
-    Fact,
     Place,
     UncorrectedFinding,
     conclude,
     fact_of,
-    gap_of,
     judge_by_interval,
     manifest_of,
     untested,
@@ -38,7 +36,6 @@ from equipoise.audits.group_sources import (
     withhold_changes,
 )
 from equipoise.audits.labels.designs import (
-    MOST_FOLDED,
     groups_of,
     one_group,
     with_folds,
@@ -51,14 +48,16 @@ from equipoise.audits.labels.predictions.changes import (
     is_extreme,
     worse_model,
 )
+from equipoise.audits.labels.predictions.config import EffectSizeOptions
+from equipoise.audits.labels.predictions.effects import main_options
 from equipoise.audits.labels.predictions.mistakes import describe_labels
-from equipoise.audits.labels.predictions.unanswered import UNANSWERED, Unanswered
 from equipoise.audits.notes import merged
 from equipoise.core import (
     Aggregate,
     AuditResult,
     ComparedTo,
     DataError,
+    Fact,
     Family,
     Finding,
     Floats,
@@ -77,18 +76,10 @@ from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.accuracy import Accuracy
-from equipoise.metrics.labels.effect_sizes import NO_TEST, EffectSizes, Layout, SkewSize
-from equipoise.metrics.labels.metric import CountMeasure, CountMetric
+from equipoise.metrics.labels.metric import measures_of
 from equipoise.metrics.labels.paired import Joint, Pair, Seen, join
-from equipoise.metrics.labels.rate import RateGaps
-from equipoise.metrics.labels.rates import (
-    DemographicParity,
-    EqualizedOdds,
-    LeadingRates,
-    Rates,
-)
+from equipoise.metrics.labels.unanswered import UNANSWERED, Unanswered
 from equipoise.metrics.measure import Measure
-from equipoise.metrics.registry import metrics_of
 from equipoise.metrics.spec import spec_for
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
@@ -100,14 +91,12 @@ from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
 
 if TYPE_CHECKING:
-    from equipoise.audits.labels.predictions.config import Config, EffectSizeOptions
-    from equipoise.config.fields import Plain
+    from equipoise.audits.labels.predictions.config import Config
 
 Runs = Mapping[str, "tuple[Config, PredictionData]"]
 Numbers = dict[Fact, Floats]
 """Numbers by what they state, shape (tables,); of subject "" is the whole."""
 
-DESCRIBED = "skewsize"
 _NOTHING = np.zeros(0)
 
 
@@ -227,11 +216,11 @@ def contrast(config: Config, data: PredictionData, pair: tuple[Finding, Finding]
     for name, joint, measures in _count_jointly(config, data, {n: models[n] for n in names}):
         matching = [
             measure for measure in measures
-            if _list_facts(measure, joint.counts)[0] == Fact(*number[:2], "", number[2])
+            if measure.facts(joint.counts)[0] == Fact(*number[:2], "", number[2])
         ]  # fmt: skip
         if name == groups and matching:
             (draft, _), *_ = _compare_models(name, joint, matching[:1], config)[0]
-            if is_extreme(fact_of(draft.finding)):
+            if matching[0].extreme is not None and is_extreme(fact_of(draft.finding)):
                 return judge_by_interval(draft, config.testing)
             (finding,) = conclude([draft], config.testing)
             return finding
@@ -322,68 +311,19 @@ def _count_jointly(
         yield MeasuredCounts("", count(groups=everyone), (overall_measure,))
     for groups in groups_of(config.data, data):
         joint = count(groups=groups.take(rows))
-        measures = _measures(config, joint.counts) if answers else (Unanswered(),)
-        yield MeasuredCounts(groups.name, joint, [*measures])
+        measures = list_measures(config, joint.counts) if answers else [Unanswered()]
+        compared = [measure for measure in measures if measure.facts(joint.counts)]
+        yield MeasuredCounts(groups.name, joint, compared)
 
 
-def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
-    """Yield every metric of labels by group that is switched on."""
-    metrics = config.metrics
-    conditional = not counts.determines_target
-    comparisons: tuple[tuple[Plain | None, Aggregate, ComparedTo], ...] = (
-        (metrics.worst_group_accuracy, Aggregate.WORST_GROUP, ""),
-        (metrics.accuracy_gap, Aggregate.DIFFERENCE, "overall"),
-        (metrics.accuracy, Aggregate.DIFFERENCE, ""),
-    )
-    for options, aggregate, compared_to in comparisons:
+def list_measures(config: Config, counts: Counts) -> list[Measure]:
+    """Return every metric of labels by group that is switched on."""
+    switches = {}
+    for name, options in config.metrics:
         if options is not None:
-            yield Accuracy(aggregate, "rows", compared_to)
-            if conditional:
-                yield Accuracy(aggregate, "class", compared_to)
-    if metrics.demographic_parity is not None:
-        yield DemographicParity()
-    if metrics.equalized_odds is not None:
-        yield EqualizedOdds(metrics.equalized_odds.aggregate)
-    if metrics.rates is not None:
-        rates = LeadingRates if len(counts.classes) > MOST_FOLDED else Rates
-        yield from (rates("class"), rates("rows"))
-    if metrics.effect_sizes is not None:
-        yield effect_sizes(metrics.effect_sizes)
-    if metrics.skewsize is not None:
-        yield SkewSize(**metrics.skewsize.model_dump())
-    for count_metric in metrics_of(CountMetric, config.audit).values():
-        yield count_metric.measure
-
-
-def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
-    """Return the measure of the tested effect sizes, by the first statistic."""
-    main, *_ = options.statistic
-    return EffectSizes(main, options.min_expected, options.yates, options.formulation)
-
-
-def _measures(config: Config, counts: Counts) -> Iterator[Measure]:
-    """Yield the metrics of an audit, without rates of classes and metrics of users."""
-    for measure in measures_of(config, counts):
-        within_class = isinstance(measure, Accuracy) and measure.null == "class"
-        if not within_class and not isinstance(measure, Rates | CountMeasure):
-            yield measure
-
-
-def _list_facts(measure: Measure, counts: Counts) -> list[Fact]:
-    """Return the fact of each value of a measure: overall (""), then by class."""
-    if isinstance(measure, SkewSize):
-        return [Fact(DESCRIBED, Aggregate.VALUE)]
-    if isinstance(measure, Accuracy):
-        return [Fact("accuracy", measure.aggregate, "", measure.compared_to)]
-    if isinstance(measure, EffectSizes):
-        subjects = Layout.of(counts, measure.formulation).subject
-        classes = [counts.classes[index] for index in subjects if index >= 0]
-        effects = (Fact(measure.statistic, Aggregate.VALUE, name) for name in classes)
-        return [Fact("effect_size_mean", Aggregate.VALUE), *effects]
-    if isinstance(measure, Unanswered):
-        has_gap = len(counts.groups) > 1
-        return [Fact(measure.name, Aggregate.DIFFERENCE if has_gap else Aggregate.VALUE)]
-    return [gap_of(cast("RateGaps", measure).name, subject) for subject in ("", *counts.classes)]
+            main = main_options(options) if isinstance(options, EffectSizeOptions) else options
+            switches[name] = main.model_dump()
+    return measures_of(counts, switches, config.audit)
 
 
 def _counts_read(joint: Joint, measure: Measure) -> tuple[bytes, ...]:
@@ -392,10 +332,8 @@ def _counts_read(joint: Joint, measure: Measure) -> tuple[bytes, ...]:
     Measures that condition on the true class see how the rows of each class fall into groups, not
     which group of one class goes with which of another.
     """
-    by_class = isinstance(measure, EffectSizes) and measure.formulation == "separation"
-    # The false positive rate of one of two classes is about the other class alone.
-    by_class |= isinstance(measure, EqualizedOdds) and len(joint.counts.targets) <= 2
     truth, cells = joint.truth, []
+    by_class = measure.reads_classes_apart(joint.counts)
     for rows in [truth == place for place in np.unique(truth)] if by_class else [truth >= 0]:
         table = joint.counts.table[rows][:, joint.counts.groups.usable]
         nonempty = table.any(axis=1)
@@ -417,7 +355,7 @@ def _measure(
             for measure in measures:
                 # Columns that no key names are of classes without a number.
                 values = zip(
-                    _list_facts(measure, view.counts), measure(view.counts, tables).T, strict=False
+                    measure.facts(view.counts), measure(view.counts, tables).T, strict=False
                 )
                 for key, block_values in values:
                     blocks_by_fact.setdefault(key, []).append(block_values)
@@ -440,9 +378,7 @@ def _compare_models(
     contrasts: list[Contrast] = []
     if len(views) == 2:
         pair, changes = joint.pair(0, 1), Changes(joint, options.level)
-        tested = [
-            measure for measure in measures if not is_extreme(_list_facts(measure, joint.counts)[0])
-        ]
+        tested = [measure for measure in measures if not is_extreme(measure.facts(joint.counts)[0])]
         swaps = pair.swapped(options.replicates, options.seed) if resampled and tested else ()
         numbers = observed, boot, _measure(tested, pair.views, swaps)
         for measure in measures:
@@ -457,7 +393,7 @@ def _compare_models(
             contrasts = [(untested(draft, too_few), key) for draft, key in contrasts]
     ranking: list[Row] = []
     for measure in measures:
-        overall_fact, *_ = _list_facts(measure, views[0].counts)
+        overall_fact, *_ = measure.facts(views[0].counts)
         values = np.array([model_numbers[overall_fact][0] for model_numbers in observed])
         replicates = np.stack(
             [model_numbers.get(overall_fact, _NOTHING) for model_numbers in boot], axis=1
@@ -501,8 +437,9 @@ def _contrasts(
     classes = tuple(pair.counts.classes[place] for place in class_codes)
     names = joint.models[0], joint.models[1]
     determined, counts_read = joint.counts.determines_target, _counts_read(joint, measure)
-    overall_fact, *class_facts = facts = _list_facts(measure, pair.counts)
-    extreme = is_extreme(overall_fact) and config.resampling.method != "none"
+    overall_fact, *class_facts = facts = measure.facts(pair.counts)
+    resampled = config.resampling.method != "none"
+    extreme = resampled and measure.extreme is not None and is_extreme(overall_fact)
     ends = dict(zip(facts, changes.ends(measure), strict=True)) if extreme else {}
     for fact in [overall_fact, *(key for key in class_facts if key.subject in classes)]:
         # A model has no number of classes that it doesn't show.
@@ -520,7 +457,7 @@ def _contrasts(
         unestimated = [
             model for model, value in zip(names, values, strict=True) if math.isnan(value)
         ]
-        reason = NO_TEST if metric == DESCRIBED else ""
+        reason = measure.no_test
         if unestimated:
             reason = f"no value of {', '.join(unestimated)}, as the audit explains"
         n = round(joint.counts.table.sum())
@@ -535,9 +472,10 @@ def _contrasts(
             draft = _draft(
                 part, models_pair, place, unit=joint.counts.unit, boot=boot[1] - boot[0],
                 null=null[1] - null[0], compared_to=fact.compared_to,
+                described=bool(measure.no_test),
             )  # fmt: skip
         (draft,) = with_folds([draft], classes=classes, determined=determined)
-        if worse and isinstance(measure, EffectSizes) and metric != DESCRIBED:
+        if worse and measure.of_mistakes and not measure.no_test:
             of_worse = numbers[0][names.index(worse)]
             draft = draft.changed(beside=_name_mistakes(joint, worse, fact, of_worse))
         yield draft, (fact, names, counts_read)
@@ -586,7 +524,7 @@ def _rankable(ranking: Iterable[Row], drafts: Iterable[UncorrectedFinding]) -> l
         (*measure_of(draft.finding), draft.finding.groups)
         for draft in drafts
         if draft.finding.family is Family.DESCRIPTIVE
-        and draft.finding.metric != DESCRIBED
+        and draft.finding.interval is not IntervalKind.SPREAD
         and not draft.finding.subject
     }
     places = ("metric", "aggregate", "compared_to", "groups")
@@ -602,14 +540,15 @@ def _draft(
     boot: Floats,
     null: Floats,
     compared_to: ComparedTo,
+    described: bool,
 ) -> UncorrectedFinding:
     """Return the finding of a difference: its paired interval, and a test of no difference."""
-    descriptive, estimable = part.metric == DESCRIBED, not math.isnan(part.value)
+    estimable = not math.isnan(part.value)
     method, text = f"paired percentile bootstrap over {unit}s, {len(boot)} replicates", ""
-    kind = IntervalKind.SPREAD if descriptive else IntervalKind.PERCENTILE
+    kind = IntervalKind.SPREAD if described else IntervalKind.PERCENTILE
     if not len(boot):
         method = "none: resampling is off"
-    elif descriptive:
+    elif described:
         method = (
             f"resampling spread: percentiles of {len(boot)} paired bootstrap replicates over "
             f"{unit}s; not a confidence interval"
@@ -618,7 +557,7 @@ def _draft(
         # Replicates of a value near its limit, such as an effect size of 0, lie above it.
         low, high = (float(end) for end in percentile(boot, place.level))
         part = replace(part, low=min(low, part.value), high=max(high, part.value))
-    if len(null) and estimable and not descriptive:
+    if len(null) and estimable and not described:
         # Swapping all rows turns the sign, so the mean over all swaps is 0, whatever was drawn.
         chance_band, p = band(null), p_value(null, part.value, "either").value
         part = replace(
@@ -627,7 +566,7 @@ def _draft(
         text = f"the two models are exchangeable on each {unit}; {len(null)} swaps"
     exchanged = NullHypothesis.MODELS if text else NullHypothesis.NONE
     family = Family.LEAF if part.subject else Family.COMPOSITE
-    family = Family.DESCRIPTIVE if descriptive else family
+    family = Family.DESCRIPTIVE if described else family
     return difference(
         part, pair, place, family=family, unit=unit, method=method,
         null=exchanged, null_drawn=text,

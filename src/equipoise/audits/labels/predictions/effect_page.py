@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from equipoise.audits.labels.predictions.effects import Profile
 from equipoise.core import AuditResult
 from equipoise.metrics.spec import BANDS, band_of
 from equipoise.report.blocks import (
@@ -99,20 +100,28 @@ def _distribution(panel: Sequence[Row], name: str) -> Chart:
     return curves(marks, title, axis, share_axis, title=title, series=models, marks=False)
 
 
-_OTHERS = {
-    "accuracy": "accuracy",
-    "worst_group_accuracy": "accuracy of the worst group",
-    "accuracy_gap": "accuracy gap",
-}
+ACCURACY = Column("Accuracy", "accuracy", SHARE)
+_WORST = {"worst_group_accuracy": "accuracy of the worst group"}
+
+
+def skewsize_of(row: Row) -> float:
+    """Return the SkewSize of a model; NaN without one."""
+    skewsize: float = row["skewsize"]
+    return skewsize
+
+
+def _name_of(column: str) -> str:
+    """Return an accuracy's name in a sentence."""
+    return _WORST.get(column, column.replace("_", " "))
 
 
 def over_models(result: AuditResult) -> Section | None:
     """Return SkewSize against metrics of accuracy, a mark for each model, and correlations."""
-    profiles = [row for row in rows(result, "model_profiles") if has(row["skewsize"])]
-    charts = list[Chart]()
+    profiles = [row for row in rows(result, "model_profiles") if has(skewsize_of(row))]
+    charts, accuracies = list[Chart](), Profile.of_records().accuracies
     for key, panel in [*panels(profiles, *_PANEL).items()][:MOST_PANELS]:
         if len(panel) >= LEAST_MODELS:
-            charts += [_models_chart(panel, other, scope(*key)) for other in _OTHERS]
+            charts += [_models_chart(panel, other, scope(*key)) for other in accuracies]
     if not charts:
         return None
     text = (
@@ -122,15 +131,15 @@ def over_models(result: AuditResult) -> Section | None:
     profile_columns = [
         Column("Model", "model"),
         Column("Attributes", scope_of),
-        Column("SkewSize", "skewsize", NUMBER),
+        Column("SkewSize", skewsize_of, NUMBER),
         Column("Spread", ("skewsize_low", "skewsize_high"), NUMBER),
         Column("Mean effect size", "mean_effect_size", NUMBER),
-        Column("Accuracy", "accuracy", SHARE),
+        ACCURACY,
         Column("Worst group", "worst_group_accuracy", SHARE),
         Column("GAP", "accuracy_gap", SHARE),
     ]
     columns = [
-        Column("SkewSize and", lambda row: _OTHERS[row["y"]]),
+        Column("SkewSize and", lambda row: _name_of(row["y"])),
         Column("Attributes", scope_of),
         Column("Models", "models", NUMBER),
         Column("Pearson r", "pearson", NUMBER),
@@ -146,20 +155,21 @@ def over_models(result: AuditResult) -> Section | None:
 
 
 def _models_chart(panel: Sequence[Row], other: str, name: str) -> Chart:
+    accuracy = _name_of(other)
     marks = [
-        {"x": row[other], "y": row["skewsize"], "series": row["model"],
-         "tip": f"{row['model']}: SkewSize {number(row['skewsize'])}, {_OTHERS[other]} "
+        {"x": row[other], "y": skewsize_of(row), "series": row["model"],
+         "tip": f"{row['model']}: SkewSize {number(skewsize_of(row))}, {accuracy} "
          f"{percent(row[other])}"}
         for row in panel
         if has(row[other])
     ]  # fmt: skip
-    title = f"SkewSize against {_OTHERS[other]}, {name}"
-    axis, skewness = Axis(_OTHERS[other], percent=True), Axis("SkewSize")
+    title = f"SkewSize against {accuracy}, {name}"
+    axis, skewness = Axis(accuracy, percent=True), Axis("SkewSize")
     return scatter(marks, title, axis, skewness, title=title, series=distinct(panel, "model"))
 
 
 def _has_skewsize(row: Row) -> bool:
-    return has(row["skewsize"])
+    return has(skewsize_of(row))
 
 
 def sweep(result: AuditResult) -> Section | None:
@@ -171,7 +181,7 @@ def sweep(result: AuditResult) -> Section | None:
     orders: dict[str, dict[tuple[str, ...], list[str]]] = {}
     swept = panels(rows(result, "mev_sweep"), "groups", "version", "min_expected")
     for (groups, version, minimum), setting_rows in swept.items():
-        ranked = sorted(filter(_has_skewsize, setting_rows), key=lambda row: -row["skewsize"])
+        ranked = sorted(filter(_has_skewsize, setting_rows), key=lambda row: -skewsize_of(row))
         sweep_rows += [{**row, "place": place} for place, row in enumerate(ranked, 1)]
         sweep_rows += [{**row, "place": math.nan} for row in setting_rows if not _has_skewsize(row)]
         models = tuple(row["model"] for row in ranked)
@@ -188,7 +198,7 @@ def sweep(result: AuditResult) -> Section | None:
         Column("Model", "model"),
         Column("Attributes", scope_of),
         Column("Minimum", "min_expected", NUMBER),
-        Column("SkewSize", "skewsize", NUMBER),
+        Column("SkewSize", skewsize_of, NUMBER),
         Column("Place", "place", NUMBER),
         Column("Mean effect size", "mean_effect_size", NUMBER),
         Column("Classes", "classes", NUMBER),

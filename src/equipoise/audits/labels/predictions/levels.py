@@ -1,26 +1,15 @@
 """Rates over all rows, shown with the tested differences."""
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 
 from equipoise.audits.findings import Place, UncorrectedFinding, whole
-from equipoise.audits.labels.designs import MOST_FOLDED
 from equipoise.core import Family, no_ends
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.rate import Cells
-from equipoise.metrics.spec import make_estimate
+from equipoise.metrics.labels.rates import MOST_FOLDED, rates_of_classes
+from equipoise.metrics.spec import make_estimate, spec_of
 from equipoise.stats.intervals import ClosedForm, wilson
 
-_SHARES: Mapping[str, tuple[str, str]] = MappingProxyType({
-    "true_positive_rate": ("both", "truth"),
-    "false_positive_rate": ("wrong", "others"),
-    "true_negative_rate": ("neither", "others"),
-    "false_negative_rate": ("missed", "truth"),
-    "precision": ("both", "prediction"),
-    "negative_predictive_value": ("neither", "unsaid"),
-    "selection_rate": ("prediction", "total"),
-})  # fmt: skip
-"""Numerator and denominator of each rate among the cells of a class."""
 _NO_CHANCE = "the rate of all rows compares no groups; its difference between groups is tested"
 
 
@@ -41,13 +30,15 @@ def pooled_rates(
         return
     cells = Cells.of(counts, counts.observed)
     method = "Wilson interval" if counts.independent else "none: rows are not independent"
-    for metric, (numerator, denominator) in _SHARES.items():
+    for rate in rates_of_classes().values():
+        if not (rate.is_share and spec_of(rate.name).of_class):
+            continue
         for code, name in enumerate(counts.classes):
-            hits, rows = (float(cells[cell][0, code].sum()) for cell in (numerator, denominator))
+            hits, rows = (float(cell[0, code].sum()) for cell in rate.pooled(cells))
             if positive not in (None, name) or not rows:
                 continue
             estimate = make_estimate(
-                metric, hits / rows, {"rows": round(rows)}, method, no_chance=_NO_CHANCE,
+                rate.name, hits / rows, {"rows": round(rows)}, method, no_chance=_NO_CHANCE,
                 unit=counts.unit,
                 ends=ClosedForm(wilson, (hits, rows)) if counts.independent else no_ends,
             )  # fmt: skip

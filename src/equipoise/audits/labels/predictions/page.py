@@ -4,7 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from equipoise.audits.labels.predictions.effect_page import bands, over_models, sweep
+from equipoise.audits.labels.predictions.effect_page import (
+    ACCURACY,
+    bands,
+    over_models,
+    sweep,
+)
+from equipoise.audits.labels.predictions.scores import CURVES
 from equipoise.core import Aggregate, AuditResult, Verdict
 from equipoise.report.blocks import (
     CLIPPED,
@@ -35,6 +41,12 @@ from equipoise.report.text import number, percent, verdict_title
 
 MOST_CLASSES, MOST_PANELS = 30, 24
 _EFFECT = Axis("effect size", domain=(0.0, 1.0))
+_SCATTER = ("accuracy", "effect_size", "equalized_odds")
+"""Columns of classes on both axes and in the colour."""
+_GAPS = (
+    Column("Parity", "demographic_parity", NUMBER),
+    Column("Odds", "equalized_odds", NUMBER),
+)
 
 
 def facts(result: AuditResult) -> Pairs:
@@ -69,8 +81,7 @@ def class_effects(result: AuditResult) -> Section | None:
         Column("Worst group", "worst_group"),
         Column("Its accuracy", "worst_group_accuracy", NUMBER),
         Column("GAP", "gap", NUMBER),
-        Column("Parity", "demographic_parity", NUMBER),
-        Column("Odds", "equalized_odds", NUMBER),
+        *_GAPS,
         Column("Columns excluded", "columns_dropped", NUMBER),
         Column("Rows excluded", "rows_dropped", NUMBER),
         Column("Note", "reason", CLIPPED),
@@ -123,13 +134,15 @@ def _scatters(classes: Sequence[Row]) -> Iterator[Chart]:
     for title, panel in by_place(classes):
         if len(panel) < 3:
             continue
-        marks = [
-            {"x": row["accuracy"], "y": row["effect_size"], "step": row["equalized_odds"],
-             "tip": f"{row['class']}: effect size {number(row['effect_size'])}, accuracy "
-             f"{number(row['accuracy'])}, equalized odds {number(row['equalized_odds'])}"}
-            for row in panel
-        ]  # fmt: skip
-        accuracy = Axis("accuracy", percent=True, domain=(0.0, 1.0))
+        marks = list[Row]()
+        for row in panel:
+            x, y, step = (row[name] for name in _SCATTER)
+            tip = (
+                f"{row['class']}: effect size {number(y)}, accuracy {number(x)}, equalized odds "
+                f"{number(step)}"
+            )
+            marks.append({"x": x, "y": y, "step": step, "tip": tip})
+        accuracy = Axis(_SCATTER[0], percent=True, domain=(0.0, 1.0))
         label = f"Accuracy against effect size of each class: {title}"
         steps = ("equalized odds", (0.1, 0.2, 0.3, 0.5))
         yield scatter(marks, label, accuracy, _EFFECT, title=title, steps=steps)
@@ -164,7 +177,13 @@ def hidden(result: AuditResult) -> Section | None:
         .join(chosen.select(*_PANEL, "class", accuracy, effect), on=[*_PANEL, "class"])
         .sort(count, "prediction", descending=[True, False])
         .group_by(*_PANEL, "class", "group", maintain_order=True)
-        .agg(pl.first("n", "accuracy", "effect_size"), wrong=count.sum(), top=top.str.join("; "))
+        .agg(
+            pl.first("n"),
+            accuracy.first(),
+            effect.first(),
+            wrong=count.sum(),
+            top=top.str.join("; "),
+        )
         .with_columns(share=pl.col("wrong") / pl.col("n"))
         .sort(effect, *_PANEL, "class", "share", descending=[True] + [False] * 4 + [True])
     )
@@ -177,7 +196,7 @@ def hidden(result: AuditResult) -> Section | None:
     )
     columns = [
         Column("Class", "class"),
-        Column("Accuracy", "accuracy", SHARE),
+        ACCURACY,
         Column("Effect size", "effect_size", NUMBER),
         Column("Group", "group"),
         Column("n", "n", NUMBER),
@@ -193,9 +212,7 @@ def hidden(result: AuditResult) -> Section | None:
 
 
 MOST_LINES = 8
-_TITLES = {"selection_rate": "Selection rate", "true_positive_rate": "True positive rate",
-           "false_positive_rate": "False positive rate", "precision": "Precision",
-           "cost": "Cost of an average row"}  # fmt: skip
+_COST = "Cost of an average row"
 
 
 def thresholds(result: AuditResult) -> Section | None:
@@ -209,7 +226,11 @@ def thresholds(result: AuditResult) -> Section | None:
     )
     curve_panels = panels(curve_rows, "model", "groups")
     charts = [
-        _curve(metric_rows, _TITLES[metric], f"{model}, {groups}")
+        _curve(
+            metric_rows,
+            _COST if metric == "cost" else title_of(metric_rows[0]),
+            f"{model}, {groups}",
+        )
         for (model, groups), panel in [*curve_panels.items()][:MOST_PANELS]
         for (metric,), metric_rows in panels(panel, "metric").items()
     ]
@@ -229,7 +250,7 @@ def thresholds(result: AuditResult) -> Section | None:
 
 
 def _curve(curve_rows: Sequence[Row], name: str, panel_name: str) -> Chart:
-    groups, share = distinct(curve_rows, "group")[:MOST_LINES], not name.startswith("Cost")
+    groups, share = distinct(curve_rows, "group")[:MOST_LINES], name != _COST
     marks = [
         {"x": row["threshold"], "value": row["value"], "series": row["group"],
          "tip": f"{row['group']}: {(percent if share else number)(row['value'])} from "
@@ -257,8 +278,7 @@ planted = TableSection(
         Column("Audit", "found_effect_size", NUMBER),
         Column("Interval", ("low", "high"), NUMBER),
         Column("Paper", "paper_effect_size", NUMBER),
-        Column("Parity", "demographic_parity", NUMBER),
-        Column("Odds", "equalized_odds", NUMBER),
+        *_GAPS,
     ],
     text=(
         "Training images of one class and colour were removed on purpose, so the truth is known: "
@@ -273,8 +293,7 @@ PAGE = Page(
         "accuracy", _GAP, "equalized_odds", "selection_rate", "demographic_parity",
     ),
     by_group=(
-        _GAP, "hit_rate", "unanswered_rate", "selection_rate",
-        "true_positive_rate", "false_positive_rate", "precision",
+        _GAP, "hit_rate", "unanswered_rate", *(rate.name for rate in CURVES),
     ),
     subjects="classes",
     sections=(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from equipoise.audits.config import TestingConfig
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.core import Floats
 from equipoise.core.finding import plain_parameters
@@ -13,9 +14,9 @@ from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.comparisons import OTHERS, all_others
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.table import BASES, design_effects, least_design, moments
+from equipoise.metrics.spec import spec_of, spec_of_finding
 from equipoise.stats.intervals import divide, normal, scored
 
-_PARITY = ("demographic_parity", "selection_rate")
 _CELLS = ("total", "both", "truth", "prediction")
 _TRUE, _SAID, _ALL = (BASES.index(name) for name in ("truth", "prediction", "total"))
 
@@ -97,7 +98,7 @@ def beside_labels(
     drafts: Iterable[UncorrectedFinding],
     counts: Counts,
     *,
-    threshold: float,
+    testing: TestingConfig,
     level: float,
     required: bool,
 ) -> Iterator[UncorrectedFinding]:
@@ -108,18 +109,17 @@ def beside_labels(
     drafts : iterable of UncorrectedFinding
         Of one design; other findings are returned as they are.
     counts : Counts
-    threshold : float
-        The smallest added difference that matters.
+    testing : TestingConfig
+        Of which added differences are large enough to matter.
     level : float
         Confidence level.
     required : bool
         Parity is demanded whatever the labels say: every finding may lead.
     """
     gaps = _compare_to_labels(counts, level)
-    leads = (gaps.low > 0.0) & (gaps.value >= threshold)
     for draft in drafts:
         finding = draft.finding
-        if finding.metric not in _PARITY:
+        if not spec_of_finding(finding).of_labels:
             yield draft
             continue
         axes = (counts.classes, finding.subject), (counts.groups.names, finding.group)
@@ -130,6 +130,9 @@ def beside_labels(
         if np.isnan(added_values).all():
             yield draft
             continue
+        spec = draft.parent or spec_of_finding(finding)
+        threshold = testing.threshold(spec_of(spec.fold) if spec.fold else spec) or 0.0
+        leads = (gaps.low > 0.0) & (gaps.value >= threshold)
         place = np.unravel_index(np.nanargmax(added_values), added_values.shape)
         labels, predicted, value, added_low, added_high = (
             float(values[cells][place]) for values in gaps

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -17,15 +18,23 @@ from equipoise.data import Coded, read_table
 from equipoise.data.labels import LabelRows, Outputs, part_of
 from equipoise.data.problems import listed, match
 from equipoise.data.quantities import check_predicted
-from equipoise.metrics.labels import count
-from equipoise.metrics.labels.rates import Rates
+from equipoise.metrics.labels import Null, count
+from equipoise.metrics.labels.rate import Cells
+from equipoise.metrics.labels.rates import Rates, rates_of_classes
 from equipoise.metrics.measure import measure
+from equipoise.metrics.spec import spec_of
 from equipoise.stats import Permutation
 from equipoise.stats.intervals import divide, scored
 
-JUDGED = ("selection_rate", "true_positive_rate", "false_positive_rate", "precision",
-          "accuracy")  # fmt: skip
-"""Rates whose verdicts are followed over thresholds."""
+_OF_OTHERS = {"missed", "neither"}
+"""Cells of rows that are not predicted as the class."""
+FOLLOWED = [
+    rate for null in get_args(Null) for rate in rates_of_classes().values()
+    if rate.null == null and rate.is_share and not rate.numerators <= _OF_OTHERS
+]  # fmt: skip
+"""Rates whose verdicts are followed over thresholds: those of rows that get the class."""
+CURVES = [rate for rate in FOLLOWED if spec_of(rate.name).of_class]
+"""Those of a class alone, which have curves."""
 
 # Thresholds of the curves and of the verdicts, and how each of the latter is drawn.
 _CURVE, _SWEPT, _DRAWN = 101, 25, Permutation(400)
@@ -165,16 +174,15 @@ def curves(
         n_positive, n_negative = (
             np.full(thresholds.shape, (group_rows & side).sum(), float) for side in (right, ~right)
         )
-        shares = {
-            "selection_rate": (true_positives + false_positives, n_positive + n_negative),
-            "true_positive_rate": (true_positives, n_positive),
-            "false_positive_rate": (false_positives, n_negative),
-            "precision": (true_positives, true_positives + false_positives),
-        }
+        cells = Cells(
+            np.ones(1, dtype=np.bool_), True, both=true_positives, truth=n_positive,
+            prediction=true_positives + false_positives, total=n_positive + n_negative,
+        )  # fmt: skip
         cost = costs.false_positive * false_positives + costs.false_negative * (
             n_positive - true_positives
         )
         unknown = np.full_like(thresholds, np.nan)
+        shares = {rate.name: rate.pooled(cells) for rate in FOLLOWED if spec_of(rate.name).of_class}
         numbers = {
             **{metric: (*scored(*pair, level).arrays, pair[1]) for metric, pair in shares.items()},
             "cost": (
@@ -211,6 +219,8 @@ def verdict_ranges(
     target, values = design.target, model_scores.values[design.rows]
     index, resampling = target.vocabulary.index(positive), replace(_DRAWN, level=place.level)
 
+    followed = {rate.name for rate in FOLLOWED}
+
     def findings_at(threshold: float) -> dict[str, Finding]:
         codes = np.where(np.isnan(values), -1, np.where(values >= threshold, index, 1 - index))
         label = Coded(codes.astype(np.int32), target.vocabulary)
@@ -219,7 +229,7 @@ def verdict_ranges(
             draft
             for estimate in measure(counts, [Rates("class"), Rates("rows")], resampling, seed)
             for draft in parts(estimate, place)
-            if draft.finding.metric in JUDGED and draft.finding.subject == positive
+            if draft.finding.metric in followed and draft.finding.subject == positive
         ]
         return {finding.metric: finding for finding in conclude(drafts, testing)}
 

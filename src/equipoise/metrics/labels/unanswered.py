@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.core import Floats
+from equipoise.core import Aggregate, Fact, Floats
 from equipoise.metrics.building import gaps
 from equipoise.metrics.labels import Counts, Null
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rates import SELECTION_RATE
-from equipoise.metrics.measure import Measure
+from equipoise.metrics.measure import ChangedRate, ExtremeRate, Measure
 
 UNANSWERED = "unanswered"
 
@@ -20,6 +20,7 @@ class Unanswered(Measure):
 
     null: Null | None = None
     name = "unanswered_rate"
+    extreme = ExtremeRate(("selection_rate",), "gap", label=UNANSWERED)
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, (r, 1)."""
@@ -27,3 +28,12 @@ class Unanswered(Measure):
         shares = SELECTION_RATE.shares(Cells.of(counts, tables))[:, position]
         gap = shares[:, 0] if len(counts.groups) == 1 else gaps(shares, counts.groups.usable)
         return np.asarray(gap[:, None])
+
+    def facts(self, counts: Counts) -> list[Fact]:
+        """Return the share of all rows, or the gap between groups."""
+        has_gap = len(counts.groups) > 1
+        return [Fact(self.name, Aggregate.DIFFERENCE if has_gap else Aggregate.VALUE)]
+
+    def group_rates(self, counts: Counts) -> list[ChangedRate]:  # noqa: ARG002 - as all measures
+        """Return the share of each group."""
+        return [ChangedRate(self.name, "selection_rate", UNANSWERED)]
