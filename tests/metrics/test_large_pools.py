@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.metrics import normalized_similarity_mad, similarity_gap
-from equipoise.metrics.numbers import similarity
+from equipoise.metrics.rankings import similarity
 from equipoise.stats import Bootstrap, Permutation
 
 METRICS = [normalized_similarity_mad, similarity_gap]

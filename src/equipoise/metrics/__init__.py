@@ -72,19 +72,17 @@ from equipoise.metrics.numbers.onset import onset
 from equipoise.metrics.numbers.regression import bias_regression
 from equipoise.metrics.numbers.rejections import rejection_gap
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
+from equipoise.metrics.rankings.desired_shares import max_skew, min_skew, ndkl, skew_at_k
 from equipoise.metrics.rankings.measures import (
-    bias_at_k,
-    max_skew,
-    min_skew,
-    ndkl,
     query_distribution,
     retrieval_curves,
-    retrieval_entropy,
-    retrieval_mad,
     retrieval_measures,
-    skew_at_k,
 )
+from equipoise.metrics.rankings.metric import RankingMetric
+from equipoise.metrics.rankings.opposed_groups import bias_at_k
 from equipoise.metrics.rankings.preference import systematic_preference
+from equipoise.metrics.rankings.retrieval_entropy import retrieval_entropy
+from equipoise.metrics.rankings.retrieval_mad import retrieval_mad
 from equipoise.metrics.rankings.similarity import normalized_similarity_mad, similarity_gap
 from equipoise.metrics.rankings.statistics import expected_max_skew, recall_hits
 from equipoise.metrics.rankings.subjects import (
@@ -135,6 +133,7 @@ __all__ = [
     "MetricSpec",
     "NumberMetric",
     "PairScores",
+    "RankingMetric",
     "accuracy",
     "accuracy_difference",
     "accuracy_gap",

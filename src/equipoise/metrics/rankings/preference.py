@@ -41,7 +41,7 @@ from equipoise.metrics.building import (
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
 from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.image_effects import move_by_images
-from equipoise.metrics.rankings.measures import exchanged, order_null, weighted_mean
+from equipoise.metrics.rankings.metric import exchanged, order_null, weighted_mean
 from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, pools_of
 from equipoise.metrics.rankings.statistics import RankedLabels
 from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate, register

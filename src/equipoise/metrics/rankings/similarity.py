@@ -64,7 +64,7 @@ from equipoise.metrics.rankings.exchange import (
     exchange_labels,
     group_sums,
 )
-from equipoise.metrics.rankings.measures import exchange_of, permutations, query_weights
+from equipoise.metrics.rankings.metric import exchange_of, permutations, query_weights
 from equipoise.metrics.rankings.pools import Pooling, Pools, image_keys, pools_of
 from equipoise.metrics.rankings.statistics import deviation
 from equipoise.metrics.spec import ANY_NUMBER, COSINE, MetricSpec, make_estimate, register
