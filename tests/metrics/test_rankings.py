@@ -79,7 +79,9 @@ def test_retrieval_mad_of_chen_and_dou(index):
     _, _, _, male, female, _, mad = TABLE_1["rows"][index]
     groups = ["male"] * round(100 * male) + ["female"] * round(100 * female) + ["male", "female"]
     scores = [1.0 - i / 1000 for i in range(100)] + [0.0, 0.0]
-    assert retrieval_mad(scores, groups, k=100, resampling=None).value == pytest.approx(mad, abs=1e-12)
+    assert retrieval_mad(scores, groups, k=100, resampling=None).value == pytest.approx(
+        mad, abs=1e-12
+    )
     bias = bias_at_k(scores, groups, k=100, resampling=None)
     assert bias.value == pytest.approx(male - female, abs=1e-12)
     assert (bias.params["first"], bias.params["second"]) == ("male", "female")

@@ -80,10 +80,15 @@ from equipoise.metrics.rankings.measures import (
 )
 from equipoise.metrics.rankings.metric import RankingMetric
 from equipoise.metrics.rankings.opposed_groups import bias_at_k
-from equipoise.metrics.rankings.preference import systematic_preference
+from equipoise.metrics.rankings.preference import preference_strength, systematic_preference
 from equipoise.metrics.rankings.retrieval_entropy import retrieval_entropy
 from equipoise.metrics.rankings.retrieval_mad import retrieval_mad
-from equipoise.metrics.rankings.similarity import normalized_similarity_mad, similarity_gap
+from equipoise.metrics.rankings.similarity import (
+    group_effect,
+    logit_gap,
+    normalized_similarity_mad,
+    similarity_gap,
+)
 from equipoise.metrics.rankings.statistics import expected_max_skew, recall_hits
 from equipoise.metrics.rankings.subjects import (
     alignment,
@@ -91,6 +96,7 @@ from equipoise.metrics.rankings.subjects import (
     favourite_gap,
     loess,
     score_summary,
+    spearman,
 )
 from equipoise.metrics.registry import function_of, metric
 from equipoise.metrics.scoring import as_score
@@ -171,6 +177,7 @@ __all__ = [
     "frechet_distance",
     "function_of",
     "gender_difference",
+    "group_effect",
     "hit_rate",
     "inception_score",
     "iss_cross",
@@ -181,6 +188,7 @@ __all__ = [
     "labelled_share",
     "labelled_share_gap",
     "loess",
+    "logit_gap",
     "max_skew",
     "mcas",
     "mean_absolute_error",
@@ -198,6 +206,7 @@ __all__ = [
     "paired_share_difference",
     "phi",
     "predicted_label_weat",
+    "preference_strength",
     "query_distribution",
     "rank_causes",
     "rate_comparisons",
@@ -218,6 +227,7 @@ __all__ = [
     "similarity_gap",
     "skew_at_k",
     "skewsize",
+    "spearman",
     "systematic_preference",
     "total_absolute_association",
     "trend",

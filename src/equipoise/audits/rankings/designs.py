@@ -207,13 +207,9 @@ class RankingDesign(ScoreDesign):
         return f"{self.version}, K = {k}" if self.within else f"K = {k}"
 
     def metrics_at(self, k: int) -> dict[str, RankingMetric]:
-        """Return the metrics to measure at one K; those of prefixes are the same at every K."""
-        return {
-            name: metric
-            for name, metric in self.config.ranking.metrics.items()
-            if (k == self.ks[0] or not metric.of_prefixes)
-            and (self.opposed is not None or not metric.opposes)
-        }
+        """Return the metrics of one K; those of prefixes are the same at every K."""
+        metrics = self.config.ranking.metrics.items()
+        return {n: metric for n, metric in metrics if k == self.ks[0] or not metric.of_prefixes}
 
     @property
     def resolved_tests(self) -> int:

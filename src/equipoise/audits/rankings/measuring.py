@@ -80,9 +80,10 @@ def _measure_rankings(
     design: RankingDesign, arguments: Mapping[str, Any], resampling: Resampling | None
 ) -> Iterator[tuple[RankingMetric, str, Estimate]]:
     """Yield every metric at every K, with its version and its estimate."""
-    first, second = design.opposed or (None, None)
+    opposed = design.opposed
+    first, second = opposed or (None, None)
     for k in design.ks:
-        metrics = design.metrics_at(k)
+        metrics = {n: m for n, m in design.metrics_at(k).items() if opposed or not m.opposes}
         estimates = {} if not metrics else retrieval_measures(
             **arguments, k=k, measures=[*metrics], prefixes=design.prefixes,
             desired=design.desired, first=first, second=second, resampling=resampling,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from inspect import signature
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -277,7 +278,7 @@ class Measurement:
         metric = self.metric
         if "desired" not in metric.inputs or metric.of_groups or isinstance(self.desired, Mapping):
             return None
-        name: Desired = "uniform" if self.desired == "pool" else "pool"
+        name: Literal["pool", "uniform"] = "uniform" if self.desired == "pool" else "pool"
         shares = desired_shares(name, self.top_k)
         same = np.allclose(self.target, shares, rtol=0.0, atol=1e-12)
         return None if same else (_TARGETS[name], shares)

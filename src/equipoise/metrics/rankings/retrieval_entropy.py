@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from scipy.special import entr
 
-from equipoise.core import Floats
+from equipoise.core import Floats, floats
 from equipoise.metrics.rankings.metric import RankingMetric
 from equipoise.metrics.rankings.statistics import RankedLabels
 from equipoise.metrics.registry import metric
@@ -57,4 +57,4 @@ def retrieval_entropy(ranked: RankedLabels) -> Floats:
     """
     n_compared = ranked.compared.sum(axis=1)
     largest = np.log(np.where(n_compared > 1, n_compared, np.nan))
-    return entr(np.where(ranked.compared, ranked.shares, 0.0)).sum(axis=-1) / largest
+    return floats(entr(np.where(ranked.compared, ranked.shares, 0.0)).sum(axis=-1) / largest)

@@ -15,7 +15,6 @@ from equipoise.metrics.spec import SHARES, MetricSpec
     MetricSpec(
         name="retrieval_mad",
         kinds=("retrieval", "counterfactuals"),
-        aliases=("retrieval mad",),
         neutral=None,
         title="Spread of retrieval shares",
         symbol="MAD",
