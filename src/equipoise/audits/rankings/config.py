@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BeforeValidator,
-    Field,
     PlainSerializer,
     PlainValidator,
     PositiveInt,
@@ -222,17 +221,17 @@ class RankingConfig(Section):
         Measure every K up to `prefixes`, for the plots.
     """
 
-    kind: ClassVar[str] = "retrieval"
+    kind: ClassVar[str]
     k: Ks = None
     prefixes: PositiveInt | None = None
     desired: Annotated[
         Literal["pool", "uniform"] | Mapping[str, float], PlainValidator(_desired)
     ] = "pool"
-    measures: Some[Name] = Field(default_factory=lambda: measured_by("retrieval"))
+    measures: Some[Name]
     first: Label | None = None
     second: Label | None = None
     marginals: bool = True
-    similarity: bool = True
+    similarity: bool
     curves: bool = True
 
     @field_validator("measures")
@@ -358,7 +357,7 @@ class RankingAudit(QueryAudit):
     """
 
     prefixes: Prefixes | None = None
-    ranking: RankingConfig = RankingConfig()
+    ranking: RankingConfig
 
     @property
     def declared_levels(self) -> Sequence[str]:

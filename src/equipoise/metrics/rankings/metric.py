@@ -155,6 +155,11 @@ class RankingMetric:
         return "first" in self.inputs
 
     @property
+    def shows_shares(self) -> bool:
+        """Whether a query shows the groups' shares of the first K."""
+        return self.group_numbers is None and not self.of_groups
+
+    @property
     def harm(self) -> Harm:
         """Which side of its chance level is worse: the largest number of any group is."""
         return "higher" if self.of_groups else self.spec.value_harm
@@ -363,9 +368,8 @@ class Measurement:
         """Return what each query shows for each group, (queries, groups)."""
         if self.metric.group_numbers is not None:
             return self._applied(self.metric.group_numbers, observed, target=self.target)
-        return self._values(observed, self.target)[0] if self.metric.of_groups else (
-            observed.shares[0]
-        )  # fmt: skip
+        values = self._values(observed, self.target) if self.metric.of_groups else observed.shares
+        return floats(values[0])
 
     @cached_property
     def exact(self) -> dict[int, Distribution]:
