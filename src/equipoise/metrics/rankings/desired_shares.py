@@ -96,17 +96,7 @@ def max_skew(ranked: RankedLabels, desired: Floats) -> Floats:
     """MaxSkew@K: how much the most favoured group is over-represented among the K best.
 
     Skew@K of a group is ln(share of the K best / desired share). Ties share the last places.
-
-    See `RankingMetric` for its parameters.
-
-    Returns
-    -------
-    Estimate
-        0 or above, higher is worse. Chance is far above 0 for small K or many groups.
-
-    References
-    ----------
-    Geyik et al. 2019, KDD; Howard et al. 2024.
+    0 or above, higher is worse. Chance is far above 0 for small K or many groups.
 
     Examples
     --------
@@ -148,17 +138,8 @@ def max_skew(ranked: RankedLabels, desired: Floats) -> Floats:
 def min_skew(ranked: RankedLabels, desired: Floats) -> Floats:
     """MinSkew@K: how much the least favoured group is under-represented among the K best.
 
-    See `RankingMetric` for its parameters.
-
-    Returns
-    -------
-    Estimate
-        0 or below, lower is worse; -inf where a group is not among the K best at all, and so is its
-        chance level where chance alone leaves a group out.
-
-    References
-    ----------
-    Geyik et al. 2019, KDD.
+    0 or below, lower is worse; -inf where a group is not among the K best at all, and so is its
+    chance level where chance alone leaves a group out.
 
     Examples
     --------
@@ -204,18 +185,9 @@ def min_skew(ranked: RankedLabels, desired: Floats) -> Floats:
 def skew_at_k(ranked: RankedLabels, desired: Floats) -> Floats:
     """Skew@K of groups: ln(share of the K best / desired share).
 
-    See `RankingMetric` for its parameters.
-
-    Returns
-    -------
-    Estimate
-        Largest over groups. `.by` has per query the skews of all groups, and the mean over queries
-        of every group ("group_skew"), with chance level and two-sided p-value: above 0
-        over-represented, below 0 under-represented, -inf when absent from the K best.
-
-    References
-    ----------
-    Geyik et al. 2019, KDD.
+    Largest over groups. `.by` has per query the skews of all groups, and the mean over queries
+    of every group ("group_skew"), with chance level and two-sided p-value: above 0
+    over-represented, below 0 under-represented, -inf when absent from the K best.
 
     Examples
     --------
@@ -262,18 +234,8 @@ def ndkl(ranked: RankedLabels, desired: Floats) -> Floats:
     """NDKL: discounted mean over the prefixes 1..k of KL(shares in the prefix ‖ desired shares).
 
     k = n takes the whole order. Howard et al. take the square of the K of their Skew@K.
-
-    See `RankingMetric` for its parameters.
-
-    Returns
-    -------
-    Estimate
-        In nats, 0 or above, higher is worse; inf where an item is shown of a group whose desired
-        share is 0. Each prefix that ends within a tie counts the expected shares.
-
-    References
-    ----------
-    Geyik et al. 2019, KDD; Howard et al. 2024.
+    In nats, 0 or above, higher is worse; inf where an item is shown of a group whose desired
+    share is 0. Each prefix that ends within a tie counts the expected shares.
 
     Examples
     --------

@@ -46,17 +46,8 @@ def contrast(shares: Floats, first: int, second: int) -> Floats:
 def bias_at_k(ranked: RankedLabels, first: int, second: int) -> Floats:
     """Bias@K: (n_first − n_second) / (n_first + n_second) among the K best; 0 when both are 0.
 
-    See `RankingMetric` for its parameters.
-
-    Returns
-    -------
-    Estimate
-        In [-1, 1]; above 0 the first group is shown more. Two-sided p-value. `desired` does not
-        enter the value: `.params["at_desired_shares"]` is what these shares would give.
-
-    References
-    ----------
-    Wang et al. 2021, EMNLP; Howard et al. 2024.
+    In [-1, 1]; above 0 the first group is shown more. Two-sided p-value. `desired` does not
+    enter the value: `.params["at_desired_shares"]` is what these shares would give.
 
     Examples
     --------

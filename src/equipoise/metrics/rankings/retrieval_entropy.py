@@ -35,16 +35,7 @@ from equipoise.metrics.spec import MetricSpec
 def retrieval_entropy(ranked: RankedLabels) -> Floats:
     """Entropy of the groups' shares of the K best, divided by that of equal shares.
 
-    See `RankingMetric` for its parameters.
-
-    Returns
-    -------
-    Estimate
-        In [0, 1], lower is worse; 1: all groups of the pool have equal shares.
-
-    References
-    ----------
-    Chen & Dou 2022, the edition with figures.
+    In [0, 1], lower is worse; 1: all groups of the pool have equal shares.
 
     Examples
     --------

@@ -39,17 +39,7 @@ def retrieval_mad(ranked: RankedLabels) -> Floats:
 
     A sum, as Chen & Dou print it and their tables have it, over the groups that are in the pool.
     It compares with equal shares: a pool of unequal groups has a chance level to match.
-
-    See `RankingMetric` for its parameters.
-
-    Returns
-    -------
-    Estimate
-        In [0, 2), higher is worse.
-
-    References
-    ----------
-    Chen & Dou 2022, Table 1.
+    In [0, 2), higher is worse.
 
     Examples
     --------
