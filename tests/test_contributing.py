@@ -7,12 +7,14 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from equipoise import audits
 from equipoise.audits import kind
+from equipoise.audits.comparison import compare_results
 from equipoise.cli.app import app
 from equipoise.cli.runs import page_of
 from equipoise.core import AuditResult, InputError, Manifest
@@ -20,7 +22,7 @@ from equipoise.metrics import registry
 from equipoise.metrics.spec import unregister
 from equipoise.models import Classifier, load_model
 from equipoise.models.registry import adapters
-from equipoise.report import render
+from equipoise.report import GateRule, gate, render
 from equipoise.report.words import sentence
 from equipoise.studies.conditions import Mark, StudyClaim, mark_of
 from equipoise.studies.repetition import Repetition
@@ -79,6 +81,68 @@ def test_a_metric_is_one_file(folder):
     assert estimate.p_value is not None
     assert (finding.value, finding.threshold, finding.verdict) == (0.4, 0.1, "disparity")
     assert text == "Gap of wrong predictions of model is 40.0 points (group)."
+
+
+@pytest.fixture
+def top_share(folder):
+    yield import_module("my_bias.top_share").top_share
+    registry.remove("top_share")
+
+
+def rankings(kind, **ranking):
+    """Return the config of two models, of which one ranks group x first for eight queries."""
+    subject, groups = np.repeat([*"abcdefgh"], 15), np.tile([*"xyz"], 40)
+    columns = {"subject": subject, "group": groups, "set": np.arange(120) // 3}
+    images = pl.DataFrame({"id": np.arange(120), **columns}).cast(pl.String)
+    fair = np.random.default_rng(5).normal(size=(120, 8))
+    scores = {"fair": fair, "biased": fair + 5 * (groups == "x")[:, None]}
+    sets = {"sets": "set"} if kind == "counterfactuals" else {}
+    return {
+        "audit": kind,
+        "data": {"images": {"table": images, "id": "id"}, "groups": ["group"],
+                 "subject": "subject", **sets},
+        "queries": {"table": pl.DataFrame({"id": [*"abcdefgh"]}), "id": "id", "subject": "id"},
+        "models": {
+            name: {"scores": {"file": file, "names": [*"abcdefgh"]}}
+            for name, file in scores.items()
+        },
+        "ranking": {"k": 3, "curves": False, **ranking},
+        "resampling": {"replicates": 100, "permutations": 400, "seed": 3},
+        "testing": {"thresholds": {"top_share": 0.1}},
+        "gate": [{"metric": "top_share", "max": 0.8}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["retrieval", "counterfactuals"])
+def test_a_metric_of_rankings_is_one_file(folder, top_share, kind):
+    config = audits.parse_config(rankings(kind))
+    result = audits.run(config, base=folder)
+    of_metric = [finding for finding in result.findings if finding.metric == "top_share"]
+    fair, biased = (
+        next(f for f in of_metric if f.model == model and not f.subject)
+        for model in ("fair", "biased")
+    )
+    checks = gate(result, [GateRule("top_share", max=0.8)]).checks
+    gated = {check.finding.model: check.outcome for check in checks if not check.finding.subject}
+    compared = compare_results({"run": result})
+    configs = [audits.parse_config(rankings(kind, measures=names))
+               for names in (["max_skew"], ["max_skew", "top_share"])]  # fmt: skip
+    tests = [audits.plan(config, base=folder).tests for config in configs]
+    assert (biased.value, biased.threshold, biased.verdict) == (1.0, 0.1, "disparity")
+    assert biased.ci_low <= 1.0
+    assert fair.value < 0.7
+    assert [*sorted({finding.subject for finding in of_metric})] == ["", *"abcdefgh"]
+    assert [group.value for group in of_metric[1].by_group]
+    assert gated == {"fair": "passed", "biased": "breached"}
+    assert sentence(biased).startswith("Largest share of the first images of biased is 100")
+    assert "top_share" in {finding.metric for finding in compared.findings}
+    assert tests[1] > tests[0]
+    assert "top_share" in CliRunner().invoke(app, ["metrics", "top_share"]).output
+
+
+def test_a_metric_of_rankings_returns_a_number_for_each_draw_and_query(top_share):
+    with pytest.raises(InputError, match="top_share"):
+        replace(top_share, statistic=lambda ranked: ranked.shares)(range(8), ["x", "y"] * 4, k=2)
 
 
 def test_a_kind_is_one_folder(folder):

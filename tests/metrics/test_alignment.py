@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
 from equipoise.core import InputError
-from equipoise.metrics import alignment, correlation, favourite_gap, loess
+from equipoise.metrics import alignment, correlation, favourite_gap, loess, spearman
 from equipoise.stats import Bootstrap, Permutation
 from prediction_rows import part
 
@@ -133,6 +133,9 @@ def test_correlations_are_scipys(seed, n):
         mine = part(estimate.by, name, "")
         assert mine["value"] == pytest.approx(theirs.statistic, abs=1e-12)
         assert mine["p_value"] == pytest.approx(theirs.pvalue, abs=1e-9)
+    ranked = spearman(x, y)
+    assert (ranked.value, ranked.p_value) == (mine["value"], mine["p_value"])
+    assert ranked.interval().low == pytest.approx(mine["low"], nan_ok=True)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from equipoise.metrics import cosine_scores, systematic_preference
+from equipoise.metrics import cosine_scores, preference_strength, systematic_preference
 from equipoise.stats import Bootstrap, Permutation
 
 FEW = Bootstrap(100, 100, resolution=0.05)
@@ -46,6 +46,13 @@ def test_it_is_the_mean_over_subjects_of_the_mean_over_their_queries():
     }
     assert strength[""].value == pytest.approx(np.mean(np.abs(by_subject)))
     assert strength["3"].by_group[1].value == pytest.approx(by_subject[3])
+    alone = preference_strength(scores, group, k=10, subjects=subjects, resampling=FEW)
+    part = strength[""]
+    numbers = (alone.value, alone.chance.mean, alone.chance.high, alone.p_value)
+    assert numbers == (part.value, part.chance, part.chance_high, part.p_value)
+    assert [other.value for other in alone.parts] == [
+        other.value for name, other in strength.items() if name
+    ]
 
 
 def test_too_few_subjects_or_groups_are_not_estimable():

@@ -79,7 +79,9 @@ def test_retrieval_mad_of_chen_and_dou(index):
     _, _, _, male, female, _, mad = TABLE_1["rows"][index]
     groups = ["male"] * round(100 * male) + ["female"] * round(100 * female) + ["male", "female"]
     scores = [1.0 - i / 1000 for i in range(100)] + [0.0, 0.0]
-    assert retrieval_mad(scores, groups, resampling=None).value == pytest.approx(mad, abs=1e-12)
+    assert retrieval_mad(scores, groups, k=100, resampling=None).value == pytest.approx(
+        mad, abs=1e-12
+    )
     bias = bias_at_k(scores, groups, k=100, resampling=None)
     assert bias.value == pytest.approx(male - female, abs=1e-12)
     assert (bias.params["first"], bias.params["second"]) == ("male", "female")
@@ -239,6 +241,7 @@ MASKED = np.ma.masked_array([3.0, 2.0, 1.0, 0.0, 5.0, 4.0], mask=[True] + [False
         (max_skew, {"desired": "equal"}, "desired='equal'"),
         (max_skew, {"desired": {"a": 1.0}}, "desired: 'b'"),
         (max_skew, {"desired": {"a": 0.5, "b": 0.6}}, r"desired: shares sum to 1\.1"),
+        (max_skew, {"first": "a", "second": "b"}, "first and second: max_skew"),
         (bias_at_k, {"groups": ["a", "b", "c"] * 2}, "first=None"),
         (bias_at_k, {"first": "a", "second": "a"}, "first='a', second='a'"),
         (retrieval_curves, {"k": 6}, "k=6"),

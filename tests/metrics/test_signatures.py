@@ -8,7 +8,11 @@ import pytest
 
 from equipoise import metrics as m
 
-FUNCTIONS = {name: value for name in m.__all__ if inspect.isfunction(value := getattr(m, name))}
+FUNCTIONS = {
+    name: value
+    for name in m.__all__
+    if inspect.isfunction(value := getattr(m, name)) or isinstance(value, m.RankingMetric)
+}
 # Functions that readers of the docs meet first.
 MAIN = (
     "accuracy", "worst_group_accuracy", "accuracy_gap", "demographic_parity", "equalized_odds",

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 import retrieval_plain as plain
 from equipoise.core import Groups, InputError
-from equipoise.metrics import normalized_similarity_mad, similarity_gap
+from equipoise.metrics import (
+    group_effect,
+    logit_gap,
+    normalized_similarity_mad,
+    similarity_gap,
+)
 from equipoise.metrics.rankings import similarity
 from equipoise.metrics.rankings.pools import pools_of
 from equipoise.metrics.spec import is_main
@@ -76,6 +81,24 @@ def test_resampled_effects_are_weighted_least_squares(monkeypatch):
     rows = np.repeat(np.arange(len(times)), times)
     expected = least_squares(block.scores[rows, 0], block.codes[rows], block.stratum[rows])
     assert effects == pytest.approx([*expected.values()], abs=1e-9)
+
+
+def test_gap_in_logits_and_effects_of_groups_are_metrics_of_their_own():
+    scores, groups, sets = world(4)
+    shared = {"sets": sets, "resampling": FEW, "rng": 2}
+    gap = similarity_gap(scores, groups, scale=3.0, **shared)
+    effect = group_effect(scores, groups, group="b", scale=3.0, **shared)
+    part = next(
+        part
+        for part in gap.parts
+        if part.metric == "group_effect" and part.by_group[0].group == "b"
+    )
+    assert str(logit_gap(scores, groups, scale=3.0, **shared)) == str(gap)
+    assert (effect.value, effect.interval().low) == (part.value, part.low)
+    assert effect.chance.mean == part.chance
+    assert effect.value == pytest.approx(effects(gap, part.subject)["b"])
+    with pytest.raises(InputError, match="^group='d'"):
+        group_effect(scores, groups, group="d", resampling=None)
 
 
 def test_logits_are_similarities_times_the_scale():

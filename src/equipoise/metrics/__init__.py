@@ -115,20 +115,23 @@ from equipoise.metrics.numbers.onset import onset
 from equipoise.metrics.numbers.regression import bias_regression
 from equipoise.metrics.numbers.rejections import rejection_gap
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
+from equipoise.metrics.rankings.desired_shares import max_skew, min_skew, ndkl, skew_at_k
 from equipoise.metrics.rankings.measures import (
-    bias_at_k,
-    max_skew,
-    min_skew,
-    ndkl,
     query_distribution,
     retrieval_curves,
-    retrieval_entropy,
-    retrieval_mad,
     retrieval_measures,
-    skew_at_k,
 )
-from equipoise.metrics.rankings.preference import systematic_preference
-from equipoise.metrics.rankings.similarity import normalized_similarity_mad, similarity_gap
+from equipoise.metrics.rankings.metric import RankingMetric
+from equipoise.metrics.rankings.opposed_groups import bias_at_k
+from equipoise.metrics.rankings.preference import preference_strength, systematic_preference
+from equipoise.metrics.rankings.retrieval_entropy import retrieval_entropy
+from equipoise.metrics.rankings.retrieval_mad import retrieval_mad
+from equipoise.metrics.rankings.similarity import (
+    group_effect,
+    logit_gap,
+    normalized_similarity_mad,
+    similarity_gap,
+)
 from equipoise.metrics.rankings.statistics import expected_max_skew, recall_hits
 from equipoise.metrics.rankings.subjects import (
     alignment,
@@ -136,6 +139,7 @@ from equipoise.metrics.rankings.subjects import (
     favourite_gap,
     loess,
     score_summary,
+    spearman,
 )
 from equipoise.metrics.registry import function_of, metric
 from equipoise.metrics.scoring import as_score
@@ -178,6 +182,7 @@ __all__ = [
     "MetricSpec",
     "NumberMetric",
     "PairScores",
+    "RankingMetric",
     "RateMetric",
     "accuracy",
     "accuracy_difference",
@@ -229,6 +234,7 @@ __all__ = [
     "frechet_distance",
     "function_of",
     "gender_difference",
+    "group_effect",
     "hit_rate",
     "image_defect_rate",
     "inception_score",
@@ -241,6 +247,7 @@ __all__ = [
     "labelled_share",
     "labelled_share_gap",
     "loess",
+    "logit_gap",
     "max_skew",
     "mcas",
     "mean_absolute_error",
@@ -263,6 +270,7 @@ __all__ = [
     "phi_corrected",
     "precision",
     "predicted_label_weat",
+    "preference_strength",
     "query_distribution",
     "rank_causes",
     "rate_comparisons",
@@ -290,6 +298,7 @@ __all__ = [
     "similarity_gap",
     "skew_at_k",
     "skewsize",
+    "spearman",
     "systematic_preference",
     "total_absolute_association",
     "trend",

@@ -98,13 +98,13 @@ def function_of(
     return function
 
 
-def metrics_of(form: type[MetricOfForm], kind: str) -> dict[str, MetricOfForm]:
-    """Return the metrics of a form that a kind of audit reports by name, also of plugins."""
+def metrics_of(form: type[MetricOfForm], kind: str = "") -> dict[str, MetricOfForm]:
+    """Return the metrics of a form by name, also of plugins: of a kind of audit, or of all."""
     functions = {name: _FUNCTIONS.get(_key(SPECS[name])) for name in SPECS}
     return {
         name: function
         for name, function in functions.items()
-        if isinstance(function, form) and kind in function.spec.kinds
+        if isinstance(function, form) and kind in ("", *function.spec.kinds)
     }
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BeforeValidator,
     PlainSerializer,
     PlainValidator,
     PositiveInt,
+    field_validator,
     model_validator,
 )
 
@@ -38,7 +39,9 @@ from equipoise.config.files import nearest
 from equipoise.config.images import PicturesConfig
 from equipoise.data import ItemSource
 from equipoise.data.lexicons import lexicon
-from equipoise.metrics.rankings.measures import MEASURES, RankingMeasure
+from equipoise.metrics.rankings.measures import measured_by
+from equipoise.metrics.rankings.metric import RankingMetric
+from equipoise.metrics.registry import metrics_of
 
 TARGETS = ("pool", "uniform")
 
@@ -207,8 +210,9 @@ class RankingConfig(Section):
     desired : "pool", "uniform" or mapping of group to share
         The shares that are desired.
     measures : list of str
+        Ranking metrics.
     first, second : str, optional
-        Groups of Bias@K, where there are more than two.
+        Groups that are set against each other, where there are more than two.
     marginals : bool
         Measure each attribute of an intersection within each value of the others, too.
     similarity : bool
@@ -217,17 +221,35 @@ class RankingConfig(Section):
         Measure every K up to `prefixes`, for the plots.
     """
 
+    kind: ClassVar[str]
     k: Ks = None
     prefixes: PositiveInt | None = None
     desired: Annotated[
         Literal["pool", "uniform"] | Mapping[str, float], PlainValidator(_desired)
     ] = "pool"
-    measures: Some[RankingMeasure] = MEASURES
+    measures: Some[Name]
     first: Label | None = None
     second: Label | None = None
     marginals: bool = True
-    similarity: bool = True
+    similarity: bool
     curves: bool = True
+
+    @field_validator("measures")
+    @classmethod
+    def _check_measures(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        among("ranking.measures", value, metrics_of(RankingMetric, cls.kind))
+        return value
+
+    @property
+    def metrics(self) -> Mapping[str, RankingMetric]:
+        """The ranking metrics to measure, by name."""
+        metrics = metrics_of(RankingMetric, self.kind)
+        return {name: metrics[name] for name in self.measures}
+
+    @property
+    def measures_default(self) -> bool:
+        """Whether the metrics are those that its kind measures anyway."""
+        return self.measures == measured_by(self.kind)
 
 
 class HypothesisConfig(CsvConfig):
@@ -335,7 +357,7 @@ class RankingAudit(QueryAudit):
     """
 
     prefixes: Prefixes | None = None
-    ranking: RankingConfig = RankingConfig()
+    ranking: RankingConfig
 
     @property
     def declared_levels(self) -> Sequence[str]:

@@ -18,6 +18,7 @@ from equipoise.core import DataError, Groups, InputError, Integers32, Objects, r
 from equipoise.core.types import Json
 from equipoise.data.problems import listed
 from equipoise.metrics.rankings.cosines import CosineScores
+from equipoise.metrics.rankings.metric import RankingMetric
 from equipoise.metrics.rankings.pools import given_shares
 from equipoise.metrics.rankings.statistics import expected_max_skew
 
@@ -205,14 +206,17 @@ class RankingDesign(ScoreDesign):
             return self.version
         return f"{self.version}, K = {k}" if self.within else f"K = {k}"
 
+    def metrics_at(self, k: int) -> dict[str, RankingMetric]:
+        """Return the metrics of one K; those of prefixes are the same at every K."""
+        metrics = self.config.ranking.metrics.items()
+        return {n: metric for n, metric in metrics if k == self.ks[0] or not metric.of_prefixes}
+
     @property
     def resolved_tests(self) -> int:
         """Tests for which p-values are drawn finely enough."""
-        options, pools = self.config.ranking, len(self.scored.queries)
-        at_each_k = [name for name in options.measures if name != "ndkl"]
-        measures = len(self.ks) * len(at_each_k) + ("ndkl" in options.measures)
-        groups = len(self.groups.names)
-        n_measured = (measures + options.similarity) * (pools + 1)
+        pools, groups = len(self.scored.queries), len(self.groups.names)
+        measures = sum(len(self.metrics_at(k)) for k in self.ks)
+        n_measured = (measures + self.config.ranking.similarity) * (pools + 1)
         return n_measured + 2 * groups + 2
 
     def seconds(self, draws: int) -> float:
@@ -274,7 +278,7 @@ class RankingDesign(ScoreDesign):
 
     @property
     def opposed(self) -> tuple[str | None, str | None] | None:
-        """The groups of Bias@K, or None if the config names none of more than two."""
+        """The opposed groups, or None if the config names none of more than two."""
         named = self.config.ranking.first, self.config.ranking.second
         names = {self.groups.display_name(name) for name in named if name is not None}
         if len(names) == 2 and names <= {*self.groups.names}:
@@ -327,13 +331,14 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
         except InputError as error:
             raise InputError(f"ranking.{error}. Groups: {choices}") from None
     named = options.first, options.second
-    default = options.measures == type(options).model_fields["measures"].default
-    requires_two_groups = named != (None, None) or ("bias_at_k" in options.measures and not default)
+    opposing = [name for name, metric in options.metrics.items() if metric.opposes]
+    asked = bool(opposing) and not options.measures_default
+    requires_two_groups = named != (None, None) or asked
     opposed = {design.opposed for design in designs}
     if requires_two_groups and (
         opposed == {None} or (named != (None, None) and named not in opposed)
     ):
         raise InputError(
-            "ranking.first and ranking.second: expected two different groups for bias_at_k. "
-            f"Groups: {choices}"
+            "ranking.first and ranking.second: expected two different groups for "
+            f"{', '.join(opposing) or 'metrics of two groups'}. Groups: {choices}"
         )

@@ -39,6 +39,30 @@ _MIN_RANKED = 3
 
 
 @record
+class Compared:
+    """Preferences of a model, compared with declared ones.
+
+    Attributes
+    ----------
+    gap : UncorrectedFinding, optional
+        How much declared groups are preferred, in the unit of the effects.
+    alignment : UncorrectedFinding, optional
+        How preferences follow declared numbers, where there are enough of these.
+    rows : list of mapping
+        The preference for each concept.
+    """
+
+    gap: UncorrectedFinding | None
+    alignment: UncorrectedFinding | None
+    rows: list[dict[str, Any]]
+
+    @property
+    def findings(self) -> list[UncorrectedFinding]:
+        """The findings that there are."""
+        return [draft for draft in (self.gap, self.alignment) if draft is not None]
+
+
+@record
 class Hypothesis:
     """A table of declared preferences.
 
@@ -131,8 +155,8 @@ class Hypothesis:
         place: Place,
         resampling: Resampling | None,
         seed: int,
-    ) -> tuple[list[UncorrectedFinding], list[dict[str, Any]]]:
-        """Return findings on the model's preferences, and a row of them for each concept.
+    ) -> Compared:
+        """Compare the model's preferences with the declared ones.
 
         Parameters
         ----------
@@ -154,22 +178,22 @@ class Hypothesis:
                 expected="concepts with several groups",
                 fix="name other concepts, or add images",
             )
-        findings = []
+        gap = aligned = None
         if self.section.favours is not None:
-            gap = favourite_gap(effects, self.favours, resampling=resampling, rng=seed)
-            findings.append(_finding(gap, place, self.section.favours))
+            estimate = favourite_gap(effects, self.favours, resampling=resampling, rng=seed)
+            gap = _finding(estimate, place, self.section.favours)
         numbers = {name: self.values[name] for name in estimable if name in self.values}
         ranked = self.section.statistic == "rank"
         if self.section.value is not None and len(numbers) >= (_MIN_RANKED if ranked else 1):
-            aligned = alignment(
+            estimate = alignment(
                 estimable,
                 numbers,
                 statistic=self.section.statistic,
                 resampling=resampling,
                 rng=seed,
             )
-            findings.append(_finding(aligned, place, self.section.value))
-        return findings, [
+            aligned = _finding(estimate, place, self.section.value)
+        rows = [
             {
                 "hypothesis": self.section.value or self.section.favours,
                 "concept": concept,
@@ -179,6 +203,7 @@ class Hypothesis:
             }
             for concept, value in sorted(preferred.items())
         ]
+        return Compared(gap, aligned, rows)
 
 
 def _finding(estimate: Estimate, place: Place, column: str) -> UncorrectedFinding:

@@ -42,10 +42,11 @@ from equipoise.metrics.rankings.measures import (
     retrieval_curves,
     retrieval_measures,
 )
+from equipoise.metrics.rankings.metric import RankingMetric
 from equipoise.metrics.rankings.preference import systematic_preference
 from equipoise.metrics.rankings.similarity import normalized_similarity_mad
 from equipoise.metrics.rankings.subjects import FEW_SUBJECTS
-from equipoise.metrics.spec import is_main
+from equipoise.metrics.spec import is_main, spec_of
 from equipoise.stats import Resampling
 
 _VERSIONS = {
@@ -53,8 +54,6 @@ _VERSIONS = {
     Variant.UNIFORM_TARGET: "uniform target",
     Variant.POOL_TARGET: "pool's shares as target",
 }
-# Estimates whose distribution over queries no table holds.
-_NO_SPREAD = ("skew_at_k", "normalized_similarity_mad")
 _COLUMNS = {
     "query_distributions": {
         "model": TEXT,
@@ -79,23 +78,19 @@ _COLUMNS = {
 
 def _measure_rankings(
     design: RankingDesign, arguments: Mapping[str, Any], resampling: Resampling | None
-) -> Iterator[tuple[str, Estimate]]:
-    """Yield the version and the estimate of every measure at every K, and of similarities."""
-    opposed, options = design.opposed, design.config.ranking
-    measures = [name for name in options.measures if name != "bias_at_k" or opposed]
+) -> Iterator[tuple[RankingMetric, str, Estimate]]:
+    """Yield every metric at every K, with its version and its estimate."""
+    opposed = design.opposed
     first, second = opposed or (None, None)
     for k in design.ks:
-        # NDKL is over the same prefixes at every K: one fact.
-        names_at_k = [name for name in measures if name != "ndkl" or k == design.ks[0]]
-        estimates = {} if not names_at_k else retrieval_measures(
-            **arguments, k=k, measures=names_at_k, prefixes=design.prefixes,
+        metrics = {n: m for n, m in design.metrics_at(k).items() if opposed or not m.opposes}
+        estimates = {} if not metrics else retrieval_measures(
+            **arguments, k=k, measures=[*metrics], prefixes=design.prefixes,
             desired=design.desired, first=first, second=second, resampling=resampling,
         )  # fmt: skip
-        for name, estimate in estimates.items():
-            yield design.version if name == "ndkl" else design.version_at(k), estimate
-    if options.similarity:
-        spread = normalized_similarity_mad(**arguments, resampling=resampling)
-        yield design.version, spread
+        for name, metric in metrics.items():
+            version = design.version if metric.of_prefixes else design.version_at(k)
+            yield metric, version, estimates[name]
 
 
 def _has_parts(estimate: Estimate) -> bool:
@@ -104,34 +99,29 @@ def _has_parts(estimate: Estimate) -> bool:
 
 
 def _findings(
-    estimate: Estimate, place: Place, design: RankingDesign
+    metric: RankingMetric, estimate: Estimate, place: Place, design: RankingDesign
 ) -> Iterator[UncorrectedFinding]:
-    for finding in _findings_of_estimate(estimate, place):
-        reason = "of two groups' shares one follows from the other: max_skew is tested"
-        yield (
-            without_verdict(finding, reason) if _repeats_tested_share(finding, design) else finding
-        )
+    """Yield the findings of a metric; without a verdict where another tests the same share."""
+    reason = f"of two groups' shares one follows from the other: {metric.repeats} is tested"
+    numbers = _group_means if metric.of_groups else findings_of_estimate
+    for draft in numbers(estimate, place):
+        repeated = _repeats_tested_share(metric, draft.finding.subject, design)
+        yield without_verdict(draft, reason) if repeated else draft
 
 
-def _repeats_tested_share(finding: UncorrectedFinding, design: RankingDesign) -> bool:
+def _repeats_tested_share(metric: RankingMetric, subject: str, design: RankingDesign) -> bool:
     """Return whether of two groups' shares one is tested already: the other follows from it."""
-    compared, measured = design.compared, design.config.ranking.measures
-    metric, subject = finding.finding.metric, finding.finding.subject
-    if len(compared) != 2 or "max_skew" not in measured:
+    compared, measured = design.compared, design.config.ranking.metrics
+    if len(compared) != 2 or metric.repeats not in measured:
         return False
-    if metric == "skew_at_k":
-        return "bias_at_k" in measured or subject != compared[0]
-    # The mean of Bias@K over queries has a sign, which that of MaxSkew@K has not.
-    shares = ("min_skew", "retrieval_mad", "retrieval_entropy")
-    return metric in shares or (metric == "bias_at_k" and bool(subject))
+    if metric.of_groups:
+        return subject != compared[0] or any(other.opposes for other in measured.values())
+    # The mean of signed numbers over queries has a sign, which that of unsigned ones has not.
+    return metric.harm != "either" or bool(subject)
 
 
-def _findings_of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
+def findings_of_estimate(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
     """Yield the findings on the mean, on each query and on other targets and nulls."""
-    if estimate.metric == "skew_at_k":
-        # As a whole this is MaxSkew@K again; its own findings are the groups' mean skews.
-        yield from _group_skews(estimate, place)
-        return
     has_parts = _has_parts(estimate)
     main_part = next((part for part in estimate.parts if is_main(part, estimate)), None)
     yield tested(
@@ -149,15 +139,16 @@ def _findings_of_estimate(estimate: Estimate, place: Place) -> Iterator[Uncorrec
             yield beside(finding)
 
 
-def _group_skews(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
-    """Yield the mean skew of each group, and whether chance alone would make it as large.
+def _group_means(estimate: Estimate, place: Place) -> Iterator[UncorrectedFinding]:
+    """Yield the mean of each group, and whether chance alone would make it as large.
 
-    The mean of log shares lies below 0 where shares vary, so its own sign is no direction.
+    As a whole, the largest of any group is another metric. A mean of log shares lies below 0 where
+    shares vary, so its own sign is no direction.
     """
-    k, shares = estimate.params["k"], estimate.params["desired"]
+    k, shares = estimate.params["k"], estimate.params.get("desired", "")
     for draft in parts(estimate, place):
         finding = draft.finding
-        if finding.metric != "group_skew":
+        if finding.metric == estimate.metric:
             continue
         text, reason = Sentence(), finding.reason
         if math.isfinite(finding.excess) and finding.excess != 0:
@@ -166,16 +157,18 @@ def _group_skews(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
             text = Sentence(named(finding.subject), clause)
         if not isinstance(shares, str) and not shares[finding.subject] > 0:
             reason = "its desired share is 0, and no share can be held against nothing"
-        finding = replace(finding, metric="skew_at_k", direction=text, reason=reason)
+        finding = replace(finding, metric=estimate.metric, direction=text, reason=reason)
         yield tested(UncorrectedFinding(finding, "either"))
 
 
 def tested(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Take the test from numbers that chance alone makes infinite."""
     finding = draft.finding
-    if finding.metric == "ndkl" and (math.isinf(finding.value) or math.isinf(finding.chance)):
+    if math.inf in (finding.value, finding.chance):
+        title = spec_of(finding.metric).title
         reason = (
-            "a group whose desired share is 0 is among the first, which alone makes NDKL infinite"
+            "a group whose desired share is 0 is among the first, which alone makes "
+            f"{title} infinite"
         )
     elif math.isinf(finding.chance):
         reason = "by chance alone a group is often absent among the first, whose skew is −∞"
@@ -308,11 +301,14 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         spreads: list[dict[str, Any]] = []
         at = {"model": design.model, "groups": design.name}
         arguments = design.arguments()
-        for version, estimate in _measure_rankings(design, arguments, resampling):
-            findings += _findings(estimate, design.at(version), design)
-            if _has_parts(estimate) and estimate.metric not in _NO_SPREAD:
+        for metric, version, estimate in _measure_rankings(design, arguments, resampling):
+            findings += _findings(metric, estimate, design.at(version), design)
+            if _has_parts(estimate) and not metric.of_groups:
                 spread = query_distribution(estimate)
                 spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
+        if config.ranking.similarity:
+            similarities = normalized_similarity_mad(**arguments, resampling=resampling)
+            findings += findings_of_estimate(similarities, design.at())
         preference = systematic_preference(**arguments, k=design.ks[0], resampling=resampling)
         all_findings, rows = with_preferences(design, preference, findings, resampling)
         tables = tables_of({"query_distributions": spreads, "hypotheses": rows}, _COLUMNS)
@@ -363,9 +359,10 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         designs_without_target = dict.fromkeys(
             design.name for design in designs if design.opposed is None
         )
-        if designs_without_target and "bias_at_k" in options.measures:
-            names = ", ".join(designs_without_target)
-            yield f"Bias@K compares two groups: it isn't measured for {names}."
+        for metric in options.metrics.values() if designs_without_target else ():
+            if metric.opposes:
+                names = ", ".join(designs_without_target)
+                yield f"{metric.spec.title} compares two groups: it isn't measured for {names}."
         for design in designs:
             sizes = design.pool_sizes
             for limit_name, limit in (

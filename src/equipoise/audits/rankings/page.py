@@ -2,10 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, quantiles
 
 from equipoise.core import AuditResult, Finding
+from equipoise.metrics.rankings.metric import RankingMetric
+from equipoise.metrics.registry import metrics_of
 from equipoise.report import plots
 from equipoise.report.blocks import (
     NUMBER,
@@ -35,8 +37,6 @@ _BESIDE = (
 )
 _MIN_POINTS = 3
 _RANKED = 10
-_OF_SHARES = ("max_skew", "retrieval_mad")
-"""Metrics whose groups have their shares of the first K."""
 _RANKED_COLUMNS = [
     Column("Model", "model"),
     Column("Attributes", scope_of),
@@ -46,6 +46,9 @@ _RANKED_COLUMNS = [
 _UNITS = {"logit": "logits", "score": "units of the score", "share": "share of the top K"}
 _NAMED, _QUARTILES = 3, ("first_quartile", "median", "third_quartile")
 PREFERENCES = ("favourite_gap", "alignment", "systematic_preference")
+SHARES = ("max_skew", "ndkl", "retrieval_mad")
+"""Metrics of the shares of groups that lead, after preferences."""
+BY_GROUP = ("systematic_preference", "max_skew")
 LOOK = "Look at the images that rank first, and see below which group each query prefers."
 STEPS = ("Reduce the preference, or choose another model.",)
 CAVEAT = (
@@ -86,7 +89,7 @@ def curves(result: AuditResult) -> Section | None:
 
 def queries(result: AuditResult) -> Section | None:
     """Return shares of the first K by query, and the spread over queries."""
-    shares = [f for f in result.findings if f.metric == "max_skew" and f.by_group and has(f.value)]
+    shares = [f for f in _with_shares(result.findings) if has(f.value)]
     charts = [
         _share_map(panel, name)
         for name, panel in by_place(map(vars, shares))
@@ -126,11 +129,21 @@ def queries(result: AuditResult) -> Section | None:
     )  # fmt: skip
 
 
+def _with_shares(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings of the first metric whose groups have their shares of the first K."""
+    by_metric: dict[str, list[Finding]] = {
+        name: [] for name, metric in metrics_of(RankingMetric).items() if metric.shows_shares
+    }
+    for finding in findings:
+        if finding.by_group and finding.metric in by_metric:
+            by_metric[finding.metric].append(finding)
+    return next(filter(None, by_metric.values()), [])
+
+
 def _ranked_queries(result: AuditResult) -> Iterator[Row]:
     """Yield for each group the queries in which it has the largest shares of the first K."""
-    measured = [f for f in result.findings if f.subject and f.by_group and not f.within]
-    metric = next((name for name in _OF_SHARES if any(f.metric == name for f in measured)), None)
-    shares = [vars(finding) for finding in measured if finding.metric == metric]
+    measured = [f for f in result.findings if f.subject and not f.within]
+    shares = [vars(finding) for finding in _with_shares(measured)]
     for (model, groups, version), panel in panels(shares, "model", "groups", "version").items():
         by_group: dict[str, list[tuple[float, str]]] = {}
         for row in panel:
@@ -165,10 +178,11 @@ def _models_beside(shares: Sequence[Finding]) -> Iterator[Chart]:
 
 def fixed(result: AuditResult) -> Section | None:
     """Return the skew of an attribute within each value of the other, over queries."""
+    metric = "max_skew"
     skew_rows = [
         vars(finding)
         for finding in result.findings
-        if finding.metric == "max_skew" and finding.within_value and finding.part_of
+        if finding.metric == metric and finding.within_value and finding.part_of
         and math.isfinite(finding.value)
     ]  # fmt: skip
     charts = []
@@ -183,10 +197,10 @@ def fixed(result: AuditResult) -> Section | None:
                 "label": value_within, "series": model, "value": mean, "low": low, "high": high,
                 "tip": f"{tip}{interval(low, high)}",
             })  # fmt: skip
-        name = f"{title('max_skew')}, {scope(groups, version)}"
+        name = f"{title(metric)}, {scope(groups, version)}"
         label = f"{name}: mean over queries and the middle half of them, by value and model"
         models = distinct(panel, "model")
-        charts.append(intervals(marks, label, Axis(title("max_skew")), title=name, series=models))
+        charts.append(intervals(marks, label, Axis(title(metric)), title=name, series=models))
     text = (
         "Point: mean over queries, among images with one value of the other attribute. Line: the "
         "middle half of the queries. These are descriptions, without a test of their own."

@@ -11,7 +11,7 @@ from typing import Any
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
 from equipoise.audits.notes import Note
 from equipoise.audits.rankings.designs import ScoreDesign
-from equipoise.audits.rankings.hypotheses import Effects
+from equipoise.audits.rankings.hypotheses import Compared, Effects
 from equipoise.core import TESTED, Aggregate, Estimate, Fact, Family, Finding, Part
 from equipoise.core.sentences import Sentence, quoted
 from equipoise.metrics.spec import spec_of, spec_of_finding
@@ -19,7 +19,6 @@ from equipoise.stats import Resampling
 
 # Noise in likeness takes less off the number of independent queries.
 _LEAST_INDEPENDENT = 0.75
-_METRIC, _STRENGTH = "systematic_preference", "preference_strength"
 
 
 def with_preferences(
@@ -30,7 +29,7 @@ def with_preferences(
     *,
     effects: Iterable[Part] | None = None,
     unit: str = "share",
-    gap: str = _METRIC,
+    gap: str = "",
 ) -> tuple[tuple[UncorrectedFinding, ...], list[dict[str, Any]]]:
     """Add declared and systematic preferences to other findings, and say which of all may lead.
 
@@ -47,7 +46,8 @@ def with_preferences(
     unit : str
         Of the effects.
     gap : str
-        Metric whose threshold the gap of declared groups has, unless it is set.
+        Metric whose threshold the gap of declared groups has, unless it is set; by default the
+        systematic preference.
 
     Returns
     -------
@@ -57,26 +57,24 @@ def with_preferences(
     config = design.config
     place = design.at()
     if effects is None:
-        effects = (part for part in estimate.parts if part.metric == _STRENGTH and part.subject)
+        effects = (
+            part for part in estimate.parts if part.metric != estimate.metric and part.subject
+        )
     effects_by_subject = {
         part.subject: {group_value.group: group_value.value for group_value in part.by_group}
         for part in effects
     }
-    declared: list[UncorrectedFinding] = []
+    threshold, seed = config.testing.threshold, config.resampling.seed
+    declared: list[Compared] = []
     rows: list[dict[str, Any]] = []
     for hypothesis in design.hypotheses if effects_by_subject else ():
-        hypothesis_findings, hypothesis_rows = hypothesis.compare(
-            effects_by_subject, place, resampling, config.resampling.seed
-        )
-        declared += hypothesis_findings
-        rows += [{**vars(place), "unit": unit, **row} for row in hypothesis_rows]
-    if config.testing.threshold(spec_of("favourite_gap")) is None:
-        declared = [
-            replace(draft, parent=spec_of(gap))
-            if draft.finding.metric == "favourite_gap"
-            else draft
-            for draft in declared
-        ]
+        compared = hypothesis.compare(effects_by_subject, place, resampling, seed)
+        gap_draft = compared.gap
+        if gap_draft is not None and threshold(spec_of_finding(gap_draft.finding)) is None:
+            scaled = replace(gap_draft, parent=spec_of(gap or estimate.metric))
+            compared = replace(compared, gap=scaled)
+        declared.append(compared)
+        rows += [{**vars(place), "unit": unit, **row} for row in compared.rows]
     systematic = _findings(estimate, place, effects_by_subject, unit)
     return (*_leading(design, declared, systematic, other_findings),), rows
 
@@ -100,8 +98,15 @@ def _findings(
     drafts_by_fact = {
         (draft.finding.metric, draft.finding.subject): draft for draft in parts(estimate, place)
     }
-    group_drafts = [draft for (metric, _), draft in drafts_by_fact.items() if metric == _METRIC]
-    strength = drafts_by_fact[_STRENGTH, ""]
+    group_drafts = [
+        draft for (metric, _), draft in drafts_by_fact.items() if metric == estimate.metric
+    ]
+    # The systematic preference is of each group; beside it stands that of single queries.
+    (strength,) = (
+        draft
+        for (metric, subject), draft in drafts_by_fact.items()
+        if metric != estimate.metric and not subject
+    )
     strength_finding = strength.finding
     by_query = (
         f"For single queries, shares are {100 * strength_finding.value:.1f} points off on average "
@@ -125,7 +130,7 @@ def _findings(
     # Of two groups, one's preference is the other's, turned round: the one ranked last is tested.
     ranked = sorted(group_drafts, key=lambda draft: draft.finding.value)
     lowest_group = ranked[0].finding.subject if len(group_drafts) == 2 else ""
-    fold = Fact(_METRIC, Aggregate.VALUE, lowest_group) if lowest_group else None
+    fold = Fact(estimate.metric, Aggregate.VALUE, lowest_group) if lowest_group else None
     overall = whole(
         estimate,
         place,
@@ -155,7 +160,7 @@ def _direction(draft: UncorrectedFinding) -> Sentence:
 
 def _leading(
     design: ScoreDesign,
-    declared: Sequence[UncorrectedFinding],
+    declared: Sequence[Compared],
     systematic: Iterable[UncorrectedFinding],
     other_findings: Iterable[UncorrectedFinding],
 ) -> Iterator[UncorrectedFinding]:
@@ -171,12 +176,14 @@ def _leading(
         threshold(draft.parent or spec_of_finding(draft.finding)) is not None
         and not math.isnan(draft.finding.p_value)
         and not draft.finding.reason
-        for draft in declared
+        for compared in declared
+        for draft in compared.findings
     )
-    has_gap = any(draft.finding.metric == "favourite_gap" for draft in declared)
-    for draft in declared:
-        # A rank correlation has no scale: it stands beside the gap of declared groups.
-        yield draft.changed(leads=not (has_gap and draft.finding.metric == "alignment"))
+    has_gap = any(compared.gap is not None for compared in declared)
+    for compared in declared:
+        for draft in compared.findings:
+            # A rank correlation has no scale: it stands beside the gap of declared groups.
+            yield draft.changed(leads=draft is compared.gap or not has_gap)
     tested_preference = aligned
     for draft in systematic:
         tested_preference = tested_preference or not math.isnan(draft.finding.p_value)

@@ -42,10 +42,11 @@ from equipoise.metrics.building import (
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
 from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.image_effects import move_by_images
-from equipoise.metrics.rankings.measures import exchanged, order_null, weighted_mean
+from equipoise.metrics.rankings.metric import exchange_of, exchanged, order_null, weighted_mean
 from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, pools_of
 from equipoise.metrics.rankings.statistics import RankedLabels
-from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import POINTS, RANDOM_ORDER, MetricSpec, make_estimate
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import percentile
 from equipoise.stats.resampling import Bootstrap, Resampling, level_of, null_draws
@@ -62,6 +63,17 @@ _EVERY = (
 _FLIPS = "the preferences of each subject may as well point the other way"
 # Images beyond the first k that resampled rankings may reach: so many more, and a factor.
 _SPARE, _TIMES = 30, 2
+
+
+_preferred = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.LARGEST,
+    kinds=("retrieval", "similarity", "counterfactuals"),
+    threshold=0.05,
+    threshold_reason=POINTS,
+    unit="points",
+    reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses",
+)
 
 
 @record
@@ -128,6 +140,27 @@ class Preferences:
         """Groups that are compared, shape (groups,)."""
         return np.asarray(self.top_k.pools.groups.usable & (self.top_k.sizes > 0).any(axis=0))
 
+    @property
+    def several_groups(self) -> bool:
+        """Whether two groups or more are compared."""
+        return bool(self.compared.sum() > 1)
+
+    @cached_property
+    def observed(self) -> Floats:
+        """Preferences of the subjects, (subjects, groups)."""
+        return floats(self.by_subject(RankedLabels.of(self.top_k).shares)[0])
+
+    @property
+    def items(self) -> int:
+        """How many items the pools have, those of several counted as often."""
+        return int(self.top_k.sizes.sum())
+
+    def by_group(self, values: Floats, low: Floats, high: Floats) -> tuple[GroupValue, ...]:
+        """Return the numbers of the groups that are compared, with intervals."""
+        groups, sizes = self.top_k.pools.groups, self.top_k.sizes.sum(axis=0)
+        notes = np.where(groups.usable, "", too_small(groups)).tolist()
+        return group_rows(groups, sizes, np.where(self.compared, values, np.nan), low, high, notes)
+
     @cached_property
     def weights(self) -> Floats:
         """Weight of each pool in the mean over its subject, shape (p,)."""
@@ -171,6 +204,28 @@ class Preferences:
         return scaled[rows, place], sizes[rows, place]
 
 
+@metric(
+    _preferred(
+        name="systematic_preference",
+        range=(-1.0, 1.0),
+        range_note="of a group; the size of the largest",
+        harm="either",
+        group_metric="systematic_preference",
+        definition=(
+            "Share of a group in the top K minus its share of the pool, averaged over the queries "
+            "of a subject and then over subjects. As a whole: the size of the one that is largest "
+            "in standard errors."
+        ),
+        direction="Either: above 0 the group is ranked first on the whole, below 0 last.",
+        chance="0 for a group; above 0 for the largest",
+        interval=(
+            "percentile bootstrap over subjects, alike ones together, and over images that several "
+            "subjects rank, wider for few subjects; of the largest simultaneous over groups"
+        ),
+        null=_EVERY,
+        sentence=("Over all queries, {direction} in the top {k}{model}, by {size}{groups}."),
+    )
+)
 def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
@@ -231,16 +286,14 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
     all_pools = pools_of(scores, groups, queries, within, sets, units, subjects)
     pooling: Pooling = {"sets": sets, "units": units}
     ranking = Ranking.of(all_pools, k, _TIMES * k + _SPARE)
-    top_k = ranking.top_k(k)
-    preferences = Preferences.of(top_k)
-    by_subject = preferences.by_subject(RankedLabels.of(top_k).shares)[0]
+    preferences = Preferences.of(ranking.top_k(k))
+    by_subject = preferences.observed
     n_clusters, boot = len(preferences.cluster_names), None
-    tests: tuple[ChanceTest, ...] = (UNTESTED,) * (2 + len(all_pools.groups))
+    tests = _tests(preferences, by_subject, resampling, rng)
     value, reason = math.nan, preferences.too_few
-    if preferences.compared.sum() < 2:
+    if not preferences.several_groups:
         reason = "fewer than two groups with rows enough"
     elif n_clusters >= FEWEST:
-        tests = _tests(preferences, by_subject, resampling, rng)
         mean, errors = by_subject.mean(axis=0), preferences.errors(by_subject)
         value, reason = float(preferences.largest(mean[None], errors)[1][0]), ""
         if isinstance(resampling, Bootstrap):
@@ -271,6 +324,83 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
     )
 
 
+@metric(
+    _preferred(
+        name="preference_strength",
+        title="Strength of preferences by query",
+        range=(0.0, 1.0),
+        definition=(
+            "Half the sum over groups of the absolute difference between the share of the top K "
+            "and that of the pool; mean over subjects, whichever group each prefers."
+        ),
+        direction="Higher: single queries rank some group first, not always the same.",
+        chance="far above 0, as the shares of few images are uneven by chance",
+        null=RANDOM_ORDER,
+        gravest="detected",
+    )
+)
+def preference_strength(  # noqa: PLR0913 - one keyword for each choice
+    scores: Scores,
+    groups: GroupLabels,
+    *,
+    k: int,
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """How far the groups' shares of the K best are from those of the pool, query by query.
+
+    Parameters
+    ----------
+    scores, groups, k, queries, within, sets, units, subjects, resampling, rng
+        See `equipoise.metrics.max_skew`.
+
+    Returns
+    -------
+    Estimate
+        Mean over subjects of half the sum of absolute preferences, in [0, 1], without an interval;
+        higher is worse. Chance and p: groups exchanged between images, where the systematic
+        preference is tested. `.by` has every subject with its preferences by group.
+
+    Raises
+    ------
+    InputError
+        As `max_skew`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(6, 60))
+    >>> groups = ["women", "men"] * 30
+    >>> m.preference_strength(scores, groups, k=10)
+    <preference_strength 0.133; chance 0.110, p = 0.34, n = 60 in 2 groups>
+    """
+    pools = pools_of(scores, groups, queries, within, sets, units, subjects)
+    preferences = Preferences.of(Ranking.of(pools, k).top_k(k))
+    by_subject = preferences.observed
+    value = float(_strength(by_subject)) if len(by_subject) else math.nan
+    chance_test = _tests(preferences, by_subject, resampling, rng)[1]
+    return make_estimate(
+        "preference_strength",
+        value,
+        pools.counts,
+        "none: a mean of absolute differences",
+        params={"k": k, "subjects": len(by_subject)},
+        **chance_test.fields(no_chance_reason(value, resampling)),
+        null=exchange_of(pools) if chance_test.null_drawn else NullHypothesis.NONE,
+        by=_strengths(preferences, by_subject),
+        excluded=pools.excluded,
+        unit="subject",
+        reason="" if len(by_subject) else preferences.too_few,
+    )
+
+
 def _strength(by_subject: Floats) -> Floats:
     """Return the mean over subjects of half the sum of absolute preferences."""
     return floats(np.abs(by_subject).sum(axis=-1).mean(axis=-1) / 2.0)
@@ -283,11 +413,10 @@ def _tests(
 
     The largest p-value of all nulls counts, but for strength.
     """
-    pools, mean, n_groups = (
-        preferences.top_k.pools,
-        by_subject.mean(axis=0)[None],
-        len(preferences.compared),
-    )
+    pools, n_groups = preferences.top_k.pools, len(preferences.compared)
+    if not preferences.several_groups or len(preferences.cluster_names) < FEWEST:
+        return (UNTESTED,) * (2 + n_groups)
+    mean = by_subject.mean(axis=0)[None]
 
     def numbers(ranked: RankedLabels) -> list[Floats]:
         subject_preferences = preferences.by_subject(ranked.shares)
@@ -382,16 +511,10 @@ def _parts(
     level: float,
 ) -> Iterator[Part]:
     """Yield each group's preference, then the strength over all subjects and of each."""
-    groups, sizes = preferences.top_k.pools.groups, preferences.top_k.sizes.sum(axis=0)
-    n, notes = int(sizes.sum()), np.where(groups.usable, "", too_small(groups)).tolist()
-
-    def by_group(values: Floats, ends: Floats) -> tuple[GroupValue, ...]:
-        compared_values = np.where(preferences.compared, values, np.nan)
-        return group_rows(groups, sizes, compared_values, ends[0], ends[1], notes)
-
-    missing, testable = nans((2, len(groups))), len(preferences.cluster_names) >= FEWEST
-    mean = by_subject.mean(axis=0) if testable else missing[0]
-    rows = by_group(mean, np.array([interval(level) for interval in ends]).T)
+    groups, n = preferences.top_k.pools.groups, preferences.items
+    testable = len(preferences.cluster_names) >= FEWEST
+    mean = by_subject.mean(axis=0) if testable else nans(len(groups))
+    rows = preferences.by_group(mean, *np.array([interval(level) for interval in ends]).T)
     for place in np.flatnonzero(preferences.compared & testable).tolist():
         yield number(
             "systematic_preference", float(mean[place]), subject=groups.names[place], n=n,
@@ -399,52 +522,14 @@ def _parts(
         )  # fmt: skip
     overall_strength = float(_strength(by_subject)) if len(by_subject) else math.nan
     yield number("preference_strength", overall_strength, n=n, chance_test=tests[1])
+    yield from _strengths(preferences, by_subject)
+
+
+def _strengths(preferences: Preferences, by_subject: Floats) -> Iterator[Part]:
+    """Yield the strength of each subject's preferences, with these by group."""
+    missing = nans(len(preferences.compared))
     for subject, row in zip(preferences.subjects, by_subject, strict=True):
-        rows, strength = by_group(row, missing), float(_strength(row[None]))
-        yield number("preference_strength", strength, subject=subject, n=n, by_group=rows)
-
-
-_preferred = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.LARGEST,
-    kinds=("retrieval", "similarity", "counterfactuals"),
-    threshold=0.05,
-    threshold_reason=POINTS,
-    unit="points",
-    reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses",
-)
-register(
-    _preferred(
-        name="systematic_preference",
-        range=(-1.0, 1.0),
-        range_note="of a group; the size of the largest",
-        harm="either",
-        group_metric="systematic_preference",
-        definition=(
-            "Share of a group in the top K minus its share of the pool, averaged over the queries "
-            "of a subject and then over subjects. As a whole: the size of the one that is largest "
-            "in standard errors."
-        ),
-        direction="Either: above 0 the group is ranked first on the whole, below 0 last.",
-        chance="0 for a group; above 0 for the largest",
-        interval=(
-            "percentile bootstrap over subjects, alike ones together, and over images that several "
-            "subjects rank, wider for few subjects; of the largest simultaneous over groups"
-        ),
-        null=_EVERY,
-        sentence=("Over all queries, {direction} in the top {k}{model}, by {size}{groups}."),
-    ),
-    _preferred(
-        name="preference_strength",
-        title="Strength of preferences by query",
-        range=(0.0, 1.0),
-        definition=(
-            "Half the sum over groups of the absolute difference between the share of the top K "
-            "and that of the pool; mean over subjects, whichever group each prefers."
-        ),
-        direction="Higher: single queries rank some group first, not always the same.",
-        chance="far above 0, as the shares of few images are uneven by chance",
-        null=RANDOM_ORDER,
-        gravest="detected",
-    ),
-)
+        strength, rows = float(_strength(row[None])), preferences.by_group(row, missing, missing)
+        yield number(
+            "preference_strength", strength, subject=subject, n=preferences.items, by_group=rows
+        )

@@ -16,6 +16,7 @@ from equipoise.core import (
     Aggregate,
     AnyArray,
     Booleans,
+    Chance,
     Ends,
     Estimate,
     Floats,
@@ -64,10 +65,11 @@ from equipoise.metrics.rankings.exchange import (
     exchange_labels,
     group_sums,
 )
-from equipoise.metrics.rankings.measures import exchange_of, permutations, query_weights
+from equipoise.metrics.rankings.metric import exchange_of, permutations, query_weights
 from equipoise.metrics.rankings.pools import Pooling, Pools, image_keys, pools_of
 from equipoise.metrics.rankings.statistics import deviation
-from equipoise.metrics.spec import ANY_NUMBER, COSINE, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import ANY_NUMBER, COSINE, MetricSpec, make_estimate
 from equipoise.stats.chance import band
 from equipoise.stats.exchange import varies
 from equipoise.stats.mean_norms import BOUNDS, Crossed, MeanNorm, Norm
@@ -898,6 +900,50 @@ def _chance_test(draws: Draws, tested: Draws | None, index: int) -> ChanceTest:
     return replace(chance_test, p_value=p_test.p_value, null_drawn=p_test.null_drawn)
 
 
+_gap = partial(
+    MetricSpec,
+    kinds=("similarity",),
+    reference=(
+        "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'; Hothorn, "
+        "Bretz & Westfall 2008 (simultaneous intervals)"
+    ),
+    direction="Higher: one group is more similar to the concept than another.",
+    chance="above 0, more so for small and many groups",
+    interval=(
+        "bootstrap over images, sets or units, simultaneous over pairs of groups; of the mean over "
+        "concepts, bounds over images crossed with concepts"
+    ),
+    null=(
+        "groups are exchangeable within each counterfactual set, else over the pool; between units "
+        "that have one group; without sets in standard errors, valid where spreads differ"
+    ),
+)
+
+
+@metric(
+    MetricSpec(
+        name="normalized_similarity_mad",
+        title="Spread of normalised similarity",
+        symbol="MAD",
+        kinds=("retrieval", "similarity", "counterfactuals"),
+        range=(0.0, math.inf),
+        definition=(
+            "Sum over groups of |p_j − mean of p|, with p_j = (mean similarity of group j − mean "
+            "of all images) / standard deviation of all images; mean over concepts."
+        ),
+        threshold=0.2,
+        threshold_reason="0.2 standard deviations, where Cohen's band small begins",
+        direction="Higher: groups differ more in similarity to the concept.",
+        chance="above 0, more so for small and many groups",
+        interval="bounds over images, sets or units, crossed with concepts",
+        null="images are exchangeable within each counterfactual set, else within the pool",
+        reference="Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'",
+        errata=(
+            "The text says that 'doctor' is more similar to women, Table 1 says men. Table 2 "
+            "prints two of seven races, so its MAD cannot be recomputed."
+        ),
+    )
+)
 def normalized_similarity_mad(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
@@ -1108,6 +1154,21 @@ def _resampled(
     return floats(np.round(p, _DECIMALS))
 
 
+@metric(
+    _gap(
+        name="similarity_gap",
+        aggregate=Aggregate.DIFFERENCE,
+        rest_metric="similarity_gap",
+        range=(0.0, 2.0),
+        range_note="for cosines",
+        threshold=0.01,
+        threshold_reason=COSINE,
+        definition=(
+            "Largest minus smallest group effect on an image's similarity to a concept, by least "
+            "squares with counterfactual sets if there are any; mean over concepts."
+        ),
+    )
+)
 def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
     scores: Scores,
     groups: GroupLabels,
@@ -1216,6 +1277,158 @@ def similarity_gap(  # noqa: PLR0913 - one keyword for each choice
         },
         over=f"simultaneous over pairs of groups, bootstrap over {concepts.unit}s",
         further=further,
+    )
+
+
+@metric(
+    _gap(
+        name="logit_gap",
+        aggregate=Aggregate.DIFFERENCE,
+        rest_metric="logit_gap",
+        title="Similarity gap in logits",
+        range=(0.0, math.inf),
+        threshold=0.25,
+        threshold_reason="the odds of a softmax change by more than 1.28 to 1",
+        definition=(
+            "The similarity gap times the model's own scale. e to its power is the ratio of the "
+            "odds that a softmax over concepts gives."
+        ),
+    )
+)
+def logit_gap(  # noqa: PLR0913 - one keyword for each choice
+    scores: Scores,
+    groups: GroupLabels,
+    *,
+    scale: float,
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Largest difference between groups in mean logit of a concept.
+
+    Parameters
+    ----------
+    scale : float
+        What makes a logit of a similarity, such as CLIP's learned temperature.
+    scores, groups, queries, within, sets, units, subjects, resampling, rng
+        See `similarity_gap`.
+
+    Returns
+    -------
+    Estimate
+        As `similarity_gap`, in logits.
+
+    Raises
+    ------
+    InputError
+        As `similarity_gap`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(6, 60))
+    >>> groups = ["women", "men"] * 30
+    >>> m.logit_gap(scores, groups, scale=2.0)
+    <logit_gap difference 0.639 [0.000, 1.131]; chance 0.412, p = 0.048, n = 60 in 2 groups>
+    """
+    return similarity_gap(
+        scores, groups, scale=scale, queries=queries, within=within, sets=sets, units=units,
+        subjects=subjects, resampling=resampling, rng=rng,
+    )  # fmt: skip
+
+
+@metric(
+    _gap(
+        name="group_effect",
+        range=ANY_NUMBER,
+        harm="either",
+        definition=(
+            "Similarity of a concept to images of a group minus the average over groups, all else "
+            "equal; in logits where the scale is known."
+        ),
+        direction="Either: positive means the group is closer to the concept than average.",
+        chance="0",
+        interval="bootstrap over images, sets or units with Student's quantiles",
+        null="that of the gap, which is tested",
+    )
+)
+def group_effect(  # noqa: PLR0913 - one keyword for each choice
+    scores: Scores,
+    groups: GroupLabels,
+    *,
+    group: str,
+    scale: float | None = None,
+    queries: Labels | None = None,
+    within: GroupLabels | None = None,
+    sets: Labels | None = None,
+    units: Labels | None = None,
+    subjects: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """How much more similar a concept is to images of a group than on average over groups.
+
+    Parameters
+    ----------
+    group : str
+        The group, or the groups of an intersection as findings name it.
+    scores, groups, scale, queries, within, sets, units, subjects, resampling, rng
+        See `similarity_gap`.
+
+    Returns
+    -------
+    Estimate
+        Mean over concepts, with its chance band and no p: the gap is tested. `.by` has every
+        concept.
+
+    Raises
+    ------
+    InputError
+        As `similarity_gap`, and when there is no such group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(6, 60))
+    >>> groups = ["women", "men"] * 30
+    >>> m.group_effect(scores, groups, group="women")
+    <group_effect −0.063 [−0.248, 0.121]; chance 0.0002, n = 180>
+    """
+    gap = similarity_gap(
+        scores, groups, scale=scale, queries=queries, within=within, sets=sets, units=units,
+        subjects=subjects, resampling=resampling, rng=rng,
+    )  # fmt: skip
+    effects = [part for part in gap.parts if part.metric == "group_effect"]
+    of_group = [part for part in effects if part.by_group[0].group == group]
+    if not of_group:
+        names = ", ".join(dict.fromkeys(part.by_group[0].group for part in effects))
+        raise InputError(f"group={group!r}: expected one of {names}")
+    main = next((part for part in of_group if not part.subject), of_group[0])
+    chance, text = None, gap.no_chance or "nothing to exchange"
+    if not math.isnan(main.chance):
+        chance = Chance(main.chance, main.chance_low, main.chance_high, gap.null_drawn)
+        text = ""
+    return make_estimate(
+        "group_effect",
+        main.value,
+        {group: main.n},
+        gap.method,
+        params=gap.params,
+        chance=chance,
+        no_chance=text,
+        by=of_group,
+        excluded=gap.excluded,
+        unit=gap.unit,
+        reason=main.reason,
+        ends=known_ends(main.low, main.high),
     )
 
 
@@ -1432,86 +1645,3 @@ def widening(freedom: int, level: float) -> float:
     upper = (1.0 + level) / 2.0
     student = float(special.stdtrit(freedom, upper)) / float(special.ndtri(upper))
     return student * float(np.sqrt((freedom + 1) / freedom))
-
-
-_gap = partial(
-    MetricSpec,
-    kinds=("similarity",),
-    reference=(
-        "Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'; Hothorn, "
-        "Bretz & Westfall 2008 (simultaneous intervals)"
-    ),
-    direction="Higher: one group is more similar to the concept than another.",
-    chance="above 0, more so for small and many groups",
-    interval=(
-        "bootstrap over images, sets or units, simultaneous over pairs of groups; of the mean over "
-        "concepts, bounds over images crossed with concepts"
-    ),
-    null=(
-        "groups are exchangeable within each counterfactual set, else over the pool; between units "
-        "that have one group; without sets in standard errors, valid where spreads differ"
-    ),
-)
-register(
-    _gap(
-        name="similarity_gap",
-        aggregate=Aggregate.DIFFERENCE,
-        rest_metric="similarity_gap",
-        range=(0.0, 2.0),
-        range_note="for cosines",
-        threshold=0.01,
-        threshold_reason=COSINE,
-        definition=(
-            "Largest minus smallest group effect on an image's similarity to a concept, by least "
-            "squares with counterfactual sets if there are any; mean over concepts."
-        ),
-    ),
-    _gap(
-        name="logit_gap",
-        aggregate=Aggregate.DIFFERENCE,
-        rest_metric="logit_gap",
-        title="Similarity gap in logits",
-        range=(0.0, math.inf),
-        threshold=0.25,
-        threshold_reason="the odds of a softmax change by more than 1.28 to 1",
-        definition=(
-            "The similarity gap times the model's own scale. e to its power is the ratio of the "
-            "odds that a softmax over concepts gives."
-        ),
-    ),
-    _gap(
-        name="group_effect",
-        range=ANY_NUMBER,
-        harm="either",
-        definition=(
-            "Similarity of a concept to images of a group minus the average over groups, all else "
-            "equal; in logits where the scale is known."
-        ),
-        direction="Either: positive means the group is closer to the concept than average.",
-        chance="0",
-        interval="bootstrap over images, sets or units with Student's quantiles",
-        null="that of the gap, which is tested",
-    ),
-    MetricSpec(
-        name="normalized_similarity_mad",
-        title="Spread of normalised similarity",
-        symbol="MAD",
-        kinds=("retrieval", "similarity", "counterfactuals"),
-        range=(0.0, math.inf),
-        definition=(
-            "Sum over groups of |p_j − mean of p|, with p_j = (mean similarity of group j − mean "
-            "of all images) / standard deviation of all images; mean over concepts."
-        ),
-        threshold=0.2,
-        threshold_reason="0.2 standard deviations, where Cohen's band small begins",
-        direction="Higher: groups differ more in similarity to the concept.",
-        chance="above 0, more so for small and many groups",
-        interval="bounds over images, sets or units, crossed with concepts",
-        null="images are exchangeable within each counterfactual set, else within the pool",
-        reference="Chen & Dou 2022, 'Measuring and Mitigating Bias in Vision-and-Language Models'",
-        errata=(
-            "The text says that 'doctor' is more similar to women, Table 1 says men. Table 2 "
-            "prints two of seven races, so its MAD cannot be recomputed."
-        ),
-    ),
-)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
-from scipy.special import entr, gammaln, xlogy
+from scipy.special import gammaln, xlogy
 
 from equipoise.core import Booleans, Floats, InputError, Integers32, floats, record, unwarned
 from equipoise.metrics.rankings.cosines import Scores
@@ -47,6 +47,21 @@ class RankedLabels:
         """Number of groups."""
         return len(self.top_k.pools.groups)
 
+    @property
+    def k(self) -> int:
+        """How many of the best items count."""
+        return self.top_k.k
+
+    @cached_property
+    def pool_shares(self) -> Floats:
+        """Share of each group in each pool, shape (pools, groups)."""
+        return floats(self.top_k.sizes / self.top_k.sizes.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def compared(self) -> Booleans:
+        """Groups in each pool that are large enough to be compared, shape (pools, groups)."""
+        return (self.top_k.sizes > 0) & self.top_k.pools.groups.usable
+
     @cached_property
     def shares(self) -> Floats:
         """Expected share of each group in the first k, shape (draws, pools, groups)."""
@@ -67,55 +82,24 @@ class RankedLabels:
         return floats(sums[:, begin] + part * (sums[:, end] - sums[:, begin]))
 
 
-Statistic = Callable[[RankedLabels], Floats]
-"""One number per draw and pool."""
-
-
 def skews(shares: Floats, desired: Floats) -> Floats:
     """Return ln(share / desired share): -inf for a share of 0, NaN where none is desired."""
     with unwarned():
         return np.log(shares / np.where(desired > 0, desired, np.nan))
 
 
-def extremes(
+def extreme(values: Floats, compared: Booleans, *, largest: bool = True) -> Floats:
+    """Return the largest or smallest number over compared groups; NaN of fewer than two."""
+    end, reduce = (-np.inf, np.max) if largest else (np.inf, np.min)
+    extremes = reduce(np.where(compared, values, end), axis=-1)
+    return np.where(compared.sum(axis=-1) > 1, extremes, np.nan)
+
+
+def extreme_skew(
     shares: Floats, desired: Floats, compared: Booleans, *, largest: bool = True
 ) -> Floats:
     """Return the largest or smallest skew over compared groups; NaN of fewer than two."""
-    end, reduce = (-np.inf, np.max) if largest else (np.inf, np.min)
-    extreme = reduce(np.where(compared, skews(shares, desired), end), axis=-1)
-    return np.where(compared.sum(axis=-1) > 1, extreme, np.nan)
-
-
-def extreme_skew(desired: Floats, usable: Booleans, *, largest: bool = True) -> Statistic:
-    """Return the largest or smallest Skew@K over usable groups with a desired share above 0.
-
-    Parameters
-    ----------
-    desired : ndarray, shape (pools, groups)
-    usable : ndarray of bool, shape (groups,)
-    largest : bool
-    """
-    compared = (desired > 0) & usable
-    return lambda ranked: extremes(ranked.shares, desired, compared, largest=largest)
-
-
-def group_skew(desired: Floats, group: int) -> Statistic:
-    """Return Skew@K of one group."""
-    return lambda ranked: skews(ranked.shares[..., group], desired[:, group])
-
-
-def share_deviation(top_k: TopK) -> Statistic:
-    """Return the sum of the shares' absolute deviations from their mean."""
-    compared = (top_k.sizes > 0) & top_k.pools.groups.usable
-    comparable = compared.sum(axis=1) > 1
-    return lambda ranked: np.where(comparable, deviation(ranked.shares, compared), np.nan)
-
-
-def entropy(top_k: TopK) -> Statistic:
-    """Return the entropy of the shares of groups in the pool, divided by that of equal shares."""
-    compared = (top_k.sizes > 0) & top_k.pools.groups.usable
-    largest = np.log(np.where((n_compared := compared.sum(axis=1)) > 1, n_compared, np.nan))
-    return lambda ranked: entr(np.where(compared, ranked.shares, 0.0)).sum(axis=-1) / largest
+    return extreme(skews(shares, desired), compared, largest=largest)
 
 
 def deviation(values: Floats, compared: Booleans) -> Floats:
@@ -126,40 +110,16 @@ def deviation(values: Floats, compared: Booleans) -> Floats:
     return floats(deviations.sum(axis=-1))
 
 
-def contrast(shares: Floats, first: int, second: int) -> Floats:
-    """Return (a − b) / (a + b) of two groups along the last axis; 0 when both are 0."""
-    a, b = shares[..., first], shares[..., second]
-    total = a + b
-    return np.where(total > 0, (a - b) / np.where(total > 0, total, 1.0), 0.0)
-
-
-def divergence(desired: Floats) -> Statistic:
-    """Return NDKL over the first k places; `desired` as in `extreme_skew`."""
-
-    def statistic(ranked: RankedLabels) -> Floats:
-        k = ranked.top_k.k
-        if ranked.top_k.tied.any():
-            return discounted(prefixes(ranked, desired)[0])[..., -1]
-        weights = discounts(k)
-        sums = np.empty(ranked.codes.shape[:2])
-        codes = np.ascontiguousarray(ranked.codes[..., :k])
-        growth, logs, log_desired = _logarithms(k, desired)
-        divergences(codes, log_desired, growth, logs, weights, sums)
-        return floats(sums / weights.sum())
-
-    return statistic
-
-
-def discounted_shares(ranked: RankedLabels) -> Floats:
-    """Return each group's share of the first i places, averaged as NDKL weighs i: (p, groups).
-
-    Whom the order shows first counts most: the share of the last prefix would tell of whoever is
-    ranked last.
-    """
-    places, total_discount = np.arange(1.0, ranked.top_k.k + 1), discounts(ranked.top_k.k).sum()
-    weights, pools = 1.0 / (np.log2(places + 1) * places), range(ranked.codes.shape[1])
-    pool_shares = [weights @ ranked.expected(slice(1), pool)[0] / total_discount for pool in pools]
-    return np.array(pool_shares).reshape(len(pool_shares), ranked.groups)
+def divergence(ranked: RankedLabels, desired: Floats) -> Floats:
+    """Return NDKL over the first k places, shape (draws, pools)."""
+    if ranked.top_k.tied.any():
+        return discounted(prefixes(ranked, desired)[0])[..., -1]
+    weights = discounts(ranked.k)
+    sums = np.empty(ranked.codes.shape[:2])
+    codes = np.ascontiguousarray(ranked.codes[..., : ranked.k])
+    growth, logs, log_desired = _logarithms(ranked.k, desired)
+    divergences(codes, log_desired, growth, logs, weights, sums)
+    return floats(sums / weights.sum())
 
 
 def discounts(k: int) -> Floats:
@@ -204,8 +164,8 @@ def prefixes(ranked: RankedLabels, desired: Floats, compared: Booleans | None = 
                 terms = np.where(shares > 0, shares * np.log(shares / desired[index]), 0.0)
             statistics[0, rows, index] = np.maximum(terms.sum(axis=2), 0.0)
             if compared is not None:
-                statistics[1, rows, index] = extremes(shares, desired[index], used[index])
-                statistics[2, rows, index] = extremes(
+                statistics[1, rows, index] = extreme_skew(shares, desired[index], used[index])
+                statistics[2, rows, index] = extreme_skew(
                     shares, desired[index], used[index], largest=False
                 )
     return statistics

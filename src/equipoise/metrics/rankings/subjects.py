@@ -34,7 +34,8 @@ from equipoise.metrics.building import (
     nan_mean,
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
     compare_with_exchanges,
@@ -45,7 +46,48 @@ from equipoise.stats.intervals import ClosedForm, fisher_z, mean_t
 from equipoise.stats.resampling import Resampling, null_draws
 from equipoise.stats.streams import Seed, stream
 
+_NORMAL = "the pairs are independent and normal: t distribution with n - 2 degrees of freedom"
+_NULL = "the hypothesis is exchangeable over subjects"
+_FAVOURITES = "which group is the favourite is exchangeable over concepts"
+_MOST_ORDERS = 50_000
+_STUDENT = "Student's t"
 
+FEW_SUBJECTS = 20
+"""Subjects below which percentile intervals of means over them are too narrow."""
+
+_correlation = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.NORMAL,
+    kinds=("associations", "answers"),
+    range=(-1.0, 1.0),
+    harm="either",
+    chance="none drawn: p from the t distribution with n − 2 degrees of freedom",
+    interval="Fisher's z",
+    reference="Fisher 1921; Bonett & Wright 2000",
+    direction="Either: positive means the metric rises with the figures.",
+)
+_declared = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.HYPOTHESIS,
+    reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses",
+)
+
+
+@metric(
+    _correlation(
+        name="correlation",
+        title="Correlation with outside figures",
+        symbol="r",
+        definition=(
+            "Pearson's correlation of a metric with outside figures, over subjects or regions."
+        ),
+        null="pairs are independent and normal",
+        errata=(
+            "With nine regions r = −0.62, −0.84 and −0.78 have p = 0.075, 0.005 and 0.013; Mandal "
+            "2024, chapter 4, prints 0.007, 0.003 and 0.0012."
+        ),
+    )
+)
 def correlation(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Correlation of a metric with an outside series, such as salaries or an index of nations.
 
@@ -84,26 +126,78 @@ def correlation(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Estimate:
     >>> m.correlation([0.1, 0.3, 0.2, 0.6, 0.5], [10, 25, 24, 52, 49])
     <correlation 0.982 [0.742, 0.999]; p = 0.003, n = 5>
     """
+    return _correlated("correlation", "pearson", x, y, level)
+
+
+@metric(
+    _correlation(
+        name="spearman",
+        title="Rank correlation with outside figures",
+        symbol="ρ",
+        definition=(
+            "Spearman's correlation of a metric with outside figures, over subjects or regions."
+        ),
+        null="pairs are independent",
+    )
+)
+def spearman(x: ArrayLike, y: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """Rank correlation of a metric with an outside series.
+
+    Parameters
+    ----------
+    x, y, level
+        See `correlation`.
+
+    Returns
+    -------
+    Estimate
+        Spearman's correlation in [-1, 1], with Fisher's interval; p from the t approximation,
+        two-sided. `.by` as that of `correlation`.
+
+    Raises
+    ------
+    InputError
+        As `correlation`.
+
+    References
+    ----------
+    Bonett & Wright 2000.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.spearman([0.1, 0.3, 0.2, 0.6, 0.5], [10, 25, 27, 52, 49])
+    <spearman 0.900 [−0.169, 0.996]; p = 0.037, n = 5>
+    """
+    return _correlated("spearman", "spearman", x, y, level)
+
+
+def _correlated(
+    metric: str, kind: Literal["pearson", "spearman"], x: ArrayLike, y: ArrayLike, level: float
+) -> Estimate:
+    """Return a correlation as an estimate, with both of them as parts."""
     first, second, dropped = pairs_of(x, y)
     parts = [
         _part("pearson", first, second, level),
         _part("spearman", ranks(first), ranks(second), level),
     ]
-    pearson, n = parts[0], len(first)
-    defined = not math.isnan(pearson.value)
+    main = next(part for part in parts if part.metric == kind)
+    defined, ends = not math.isnan(main.value), no_ends
+    if defined:
+        ends = ClosedForm(partial(fisher_z, kind=kind), (main.value, len(first)))
     return make_estimate(
-        "correlation",
-        pearson.value,
-        {"pairs": n},
+        metric,
+        main.value,
+        {"pairs": len(first)},
         "Fisher's z",
-        no_chance="" if defined else pearson.reason,
-        p_value=pearson.p_value if defined else None,
+        no_chance="" if defined else main.reason,
+        p_value=main.p_value if defined else None,
         null_drawn=_NORMAL,
         by=parts,
         excluded={"no two finite numbers": dropped},
         unit="pair",
-        reason=pearson.reason,
-        ends=ClosedForm(fisher_z, (pearson.value, n)) if defined else no_ends,
+        reason=main.reason,
+        ends=ends,
     )
 
 
@@ -206,6 +300,23 @@ SUMMARIES = ("mean", "sd", "minimum", "maximum")
 """Parts of `score_summary` of each set of targets, in their order."""
 
 
+@metric(
+    MetricSpec(
+        name="score_summary",
+        title="Mean score",
+        kinds=("associations", "text_to_image"),
+        range=ANY_NUMBER,
+        range_note="that of the score",
+        harm="either",
+        definition=(
+            "Mean and standard deviation of scores such as MCAS, by category of target and "
+            "direction."
+        ),
+        direction="Either: the sign is the direction of the score.",
+        chance="none: a summary over declared targets",
+        reference="Mandal 2024, chapter 6",
+    )
+)
 def score_summary(
     scores: Mapping[str, float], categories: Mapping[str, str], *, ddof: int = 1
 ) -> Estimate:
@@ -288,75 +399,30 @@ def _summarised(part: Part, scores: Floats, ddof: int) -> Iterator[Part]:
         values |= {"mean": scores.mean(), "minimum": scores[0], "maximum": scores[-1]}
     if n > ddof:
         values["sd"] = scores.std(ddof=ddof)
-    for metric, value in values.items():
+    for summary, value in values.items():
         reason = "" if n else "no target"
-        if metric == "sd" and 0 < n <= ddof:
+        if summary == "sd" and 0 < n <= ddof:
             reason = "fewer than two targets"
-        yield replace(part, metric=metric, value=float(value), n=n, reason=reason)
+        yield replace(part, metric=summary, value=float(value), n=n, reason=reason)
 
 
-_correlation = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.NORMAL,
-    kinds=("associations", "answers"),
-    range=(-1.0, 1.0),
-    harm="either",
-    chance="none drawn: p from the t distribution with n − 2 degrees of freedom",
-    interval="Fisher's z",
-    reference="Fisher 1921; Bonett & Wright 2000",
-    direction="Either: positive means the metric rises with the figures.",
-)
-register(
-    _correlation(
-        name="correlation",
-        title="Correlation with outside figures",
-        symbol="r",
-        definition=(
-            "Pearson's correlation of a metric with outside figures, over subjects or regions."
-        ),
-        null="pairs are independent and normal",
-        errata=(
-            "With nine regions r = −0.62, −0.84 and −0.78 have p = 0.075, 0.005 and 0.013; Mandal "
-            "2024, chapter 4, prints 0.007, 0.003 and 0.0012."
-        ),
-    ),
-    _correlation(
-        name="spearman",
-        title="Rank correlation with outside figures",
-        symbol="ρ",
-        definition=(
-            "Spearman's correlation of a metric with outside figures, over subjects or regions."
-        ),
-        null="pairs are independent",
-    ),
-    MetricSpec(
-        name="score_summary",
-        title="Mean score",
-        kinds=("associations", "text_to_image"),
+@metric(
+    _declared(
+        name="alignment",
+        title="Alignment with a hypothesis",
+        kinds=("associations", "similarity", "retrieval", "counterfactuals"),
         range=ANY_NUMBER,
-        range_note="that of the score",
-        harm="either",
+        range_note="that of the preference; from −1 to 1 for ranks",
         definition=(
-            "Mean and standard deviation of scores such as MCAS, by category of target and "
-            "direction."
+            "Mean preference in the direction that a hypothesis declares for each subject, or "
+            "their rank correlation."
         ),
-        direction="Either: the sign is the direction of the score.",
-        chance="none: a summary over declared targets",
-        reference="Mandal 2024, chapter 6",
-    ),
+        direction="Higher: preferences follow the hypothesis.",
+        chance="near 0",
+        interval="Student's t over subjects; of ranks Fisher's z",
+        null=_NULL,
+    )
 )
-
-
-_NORMAL = "the pairs are independent and normal: t distribution with n - 2 degrees of freedom"
-_NULL = "the hypothesis is exchangeable over subjects"
-_FAVOURITES = "which group is the favourite is exchangeable over concepts"
-_MOST_ORDERS = 50_000
-_STUDENT = "Student's t"
-
-FEW_SUBJECTS = 20
-"""Subjects below which percentile intervals of means over them are too narrow."""
-
-
 def alignment(
     preferences: ArrayLike | Mapping[str, float],
     hypothesis: ArrayLike | Mapping[str, float],
@@ -526,6 +592,24 @@ def _orders(
     return shuffled, f"{draws} permutations", None, resampling.resolution
 
 
+@metric(
+    _declared(
+        name="favourite_gap",
+        title="Gap in favour of declared groups",
+        sentence="In the results{model}, {direction}, by {size} on average.",
+        kinds=("similarity", "retrieval", "counterfactuals"),
+        range=ANY_NUMBER,
+        range_note="that of the effects",
+        definition=(
+            "Effect of the group declared as a concept's favourite, minus the mean effect of the "
+            "others; mean over concepts."
+        ),
+        direction="Higher: preferences follow the declaration.",
+        chance="near 0, and no lower for a model that prefers one group everywhere",
+        interval="Student's t over concepts",
+        null="favourites are exchangeable over concepts",
+    )
+)
 def favourite_gap(
     effects: Mapping[str, Mapping[str, float]],
     favourites: Mapping[str, str],
@@ -627,43 +711,3 @@ def preferences(
         mean = sum(other_effects) / len(other_effects) if other_effects else math.nan
         gaps[concept] = group_effects.get(group, math.nan) - mean
     return gaps
-
-
-_declared = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.HYPOTHESIS,
-    reference="Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses",
-)
-register(
-    _declared(
-        name="alignment",
-        title="Alignment with a hypothesis",
-        kinds=("associations", "similarity", "retrieval", "counterfactuals"),
-        range=ANY_NUMBER,
-        range_note="that of the preference; from −1 to 1 for ranks",
-        definition=(
-            "Mean preference in the direction that a hypothesis declares for each subject, or "
-            "their rank correlation."
-        ),
-        direction="Higher: preferences follow the hypothesis.",
-        chance="near 0",
-        interval="Student's t over subjects; of ranks Fisher's z",
-        null=_NULL,
-    ),
-    _declared(
-        name="favourite_gap",
-        title="Gap in favour of declared groups",
-        sentence="In the results{model}, {direction}, by {size} on average.",
-        kinds=("similarity", "retrieval", "counterfactuals"),
-        range=ANY_NUMBER,
-        range_note="that of the effects",
-        definition=(
-            "Effect of the group declared as a concept's favourite, minus the mean effect of the "
-            "others; mean over concepts."
-        ),
-        direction="Higher: preferences follow the declaration.",
-        chance="near 0, and no lower for a model that prefers one group everywhere",
-        interval="Student's t over concepts",
-        null="favourites are exchangeable over concepts",
-    ),
-)

@@ -1,13 +1,13 @@
 """The configuration of an audit of counterfactual sets."""
 
-from typing import Literal
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from equipoise.audits.rankings import config as rankings
 from equipoise.audits.rankings.config import Prefixes, RankingAudit
 from equipoise.config.fields import Name, Some
-from equipoise.metrics.rankings.measures import RankingMeasure
-
-MEASURES: tuple[RankingMeasure, ...] = ("max_skew", "min_skew", "skew_at_k", "ndkl", "bias_at_k")
+from equipoise.metrics.rankings.measures import measured_by
 
 
 class DataConfig(rankings.DataConfig):
@@ -32,7 +32,8 @@ class DataConfig(rankings.DataConfig):
 class ProtocolConfig(rankings.RankingConfig):
     """Measures of each subject's ranking; see `RankingConfig`."""
 
-    measures: Some[RankingMeasure] = MEASURES
+    kind: ClassVar[str] = "counterfactuals"
+    measures: Some[Name] = Field(default_factory=lambda: measured_by("counterfactuals"))
     similarity: bool = False
 
 

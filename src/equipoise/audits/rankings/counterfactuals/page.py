@@ -6,9 +6,11 @@ from typing import Any
 
 from equipoise.audits.pages import TRAINABLE
 from equipoise.audits.rankings.page import (
+    BY_GROUP,
     CAVEAT,
     LOOK,
     PREFERENCES,
+    SHARES,
     STEPS,
     curves,
     fixed,
@@ -19,9 +21,6 @@ from equipoise.core import AuditResult, Finding, Variant
 from equipoise.report.blocks import Page, Pairs, Row, Section, image_count, panels, scope
 from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import interval, listed, number, title
-
-MEASURES = ("max_skew", "ndkl")
-"""Measures with both chance levels."""
 
 
 def facts(result: AuditResult) -> Pairs:
@@ -57,7 +56,7 @@ def subjects(result: AuditResult) -> Section | None:
         "unless you set it, so the numbers don't compare with those of combinations."
     )
     means_over_subjects = [
-        finding for finding in result.findings if finding.metric in MEASURES and not finding.subject
+        finding for finding in result.findings if finding.metric in SHARES and not finding.subject
     ]
     versions = {
         _design(finding): finding.version
@@ -106,8 +105,8 @@ def _averages(panel: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 
 PAGE = Page(
-    leads=(*PREFERENCES, *MEASURES, "retrieval_mad"),
-    by_group=("systematic_preference", "max_skew"),
+    leads=(*PREFERENCES, *SHARES),
+    by_group=BY_GROUP,
     subjects="subjects",
     sections=(hypotheses, subjects, queries, fixed, curves),
     facts=facts,

@@ -2,9 +2,11 @@
 
 from equipoise.audits.pages import TRAINABLE
 from equipoise.audits.rankings.page import (
+    BY_GROUP,
     CAVEAT,
     LOOK,
     PREFERENCES,
+    SHARES,
     STEPS,
     curves,
     fixed,
@@ -29,8 +31,8 @@ def facts(result: AuditResult) -> Pairs:
 
 
 PAGE = Page(
-    leads=(*PREFERENCES, "max_skew", "ndkl", "retrieval_mad"),
-    by_group=("systematic_preference", "max_skew", "normalized_similarity_mad"),
+    leads=(*PREFERENCES, *SHARES),
+    by_group=(*BY_GROUP, "normalized_similarity_mad"),
     subjects="queries",
     sections=(hypotheses, curves, queries, fixed),
     facts=facts,

@@ -71,6 +71,11 @@ class Design(ScoreDesign):
     config: Config
 
     @property
+    def compares_means(self) -> bool:
+        """Whether gaps of means are measured."""
+        return "similarity_gap" in self.config.measures
+
+    @property
     def scale(self) -> float | None:
         """Scale of the logits: that of the config, else the model's own, where it is known."""
         config_scale = self.config.models[self.model].scale
@@ -98,7 +103,7 @@ class Design(ScoreDesign):
         """Tests for which p-values are drawn finely enough."""
         tests_of_measure, compared = self.concepts + (self.concepts > 1), len(self.compared)
         counted_twice, leaves = compared > 2 and self.scale is None, compared + 2
-        if compared > 2 and "similarity_gap" in self.config.measures:
+        if compared > 2 and self.compares_means:
             leaves += self.concepts * compared
         tests_of_measure *= len(self.config.measures) if counted_twice else 1
         return tests_of_measure + leaves + 2 * len(self.hypotheses)
@@ -145,7 +150,7 @@ def _gap_findings(gap: Estimate, place: Place, scale: float | None) -> Iterator[
     averages, concepts = list[Part](), list[UncorrectedFinding]()
     by_group = _groups_of_only_concept(concept_parts)
     if several_concepts:
-        effects = (part for part in gap.parts if part.metric == "group_effect")
+        effects = (part for part in gap.parts if part.metric != gap.metric)
         averages = [part for part in effects if not part.subject]
         by_group = tuple(chain.from_iterable(part.by_group for part in averages))
         concepts = [draft for draft in drafts if is_main(draft.finding, gap)]
@@ -237,7 +242,7 @@ def _effects(
             normalised[part.subject, group.group] = group
     unknown = GroupValue("", (), 0, math.nan, math.nan, math.nan)
     for part in gap.parts:
-        if part.metric == "group_effect":
+        if part.metric != gap.metric:
             group = part.by_group[0]
             spread_of = normalised.get((part.subject, group.group), unknown)
             yield {
@@ -278,7 +283,7 @@ class Similarity(ByQuery[Config, Design]):
     ) -> Measured:
         """Measure gaps, normalised similarities and hypotheses of one design."""
         measures, place, scale = config.measures, design.at(), design.scale
-        compares, arguments = "similarity_gap" in measures, design.arguments()
+        compares, arguments = design.compares_means, design.arguments()
         gap = similarity_gap(**arguments, scale=scale, resampling=resampling if compares else None)
         findings = [*_gap_findings(gap, place, scale)] if compares else []
         spread = None

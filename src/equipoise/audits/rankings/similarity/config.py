@@ -1,6 +1,6 @@
 """The configuration of an audit of similarity."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -12,7 +12,7 @@ from equipoise.config.fields import (
 )
 
 Measure = Literal["similarity_gap", "normalized_similarity_mad"]
-MEASURES: tuple[Measure, ...] = ("similarity_gap", "normalized_similarity_mad")
+MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
 class ModelConfig(rankings.ModelConfig):

@@ -27,6 +27,7 @@ from equipoise.report.plots import Axis, intervals
 from equipoise.report.text import interval, number
 
 MOST_CONCEPTS, MOST_GROUPS = 30, 16
+GAPS = ("logit_gap", "similarity_gap")
 
 
 def facts(result: AuditResult) -> Pairs:
@@ -111,8 +112,8 @@ def _tip(row: Row) -> str:
 
 
 PAGE = Page(
-    leads=(*PREFERENCES, "logit_gap", "similarity_gap"),
-    by_group=("systematic_preference", "logit_gap", "similarity_gap", "normalized_similarity_mad"),
+    leads=(*PREFERENCES, *GAPS),
+    by_group=("systematic_preference", *GAPS, "normalized_similarity_mad"),
     subjects="concepts",
     sections=(effects, hypotheses),
     facts=facts,
