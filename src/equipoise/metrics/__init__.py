@@ -99,11 +99,12 @@ from equipoise.metrics.scoring import as_score
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.vectors.associations import (
     association_score,
-    compare_encoders,
     differential_association,
+    encoder_difference,
     sc_weat,
     total_absolute_association,
     weat,
+    weat_statistic,
 )
 from equipoise.metrics.vectors.diversity import (
     iss_cross,
@@ -115,11 +116,17 @@ from equipoise.metrics.vectors.frechet import frechet_distance, inception_score
 from equipoise.metrics.vectors.mcas import (
     bias_amplification,
     diffusion_bias,
-    estimate_offset,
     mcas,
+    offset,
     xmcas,
+    xmcas_distance,
 )
-from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
+from equipoise.metrics.vectors.predicted_labels import (
+    label_concentration,
+    label_kurtosis,
+    label_skewness,
+    predicted_label_weat,
+)
 from equipoise.metrics.vectors.sets import PairScores
 from equipoise.metrics.vectors.trends import ImageSimilarities, gender_difference, trend
 
@@ -147,7 +154,6 @@ __all__ = [
     "bias_amplification",
     "bias_at_k",
     "bias_regression",
-    "compare_encoders",
     "concept_disparity",
     "concept_hit_rate",
     "concept_metrics",
@@ -164,8 +170,8 @@ __all__ = [
     "directional_amplification",
     "dominant_answer",
     "effect_sizes",
+    "encoder_difference",
     "equalized_odds",
-    "estimate_offset",
     "expected_max_skew",
     "explained_disparity",
     "favourite_gap",
@@ -179,6 +185,8 @@ __all__ = [
     "iss_intra",
     "krippendorff_alpha",
     "label_concentration",
+    "label_kurtosis",
+    "label_skewness",
     "labelled_share",
     "labelled_share_gap",
     "loess",
@@ -195,6 +203,7 @@ __all__ = [
     "model_order",
     "ndkl",
     "normalized_similarity_mad",
+    "offset",
     "onset",
     "paired_share_difference",
     "phi",
@@ -224,6 +233,8 @@ __all__ = [
     "trend",
     "tschuprows_t",
     "weat",
+    "weat_statistic",
     "worst_group_accuracy",
     "xmcas",
+    "xmcas_distance",
 ]

@@ -57,8 +57,8 @@ from equipoise.metrics.rankings.subjects import (
 )
 from equipoise.metrics.vectors.associations import (
     association_score,
-    compare_encoders,
     differential_association,
+    encoder_difference,
     sc_weat,
     total_absolute_association,
     weat,
@@ -67,10 +67,11 @@ from equipoise.metrics.vectors.mcas import (
     SIDES,
     bias_amplification,
     diffusion_bias,
-    estimate_offset,
+    distance_part,
     mcas,
     xmcas,
 )
+from equipoise.metrics.vectors.mcas import offset as mcas_offset
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
 from equipoise.metrics.vectors.sets import embed
 from equipoise.metrics.vectors.trends import ImageSimilarities, gender_difference, trend
@@ -283,7 +284,7 @@ def compare_totals(measured_models: Iterable[Measured], config: AuditConfig) -> 
     for (_, modality), model_totals in totals.items():
         if len(model_totals) < 2 or len({case for _, case, _ in model_totals.values()}) > 1:
             continue
-        estimate = compare_encoders(
+        estimate = encoder_difference(
             {model: total for model, (_, _, total) in model_totals.items()},
             resampling=resampling,
             rng=config.resampling.seed,
@@ -481,7 +482,7 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
         neutral_values = [
             _mcas(unsampled, _four_sides(question, name)).value for name in options.neutral
         ]
-        offset_estimate = estimate_offset(
+        offset_estimate = mcas_offset(
             neutral_values, size_of_mean=options.size_of_mean, **question.drawn
         )
         yield finding_of(offset_estimate, place, Family.DESCRIPTIVE, subject="neutral targets")
@@ -518,7 +519,7 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
             ),
             **about(all_sides),
         )  # fmt: skip
-        distances[target] = distance = _distance(estimate)
+        distances[target] = distance = distance_part(estimate)
         described = finding_of(
             estimate, place, Family.DESCRIPTIVE, distance, subject=target, **about(all_sides)
         )
@@ -531,13 +532,6 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
             })  # fmt: skip
     yield from _summaries(question, place, estimates, "xmcas")
     yield from _summaries(question, place, distances, "xmcas_distance")
-
-
-def _distance(estimate: Estimate) -> Part:
-    """Return the distance from the chosen centre, or from the neutral point."""
-    by_metric = {part.metric: part for part in estimate.parts if not part.subject}
-    part = by_metric.get("distance", by_metric["euclidean"])
-    return replace(part, metric="xmcas_distance")
 
 
 def _joined(groups: Sequence[str]) -> Iterator[Sentence]:

@@ -570,6 +570,7 @@ def _exchange_units(
 SetUnits = Mapping[str, Labels]
 """Names of the units that the members of a set repeat within, by set."""
 
+
 # Pairs of sets, and how often the mean similarity between them counts.
 Terms = Mapping[tuple[str, str], float]
 
