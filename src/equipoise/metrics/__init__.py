@@ -121,6 +121,7 @@ from equipoise.metrics.vectors.mcas import (
     xmcas,
     xmcas_distance,
 )
+from equipoise.metrics.vectors.metric import VectorMetric
 from equipoise.metrics.vectors.predicted_labels import (
     label_concentration,
     label_kurtosis,
@@ -142,6 +143,7 @@ __all__ = [
     "MetricSpec",
     "NumberMetric",
     "PairScores",
+    "VectorMetric",
     "accuracy",
     "accuracy_difference",
     "accuracy_gap",

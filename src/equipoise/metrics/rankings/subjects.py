@@ -34,7 +34,7 @@ from equipoise.metrics.building import (
     nan_mean,
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
-from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
+from equipoise.metrics.spec import ANY_NUMBER, SETS, MetricSpec, make_estimate, register
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
     compare_with_exchanges,
@@ -309,6 +309,9 @@ _correlation = partial(
 register(
     _correlation(
         name="correlation",
+        needs=(*SETS, "outside"),
+        takes=("of", "modalities", "each_member"),
+        targets="all",
         title="Correlation with outside figures",
         symbol="r",
         definition=(
@@ -637,6 +640,9 @@ _declared = partial(
 register(
     _declared(
         name="alignment",
+        needs=(*SETS, "hypothesis"),
+        takes=("of", "modalities", "statistic", "each_member"),
+        targets="all",
         title="Alignment with a hypothesis",
         kinds=("associations", "similarity", "retrieval", "counterfactuals"),
         range=ANY_NUMBER,

@@ -31,6 +31,8 @@ from equipoise.metrics.spec import (
     COHEN,
     COSINE,
     LEANING,
+    OF_TARGETS,
+    SETS,
     MetricSpec,
     make_estimate,
 )
@@ -87,6 +89,8 @@ _total = partial(MetricSpec, kinds=("associations",), reference="Mandal 2024, ch
 @metric(
     _association(
         name="association_score",
+        needs=SETS,
+        takes=("modalities", "each_member", *OF_TARGETS),
         kinds=("associations", "text_to_image"),
         range=(-2.0, 2.0),
         range_note="for cosines",
@@ -189,6 +193,9 @@ def association_score(
 @metric(
     _association(
         name="differential_association",
+        needs=SETS,
+        takes=("modalities", "resample_texts"),
+        targets="two",
         range=(-4.0, 4.0),
         range_note="for cosines",
         definition="Association of a concept with images of two groups, minus that of another.",
@@ -278,6 +285,9 @@ def differential_association(  # noqa: PLR0913 - one keyword for each choice
 @metric(
     _effect(
         name="weat",
+        needs=SETS,
+        takes=("modalities", "alternative", "ddof", "studentized"),
+        targets="two",
         title="WEAT effect size",
         aliases=("ieat", "effect_size_d"),
         definition=(
@@ -449,6 +459,9 @@ def weat_statistic(  # noqa: PLR0913 - one keyword for each choice
 @metric(
     _effect(
         name="sc_weat",
+        needs=SETS,
+        takes=("modalities", "alternative", "ddof"),
+        targets="members",
         title="SC-WEAT effect size",
         aliases=("sc-weat", "wefat"),
         definition="Mean similarity to a minus that to b, in standard deviations of both.",
@@ -764,6 +777,9 @@ class Scores:
 @metric(
     _total(
         name="total_absolute_association",
+        needs=SETS,
+        takes=("modalities",),
+        targets="all",
         range=(0.0, math.inf),
         range_note="at most 2 x targets for cosines",
         definition="Sum over targets of the absolute association score.",

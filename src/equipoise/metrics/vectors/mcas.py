@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
@@ -37,7 +37,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.registry import metric
-from equipoise.metrics.spec import COSINE, LEANING, MetricSpec, make_estimate
+from equipoise.metrics.spec import COSINE, LEANING, OF_TARGETS, SETS, MetricSpec, make_estimate
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
     ExchangedDifferences,
@@ -141,6 +141,8 @@ class Components:
 @metric(
     _mcas(
         name="mcas",
+        needs=SETS,
+        takes=("generated", "resample_texts", *OF_TARGETS),
         title="MCAS",
         aliases=("multimodal_composite_association_score",),
         range=(-8.0, 8.0),
@@ -272,6 +274,12 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
     )
 
 
+def component_scores(composite: Estimate) -> Iterator[tuple[Part, Part]]:
+    """Yield II, ITP, ITA and TT of MCAS, and each as the association score that it is."""
+    for component in composite.parts[: len(SIDES)]:
+        yield component, replace(component, metric="association_score")
+
+
 def _exchanges(
     space: Space, *, fixed_texts: bool
 ) -> tuple[ExchangedDifferences | None, ExchangedDifferences | None]:
@@ -397,6 +405,8 @@ def _joined(
 @metric(
     _mcas(
         name="xmcas",
+        needs=(*SETS, "further"),
+        takes=("offset", "neutral", "size_of_mean", "centre", "resample_texts", *OF_TARGETS),
         title="xMCAS",
         symbol="θ",
         range=(-math.pi, math.pi),

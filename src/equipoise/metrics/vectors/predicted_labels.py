@@ -95,6 +95,8 @@ def spread(method: str, reason: str) -> str:
 @metric(
     MetricSpec(
         name="label_concentration",
+        needs=("images", "groups", "labels"),
+        takes=("k", "whole_vocabulary", "regions"),
         null_kind=NullHypothesis.ROWS,
         of_base_rates=True,
         kinds=("associations", "answers"),
@@ -299,6 +301,8 @@ COMMON_LABELS: tuple[CommonLabels, ...] = get_args(CommonLabels)
 @metric(
     MetricSpec(
         name="predicted_label_weat",
+        needs=("images", "groups", "labels", "attributes"),
+        takes=("alternative", "first", "ddof", "common_labels"),
         null_kind=NullHypothesis.ROWS,
         title="WEAT of predicted labels",
         symbol="d",

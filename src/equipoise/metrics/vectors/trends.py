@@ -59,6 +59,8 @@ _words = partial(
     MetricSpec,
     null_kind=NullHypothesis.ROWS,
     kinds=("associations",),
+    needs=("images", "groups", "positive", "negative"),
+    takes=("regions", "outside"),
     interval="percentile bootstrap over images or units",
     reference="Mandal 2024, chapter 4",
 )
