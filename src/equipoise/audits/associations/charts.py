@@ -7,6 +7,7 @@ from math import fsum
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import (
     CLIPPED,
     NUMBER,
@@ -91,7 +92,7 @@ def target_scores(result: AuditResult, findings: Iterable[Finding], text: str) -
 
 def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart:
     rows_shown = [*chain.from_iterable(by_target(panel, "subject").values())]
-    pairs = metric in ("weat", "differential_association")
+    pairs = spec_of(metric).targets == "two"
     name = f"{title(metric)}, {model}: {groups}"
     chart = intervals(
         points(

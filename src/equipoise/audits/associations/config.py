@@ -23,10 +23,9 @@ from equipoise.metrics.spec import SETS, SPECS, MetricSpec
 Modality = Literal["II", "ITP", "ITA", "TT"]
 
 
-def measured_metrics() -> dict[str, MetricSpec]:
-    """Return the metrics that a measurement may name, also of plugins."""
-    audit = "associations"
-    return {name: spec for name, spec in SPECS.items() if spec.needs and audit in spec.kinds}
+def measured_metrics(kind: str = "associations") -> dict[str, MetricSpec]:
+    """Return the metrics of a kind that a measurement may name, also of plugins."""
+    return {name: spec for name, spec in SPECS.items() if spec.needs and kind in spec.kinds}
 
 
 def _check_metric(value: str) -> str:
