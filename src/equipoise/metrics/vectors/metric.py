@@ -15,7 +15,6 @@ from equipoise.core import (
     Estimate,
     Floats,
     InputError,
-    Integers,
     IntervalKind,
     NullHypothesis,
     Strings,
@@ -39,7 +38,7 @@ from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.exchange import Exchange
 from equipoise.stats.streams import Seed, stream
 
-Places = Mapping[str, Integers]
+Vectors = Mapping[str, Floats]
 
 
 @record
@@ -114,18 +113,19 @@ class VectorMetric:
         by_name = dict(zip(names, sets, strict=True))
         attributes = {attribute: by_name.pop(attribute) for attribute in names[-2:]}
         space = Space.of(by_name, attributes, fixed, similarity, units, resampling, rng)
-        value = self._number(space, {})
+        vectors = {set_name: members.vectors for set_name, members in space.sets.items()}
+        value = self._number(vectors)
         first, second = names[:2] if len(names) == 4 else names[-2:]
         boot, method = None, "none: use Bootstrap()"
         if isinstance(resampling, Bootstrap) and space.varied:
-            places = _resampled(space, resampling.replicates)
-            boot = np.array([self._number(space, drawn) for drawn in places])
+            drawn = _resampled(space, vectors, resampling.replicates)
+            boot = np.array([*map(self._number, drawn)])
             method = f"{PERCENTILE}, {len(boot)} replicates,"
         return space.estimate(
             name,
             value,
             (),
-            self._chance_test(space, value, first, second),
+            self._chance_test(space, vectors, value, first, second),
             jackknife=None,
             ends=ends_of(boot),
             kind=method,
@@ -134,15 +134,7 @@ class VectorMetric:
             reason=explain_undefined(value, "the metric is undefined for these sets"),
         )
 
-    def _number(self, space: Space, places: Places) -> float:
-        """Return the number of all members, or of those at some places of a set."""
-        vectors = {
-            name: members.take(places[name]) if name in places else members.vectors
-            for name, members in space.sets.items()
-        }
-        return self._of(vectors)
-
-    def _of(self, vectors: Mapping[str, Floats]) -> float:
+    def _number(self, vectors: Vectors) -> float:
         if not all(map(len, vectors.values())):
             return math.nan
         number = np.asarray(self.statistic(*vectors.values()), dtype=np.float64)
@@ -153,12 +145,13 @@ class VectorMetric:
             )
         return float(number)
 
-    def _chance_test(self, space: Space, value: float, first: str, second: str) -> ChanceTest:
+    def _chance_test(
+        self, space: Space, vectors: Vectors, value: float, first: str, second: str
+    ) -> ChanceTest:
         """Hold the number against exchanged members of two sets."""
         if space.resampling is None:
             return UNTESTED
         low, high = space[first], space[second]
-        vectors = {name: members.vectors for name, members in space.sets.items()}
         pooled = np.concatenate([vectors[first], vectors[second]])
         group = integers(np.arange(len(pooled)) >= len(low))
         unit = np.arange(len(pooled))
@@ -170,7 +163,7 @@ class VectorMetric:
         for draw in range(len(null)):
             exchanged = exchange.shuffle(group, random)
             sets = {first: pooled[exchanged == 0], second: pooled[exchanged == 1]}
-            null[draw] = self._of(vectors | sets)
+            null[draw] = self._number({**vectors, **sets})
         text = f"the members of {first} and {second} are exchangeable; {len(null)} permutations"
         finest = space.resampling.resolution
         return compare_with_null(null, value, self.spec.value_harm, text, resolution=finest)
@@ -184,15 +177,16 @@ def set_names(metric: Callable[..., object]) -> Strings:
     return tuple(parameter.name for parameter in parameters if parameter.kind in named)
 
 
-def _resampled(space: Space, replicates: int) -> Iterator[Places]:
+def _resampled(space: Space, vectors: Vectors, replicates: int) -> Iterator[Vectors]:
     """Draw members, or units of them, of each sample of sets with replacement."""
     random = stream(space.seed, "bootstrap", "members")
     codes = [space.codes(sample) for sample in space.samples(space.sets)]
     for _ in range(replicates):
-        places = dict[str, Integers]()
+        drawn = dict(vectors)
         for by_set in codes:
             size = 1 + max(int(set_codes.max()) for set_codes in by_set.values())
             times = np.bincount(random.integers(size, size=size), minlength=size)
             for name, set_codes in by_set.items():
-                places[name] = np.repeat(np.arange(len(set_codes)), times[set_codes])
-        yield places
+                places = np.repeat(np.arange(len(set_codes)), times[set_codes])
+                drawn[name] = vectors[name][places]
+        yield drawn
