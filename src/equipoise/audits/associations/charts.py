@@ -179,7 +179,7 @@ def _stack(name: str, panel: Sequence[Row], sides: Mapping[str, Sequence[str]]) 
     return tabled(chart, columns, bar_rows, "mcas_parts")
 
 
-def xmcas_table(table: Sequence[Row]) -> Table:
+def xmcas_table(table: Sequence[Row], source: str) -> Table:
     """Return angles, distances and similarities to further groups, by target."""
     of = ["set"] if "set" in table[0] else []
     joined = []
@@ -201,4 +201,4 @@ def xmcas_table(table: Sequence[Row]) -> Table:
         Column("Its interval", ("low", "high"), NUMBER),
         Column("Similarity to further groups", "near"),
     ]
-    return Table.of("xMCAS by target", columns, joined, source="xmcas")
+    return Table.of("xMCAS by target", columns, joined, source=source)

@@ -191,98 +191,6 @@ def association_score(
 
 
 @metric(
-    _association(
-        name="differential_association",
-        needs=SETS,
-        takes=("modalities", "resample_texts"),
-        targets="two",
-        range=(-4.0, 4.0),
-        range_note="for cosines",
-        definition="Association of a concept with images of two groups, minus that of another.",
-        direction="Either: positive means the first concept is closer to the first group.",
-        threshold=0.02,
-        interval="Student's t by the jackknife over images, texts fixed",
-        null="images of both groups are exchangeable",
-        reference="Chen & Dou 2022",
-    )
-)
-def differential_association(  # noqa: PLR0913 - one keyword for each choice
-    c1: ArrayLike,
-    c2: ArrayLike,
-    m_images: ArrayLike,
-    f_images: ArrayLike,
-    *,
-    fixed: Collection[str] = ("c1", "c2"),
-    similarity: Similarity | None = None,
-    units: SetUnits | None = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-) -> Estimate:
-    """Difference of two concepts in their associations with images of two groups.
-
-    s(c1, c2, M, F) = t(c1) - t(c2), t(c) = mean over M of sim(c, m) - mean over F of sim(c, f).
-
-    Parameters
-    ----------
-    c1, c2 : array-like, shape (n, d)
-        Embeddings of each concept's texts.
-    m_images, f_images : array-like, shape (n, d)
-        Embeddings of the images of each group.
-    similarity, units, resampling, rng
-        As in `association_score`; concepts are the targets, images the attributes.
-    fixed : collection of set names
-        Sets that the interval takes as given; by default the concepts' texts.
-
-    Returns
-    -------
-    Estimate
-        In [-4, 4] for cosines; positive: c1 is closer to `m_images` than c2 is. Interval:
-        Student's t by the jackknife over images. Chance and p (two-sided): images exchange their
-        group. `.by` has t(c1) and t(c2).
-
-    Raises
-    ------
-    InputError
-        As `association_score`.
-
-    References
-    ----------
-    Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from equipoise import metrics as m
-    >>> rng = np.random.default_rng(0)
-    >>> science, art, men, women = (
-    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
-    ... )
-    >>> m.differential_association(science, art, men, women)
-    <differential_association 0.245 [−0.019, 0.510]; chance 0.002, p = 0.066, n = 48 in 4 groups>
-    """
-    concepts, images = {"c1": c1, "c2": c2}, {"m_images": m_images, "f_images": f_images}
-    space = Space.of(concepts, images, fixed, similarity, units, resampling, rng)
-    first, second = ({(name, "m_images"): 1.0, (name, "f_images"): -1.0} for name in concepts)
-    contrast = first | {pair: -times for pair, times in second.items()}
-    values, jackknife = space.bilinear([contrast, first, second])
-    value, *single = values.tolist()
-    direction = space["c1"].mean - space["c2"].mean
-    tested = space.exchange("m_images", "f_images", [direction], "members")
-    chance_test = compare_with_exchanges(
-        tested, value, "either", "images of both groups are exchangeable"
-    )
-    n = sum(len(space[name]) for name in images)
-    parts = [
-        space.part("association_score", score, jackknife, index, subject=name, n=n)
-        for index, (name, score) in enumerate(zip(concepts, single, strict=True), start=1)
-    ]
-    pairs = [("c1", "c2"), ("m_images", "f_images")]
-    return space.estimate(
-        "differential_association", value, parts, chance_test, jackknife=jackknife, pairs=pairs
-    )
-
-
-@metric(
     _effect(
         name="weat",
         needs=SETS,
@@ -532,6 +440,98 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     space = Space.of({"w": target}, {"a": a, "b": b}, fixed, similarity, units, resampling, rng)
     effect = _EffectSize(space, "a", "b", space["w"].vectors[0], ddof)
     return effect.estimate("sc_weat", effect.jackknife(space), alternative)
+
+
+@metric(
+    _association(
+        name="differential_association",
+        needs=SETS,
+        takes=("modalities", "resample_texts"),
+        targets="two",
+        range=(-4.0, 4.0),
+        range_note="for cosines",
+        definition="Association of a concept with images of two groups, minus that of another.",
+        direction="Either: positive means the first concept is closer to the first group.",
+        threshold=0.02,
+        interval="Student's t by the jackknife over images, texts fixed",
+        null="images of both groups are exchangeable",
+        reference="Chen & Dou 2022",
+    )
+)
+def differential_association(  # noqa: PLR0913 - one keyword for each choice
+    c1: ArrayLike,
+    c2: ArrayLike,
+    m_images: ArrayLike,
+    f_images: ArrayLike,
+    *,
+    fixed: Collection[str] = ("c1", "c2"),
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Difference of two concepts in their associations with images of two groups.
+
+    s(c1, c2, M, F) = t(c1) - t(c2), t(c) = mean over M of sim(c, m) - mean over F of sim(c, f).
+
+    Parameters
+    ----------
+    c1, c2 : array-like, shape (n, d)
+        Embeddings of each concept's texts.
+    m_images, f_images : array-like, shape (n, d)
+        Embeddings of the images of each group.
+    similarity, units, resampling, rng
+        As in `association_score`; concepts are the targets, images the attributes.
+    fixed : collection of set names
+        Sets that the interval takes as given; by default the concepts' texts.
+
+    Returns
+    -------
+    Estimate
+        In [-4, 4] for cosines; positive: c1 is closer to `m_images` than c2 is. Interval:
+        Student's t by the jackknife over images. Chance and p (two-sided): images exchange their
+        group. `.by` has t(c1) and t(c2).
+
+    Raises
+    ------
+    InputError
+        As `association_score`.
+
+    References
+    ----------
+    Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> science, art, men, women = (
+    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
+    ... )
+    >>> m.differential_association(science, art, men, women)
+    <differential_association 0.245 [−0.019, 0.510]; chance 0.002, p = 0.066, n = 48 in 4 groups>
+    """
+    concepts, images = {"c1": c1, "c2": c2}, {"m_images": m_images, "f_images": f_images}
+    space = Space.of(concepts, images, fixed, similarity, units, resampling, rng)
+    first, second = ({(name, "m_images"): 1.0, (name, "f_images"): -1.0} for name in concepts)
+    contrast = first | {pair: -times for pair, times in second.items()}
+    values, jackknife = space.bilinear([contrast, first, second])
+    value, *single = values.tolist()
+    direction = space["c1"].mean - space["c2"].mean
+    tested = space.exchange("m_images", "f_images", [direction], "members")
+    chance_test = compare_with_exchanges(
+        tested, value, "either", "images of both groups are exchangeable"
+    )
+    n = sum(len(space[name]) for name in images)
+    parts = [
+        space.part("association_score", score, jackknife, index, subject=name, n=n)
+        for index, (name, score) in enumerate(zip(concepts, single, strict=True), start=1)
+    ]
+    pairs = [("c1", "c2"), ("m_images", "f_images")]
+    return space.estimate(
+        "differential_association", value, parts, chance_test, jackknife=jackknife, pairs=pairs
+    )
 
 
 @record

@@ -31,7 +31,7 @@ from equipoise.metrics.building import (
     explain_undefined,
 )
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.spec import SETS, MetricSpec
+from equipoise.metrics.spec import OF_TARGETS, SETS, MetricSpec
 from equipoise.metrics.vectors.resampling import SetUnits, Space, permutations
 from equipoise.metrics.vectors.sets import Similarity
 from equipoise.stats import Bootstrap, Resampling
@@ -86,7 +86,7 @@ class VectorMetric:
         return replace(
             self.declared,
             needs=SETS,
-            takes=("modalities", "resample_texts", "declared_sides"),
+            takes=("modalities", "each_member", "resample_texts", *OF_TARGETS),
             targets="each" if len(set_names(self)) == 3 else "two",
             null_kind=NullHypothesis.MEMBERS,
         )
