@@ -145,6 +145,51 @@ def test_a_metric_of_rankings_returns_a_number_for_each_draw_and_query(top_share
         replace(top_share, statistic=lambda ranked: ranked.shares)(range(8), ["x", "y"] * 4, k=2)
 
 
+def test_a_metric_of_vectors_is_one_file(folder):
+    random = np.random.default_rng(0)
+    names = ["target"] * 30 + ["first"] * 20 + ["second"] * 20
+    ids = [f"image {place}" for place in range(len(names))]
+    vectors = random.normal(size=(70, 8)) + 1.5 * np.eye(8)[[0] * 50 + [1] * 20]
+    np.save(folder / "vectors.npy", vectors)
+    lines = "".join(f"{item},{name}\n" for item, name in zip(ids, names, strict=True))
+    (folder / "images.csv").write_text(f"id,set\n{lines}")
+    relative_norm = import_module("my_bias.relative_norm").relative_norm
+    sets = {name: vectors[np.array(names) == name] for name in dict.fromkeys(names)}
+    try:
+        estimate = relative_norm(*sets.values())
+        section = {"file": "vectors.npy"}
+        question = {"targets": ["target"], "attributes": ["first", "second"]}
+        config = audits.parse_config({
+            "audit": "associations",
+            "data": {"images": {"table": "images.csv", "id": "id", "kind": "image"}},
+            "models": {"model": {"embeddings": {"images": section}}},
+            "sets": {name: {"images": {"set": [name]}} for name in sets},
+            "measure": [{"metric": "relative_norm", **question}],
+            "gate": [{"metric": "relative_norm", "max": 0.01}],
+        })  # fmt: skip
+        plan, result = audits.plan(config, base=folder), audits.run(config, base=folder)
+        gated = gate(result, [rule.as_rule for rule in config.gate])
+        page = render(result, page_of(result))
+        compared = audits.compare_results({"first": result, "second": result})
+        turned = relative_norm(sets["target"], sets["second"], sets["first"])
+        with pytest.raises(InputError, match="relative_norm"):
+            replace(relative_norm, statistic=lambda targets, *_: targets)(*sets.values())
+        with pytest.raises(InputError, match="relative_norm"):
+            relative_norm(sets["target"])
+    finally:
+        registry.remove("relative_norm")
+    (finding,) = result.findings
+    assert finding.value == pytest.approx(estimate.value)
+    assert (finding.subject, finding.verdict) == ("target", "disparity")
+    assert finding.ci_low < finding.value < finding.ci_high
+    assert finding.chance_low < 0 < finding.chance_high < finding.value
+    assert turned.value == pytest.approx(-estimate.value)
+    assert not gated.passed
+    assert {candidate.metric for candidate in compared.findings} == {"relative_norm"}
+    assert "Relative norm distance" in page
+    assert plan.details["questions"][0]["numbers"] == 1
+
+
 def test_a_kind_is_one_folder(folder):
     rows = [(i, "yes" if i % 10 < (7 if i % 2 else 3) else "no", "ab"[i % 2]) for i in range(400)]
     lines = "".join(f"{i},{rating},{group}\n" for i, rating, group in rows)

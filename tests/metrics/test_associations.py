@@ -10,8 +10,8 @@ from equipoise.core import InputError
 from equipoise.metrics import (
     PairScores,
     association_score,
-    compare_encoders,
     differential_association,
+    encoder_difference,
     sc_weat,
     score_summary,
     total_absolute_association,
@@ -355,7 +355,7 @@ def test_total_is_the_sum_of_absolute_scores():
 
 def test_encoders_are_compared_target_by_target():
     weak, strong = encoder(3, 8), encoder(3, 8, 2.0)
-    estimate = compare_encoders({"weak": weak, "strong": strong})
+    estimate = encoder_difference({"weak": weak, "strong": strong})
     assert estimate.value == pytest.approx(strong.value - weak.value, abs=1e-12)
     # All four targets differ in one direction: 2 of 16 swaps are as extreme.
     assert estimate.p_value == 2 / 16
@@ -365,10 +365,10 @@ def test_encoders_are_compared_target_by_target():
     sizes = [np.abs([p.value for p in estimate.parts]) for estimate in (weak, strong)]
     swaps = np.array([*product((-1, 1), repeat=4)]) @ (sizes[1] - sizes[0])
     assert estimate.chance.mean == pytest.approx(np.abs(swaps).mean())
-    three = compare_encoders({"weak": weak, "strong": strong, "other": encoder(4, 6)})
+    three = encoder_difference({"weak": weak, "strong": strong, "other": encoder(4, 6)})
     assert "random swaps" in three.null_drawn
     assert len(three.parts) == 6
-    same = compare_encoders({"first": weak, "second": weak})
+    same = encoder_difference({"first": weak, "second": weak})
     assert (same.value, same.p_value) == (0.0, 1.0)
 
 
@@ -381,7 +381,7 @@ def test_bad_encoders():
         {"e": single, "f": other},
     ):
         with pytest.raises(InputError, match="^encoders: "):
-            compare_encoders(encoders)
+            encoder_difference(encoders)
     with pytest.raises(InputError, match="^targets: "):
         total_absolute_association({"a": np.eye(4)}, np.eye(4), np.eye(4))
 

@@ -27,6 +27,7 @@ RIGHT = RNG.random(N) < 0.7
 # Rows without a unit are drawn by their place: another order gives other draws of the same value.
 BY_PLACE = {
     *("association_score", "differential_association", "weat", "sc_weat", "mcas", "xmcas"),
+    *("weat_statistic", "xmcas_distance"),
     *("total_absolute_association", "activation_share", "iss_cross", "rejection_gap"),
     *("concept_disparity", "frechet_distance", "inception_score", "directional_amplification"),
 }
@@ -56,6 +57,7 @@ RANKED = {"scores": RNG.normal(size=N), "groups": GROUP}
 TOP = {**RANKED, "k": 20}
 QUERIED = {**TOP, "queries": RNG.choice([*"pqrstuvw"], N)}
 PAIRS = {"x": RNG.normal(size=30), "y": RNG.normal(size=30)}
+LABELLED = {"labels": LABEL.astype(str), "groups": GROUP}
 TARGETS = {"one": cloud(10), "two": cloud(10)}
 MCAS = ("target_images", "target_texts", "a_images", "a_texts", "b_images", "b_texts")
 COMPONENTS = {"components": m.mcas(*(RNG.normal(size=(6, 4)) for _ in MCAS), resampling=None)}
@@ -99,19 +101,19 @@ CASES = {
     "mean_share_mad": {"estimates": {"one": shares(3), "two": shares(4)}},
     "association_score": unordered("targets", "a", "b"),
     "differential_association": unordered("c1", "c2", "m_images", "f_images"),
-    "weat": unordered("x", "y", "a", "b"),
+    **dict.fromkeys(("weat", "weat_statistic"), unordered("x", "y", "a", "b")),
     "sc_weat": {**unordered("a", "b"), "w": tuple(RNG.normal(size=6))},
     "mcas": unordered(*MCAS),
-    "xmcas": unordered(*MCAS, "c_images", "c_texts"),
+    **dict.fromkeys(("xmcas", "xmcas_distance"), unordered(*MCAS, "c_images", "c_texts")),
     **dict.fromkeys(("diffusion_bias", "bias_amplification"), COMPONENTS),
-    "estimate_offset": {"mcas_values": RNG.normal(size=20)},
+    "offset": {"mcas_values": RNG.normal(size=20)},
     "total_absolute_association": {"targets": TARGETS, **unordered("a", "b")},
-    "compare_encoders": {"encoders": ENCODERS},
+    "encoder_difference": {"encoders": ENCODERS},
     "alignment": {"preferences": RNG.normal(size=30), "hypothesis": RNG.normal(size=30)},
     **dict.fromkeys(("correlation", "spearman"), PAIRS),
     "score_summary": {"scores": {"p": 0.1, "q": -0.2}, "categories": {"p": "job", "q": "job"}},
     "dominant_answer": {"answers": LABEL.astype(str), "truth": TRUTH.astype(str)},
-    "label_concentration": {"labels": LABEL.astype(str), "groups": GROUP},
+    **dict.fromkeys(("label_concentration", "label_kurtosis", "label_skewness"), LABELLED),
     "predicted_label_weat": {
         "labels": np.array([*"pqrstu"])[RNG.integers(0, 6, N)],
         "groups": np.where(RIGHT, "a", "b"),

@@ -12,8 +12,8 @@ from equipoise.metrics import (
     association_score,
     bias_amplification,
     diffusion_bias,
-    estimate_offset,
     mcas,
+    offset,
     xmcas,
 )
 from equipoise.stats import Bootstrap, Permutation
@@ -166,7 +166,7 @@ def test_prompts_are_fixed_unless_asked_for():
 def test_only_results_of_mcas_have_components():
     for metric in (diffusion_bias, bias_amplification):
         with pytest.raises(InputError, match="^components: offset"):
-            metric(estimate_offset([1.0]))
+            metric(offset([1.0]))
 
 
 def test_amplification_divides_by_the_texts_where_they_have_an_association():
@@ -249,9 +249,9 @@ def test_bad_further_groups(images, texts, offset, where):
 
 
 def test_offset_is_the_mean_size_of_neutral_scores():
-    estimate = estimate_offset([0.01, -0.03, 0.02])
+    estimate = offset([0.01, -0.03, 0.02])
     assert estimate.value == pytest.approx(0.02)
     assert estimate.interval().low < 0.02 < estimate.interval().high
-    assert math.isnan(estimate_offset([0.1]).interval().low)
+    assert math.isnan(offset([0.1]).interval().low)
     with pytest.raises(InputError, match="^mcas_values: "):
-        estimate_offset([])
+        offset([])

@@ -170,8 +170,8 @@ def test_the_interval_of_a_mean_over_equal_encoders_is_that_of_one():
 
 def test_the_offset_is_the_size_of_the_mean_where_it_is_asked():
     values = [-0.05, -0.03, 0.02]
-    assert m.estimate_offset(values).value == pytest.approx(0.1 / 3)
-    assert m.estimate_offset(values, size_of_mean=True).value == pytest.approx(0.02)
+    assert m.offset(values).value == pytest.approx(0.1 / 3)
+    assert m.offset(values, size_of_mean=True).value == pytest.approx(0.02)
 
 
 def test_bad_centres_and_empty_lists():

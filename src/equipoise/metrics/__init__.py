@@ -146,11 +146,12 @@ from equipoise.metrics.scoring import as_score
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.vectors.associations import (
     association_score,
-    compare_encoders,
     differential_association,
+    encoder_difference,
     sc_weat,
     total_absolute_association,
     weat,
+    weat_statistic,
 )
 from equipoise.metrics.vectors.diversity import (
     iss_cross,
@@ -162,11 +163,18 @@ from equipoise.metrics.vectors.frechet import frechet_distance, inception_score
 from equipoise.metrics.vectors.mcas import (
     bias_amplification,
     diffusion_bias,
-    estimate_offset,
     mcas,
+    offset,
     xmcas,
+    xmcas_distance,
 )
-from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
+from equipoise.metrics.vectors.metric import VectorMetric
+from equipoise.metrics.vectors.predicted_labels import (
+    label_concentration,
+    label_kurtosis,
+    label_skewness,
+    predicted_label_weat,
+)
 from equipoise.metrics.vectors.sets import PairScores
 from equipoise.metrics.vectors.trends import ImageSimilarities, gender_difference, trend
 
@@ -184,6 +192,7 @@ __all__ = [
     "PairScores",
     "RankingMetric",
     "RateMetric",
+    "VectorMetric",
     "accuracy",
     "accuracy_difference",
     "accuracy_gap",
@@ -199,7 +208,6 @@ __all__ = [
     "bias_amplification",
     "bias_at_k",
     "bias_regression",
-    "compare_encoders",
     "concept_disparity",
     "concept_hit_rate",
     "concept_metrics",
@@ -224,8 +232,8 @@ __all__ = [
     "effect_size_mean",
     "effect_sizes",
     "empty_rate",
+    "encoder_difference",
     "equalized_odds",
-    "estimate_offset",
     "expected_max_skew",
     "explained_disparity",
     "false_negative_rate",
@@ -244,6 +252,8 @@ __all__ = [
     "krippendorff_alpha",
     "label_concentration",
     "label_gap",
+    "label_kurtosis",
+    "label_skewness",
     "labelled_share",
     "labelled_share_gap",
     "loess",
@@ -264,6 +274,7 @@ __all__ = [
     "ndkl",
     "negative_predictive_value",
     "normalized_similarity_mad",
+    "offset",
     "onset",
     "paired_share_difference",
     "phi",
@@ -309,7 +320,9 @@ __all__ = [
     "unanswered_rate",
     "unknown_rate",
     "weat",
+    "weat_statistic",
     "worst_group_accuracy",
     "wrong_rate",
     "xmcas",
+    "xmcas_distance",
 ]

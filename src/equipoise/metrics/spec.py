@@ -55,6 +55,10 @@ LEANING = "{direction} in the embeddings{model} ({title} {value})."
 SENTENCE = "{title}{model}{subject} is {value}{groups}."
 _Z_OF_ONE, _Z_OF_BOTH = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.975)
 ANY_NUMBER: Span = (-math.inf, math.inf)
+SETS: Strings = ("targets", "attributes")
+"""Keys of measurements that compare sets."""
+OF_TARGETS: Strings = ("declared_sides", "ddof")
+"""Keys of measurements whose numbers of single targets are summarised."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +177,11 @@ class MetricSpec:
         brackets) and {direction}; nothing stands for those that a finding lacks. Without
         {direction} it follows as a sentence; one that needs it gives way to the default where a
         finding has none.
+    needs, takes : tuple of str
+        Keys that a measurement of the metric needs in a config, and that it takes beside these. A
+        metric without needs isn't measured by itself.
+    targets : "each", "members", "two" or "all"
+        Of a metric of sets: the targets that a number is about. "members": each member of each.
     reference, errata : str
         Where the definition comes from, and what the source prints otherwise.
 
@@ -233,6 +242,9 @@ class MetricSpec:
     null: str = "none"
     null_kind: NullHypothesis = NullHypothesis.NONE
     sentence: str = SENTENCE
+    needs: Strings = ()
+    takes: Strings = ()
+    targets: Literal["each", "members", "two", "all"] = "each"
     errata: str = ""
 
     def __post_init__(self) -> None:

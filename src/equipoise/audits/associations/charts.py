@@ -7,6 +7,7 @@ from math import fsum
 from typing import Any
 
 from equipoise.core import AuditResult, Finding, Verdict
+from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import (
     CLIPPED,
     NUMBER,
@@ -91,7 +92,7 @@ def target_scores(result: AuditResult, findings: Iterable[Finding], text: str) -
 
 def _scores(metric: str, groups: str, model: str, panel: Sequence[Row]) -> Chart:
     rows_shown = [*chain.from_iterable(by_target(panel, "subject").values())]
-    pairs = metric in ("weat", "differential_association")
+    pairs = spec_of(metric).targets == "two"
     name = f"{title(metric)}, {model}: {groups}"
     chart = intervals(
         points(
@@ -178,7 +179,7 @@ def _stack(name: str, panel: Sequence[Row], sides: Mapping[str, Sequence[str]]) 
     return tabled(chart, columns, bar_rows, "mcas_parts")
 
 
-def xmcas_table(table: Sequence[Row]) -> Table:
+def xmcas_table(table: Sequence[Row], source: str) -> Table:
     """Return angles, distances and similarities to further groups, by target."""
     of = ["set"] if "set" in table[0] else []
     joined = []
@@ -200,4 +201,4 @@ def xmcas_table(table: Sequence[Row]) -> Table:
         Column("Its interval", ("low", "high"), NUMBER),
         Column("Similarity to further groups", "near"),
     ]
-    return Table.of("xMCAS by target", columns, joined, source="xmcas")
+    return Table.of("xMCAS by target", columns, joined, source=source)

@@ -1,10 +1,11 @@
 """The section of one measurement of associations: a metric with its options."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PositiveInt, model_validator
+from pydantic_core import PydanticKnownError
 
 from equipoise.config.fields import (
     Label,
@@ -17,57 +18,34 @@ from equipoise.config.fields import (
     distinct,
     several,
 )
+from equipoise.metrics.spec import SETS, SPECS, MetricSpec
 
-Metric = Literal[
-    "association_score",
-    "weat",
-    "sc_weat",
-    "differential_association",
-    "mcas",
-    "xmcas",
-    "total_absolute_association",
-    "predicted_label_weat",
-    "label_concentration",
-    "trend",
-    "gender_difference",
-    "alignment",
-    "correlation",
-]
 Modality = Literal["II", "ITP", "ITA", "TT"]
 
 
-PAIRS = ("weat", "differential_association")
-"""Metrics of two targets."""
-_SETS = ("targets", "attributes")
-_WORDS = ("images", "groups", "positive", "negative")
-_NEEDS: Mapping[str, tuple[str, ...]] = {
-    "xmcas": (*_SETS, "further"),
-    "predicted_label_weat": ("images", "groups", "labels", "attributes"),
-    "label_concentration": ("images", "groups", "labels"),
-    "trend": _WORDS,
-    "gender_difference": _WORDS,
-    "alignment": (*_SETS, "hypothesis"),
-    "correlation": (*_SETS, "outside"),
-}
-"""Keys that a metric needs; `_SETS` unless it is here."""
-_SUMMARIES = ("declared_sides", "ddof")
-"""Keys of metrics that are summarised over targets."""
-_TAKES: Mapping[str, tuple[str, ...]] = {
-    "association_score": ("modalities", "each_member", *_SUMMARIES),
-    "weat": ("modalities", "alternative", "ddof", "studentized"),
-    "sc_weat": ("modalities", "alternative", "ddof"),
-    "differential_association": ("modalities", "resample_texts"),
-    "mcas": ("generated", "resample_texts", *_SUMMARIES),
-    "xmcas": ("offset", "neutral", "size_of_mean", "centre", "resample_texts", *_SUMMARIES),
-    "total_absolute_association": ("modalities",),
-    "predicted_label_weat": ("alternative", "first", "ddof", "common_labels"),
-    "label_concentration": ("k", "whole_vocabulary", "regions"),
-    "trend": ("regions", "outside"),
-    "gender_difference": ("regions", "outside"),
-    "alignment": ("of", "modalities", "statistic", "each_member"),
-    "correlation": ("of", "modalities", "each_member"),
-}
-"""Keys that a metric takes beside those it needs."""
+def measured_metrics(kind: str = "associations") -> dict[str, MetricSpec]:
+    """Return the metrics of a kind that a measurement may name, also of plugins."""
+    return {name: spec for name, spec in SPECS.items() if spec.needs and kind in spec.kinds}
+
+
+def _check_metric(value: str) -> str:
+    return _check_literal(value, measured_metrics())
+
+
+def _check_score(value: str) -> str:
+    """Refuse a metric that isn't a score of single targets by two sets."""
+    metrics = measured_metrics().items()
+    single = [name for name, spec in metrics if spec.needs == SETS and spec.targets == "each"]
+    return _check_literal(value, single)
+
+
+def _check_literal(value: str, allowed: Iterable[str]) -> str:
+    *names, last = map(repr, allowed)
+    if repr(value) not in (*names, last):
+        expected = f"{', '.join(names)} or {last}"
+        raise PydanticKnownError("literal_error", {"expected": expected})
+    SPECS.find(value)
+    return value
 
 
 def _by_category(value: object) -> object:
@@ -139,7 +117,7 @@ class MeasureConfig(Section):
         Name of this choice of sets, where a question is asked in several ways.
     """
 
-    metric: Metric
+    metric: Annotated[str, AfterValidator(_check_metric)]
     targets: Annotated[Mapping[Label, Names] | None, BeforeValidator(_by_category)] = None
     each_member: bool = False
     attributes: Labels = ()
@@ -165,7 +143,7 @@ class MeasureConfig(Section):
     declared_sides: Mapping[Label, Names] = {}
     k: PositiveInt = 10
     whole_vocabulary: bool = False
-    of: Literal["association_score", "mcas"] = "association_score"
+    of: Annotated[str, AfterValidator(_check_score)] = "association_score"
     outside: OutsideConfig | None = None
     hypothesis: OutsideConfig | None = None
     statistic: Literal["mean", "rank"] = "mean"
@@ -173,8 +151,8 @@ class MeasureConfig(Section):
 
     @model_validator(mode="after")
     def _check_associations_measure(self) -> Self:
-        needs = _NEEDS.get(self.metric, _SETS)
-        allowed = (*needs, *_TAKES[self.metric], "version")
+        needs = self.spec.needs
+        allowed = (*needs, *self.spec.takes, "version")
         # A key that has its default counts as not given: what is resolved reads back as the same.
         for key, field in type(self).model_fields.items():
             is_set = getattr(self, key) != field.default
@@ -184,18 +162,18 @@ class MeasureConfig(Section):
                 )
             if not is_set and key in needs:
                 raise ValueError(f"{key!r} is required by {self.metric}, and missing")
-        pair, two_targets = "attributes" in needs, self.metric in PAIRS
         distinct((*self.target_names, *self.attributes, *self.further))
         declared = distinct(tuple(chain.from_iterable(self.declared_sides.values())))
         among("declared_sides", declared, self.target_names)
         refused = {
-            "attributes: expected two sets": pair and len(self.attributes) != 2,
-            "targets: expected two sets": two_targets and len(self.target_names) != 2,
-            "'modalities' is for association_score: mcas is over all four": self.of == "mcas"
-            and self.modalities,
+            "attributes: expected two sets": "attributes" in needs and len(self.attributes) != 2,
+            "targets: expected two sets": self.spec.targets == "two"
+            and len(self.target_names) != 2,
+            f"'modalities' is for association_score: {self.of} is over all four": self.modalities
+            and "modalities" not in SPECS[self.of].takes,
             "labels: expected one set": len(self.labels) > 1,
             "'first': a one-sided 'alternative' needs the group whose labels are expected to go "
-            "with the first attributes": self.metric == "predicted_label_weat"
+            "with the first attributes": "first" in allowed
             and self.alternative != "two-sided"
             and self.first is None,
         }
@@ -203,6 +181,17 @@ class MeasureConfig(Section):
             if wrong:
                 raise ValueError(message)
         return self
+
+    @property
+    def spec(self) -> MetricSpec:
+        """The record of the metric."""
+        return SPECS[self.metric]
+
+    @property
+    def in_all_modalities(self) -> bool:
+        """Whether each number is over all four modalities."""
+        metrics = (self.metric, self.of) if "of" in self.spec.takes else (self.metric,)
+        return any("modalities" not in SPECS[metric].takes for metric in metrics)
 
     @property
     def target_names(self) -> tuple[str, ...]:

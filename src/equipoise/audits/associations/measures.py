@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from equipoise.audits.associations.spaces import (
     crossed,
     extremes,
     finding_of,
+    tests_of_cases,
     units_of,
 )
 from equipoise.audits.config import AuditConfig, resampling_of
@@ -43,6 +44,7 @@ from equipoise.core import (
     NullHypothesis,
     Objects,
     Part,
+    record,
 )
 from equipoise.core.sentences import Sentence, named
 from equipoise.core.wording import number
@@ -56,10 +58,10 @@ from equipoise.metrics.rankings.subjects import (
     loess,
     score_summary,
 )
+from equipoise.metrics.registry import function_of
+from equipoise.metrics.spec import spec_of
 from equipoise.metrics.vectors.associations import (
-    association_score,
-    compare_encoders,
-    differential_association,
+    encoder_difference,
     sc_weat,
     total_absolute_association,
     weat,
@@ -67,11 +69,14 @@ from equipoise.metrics.vectors.associations import (
 from equipoise.metrics.vectors.mcas import (
     SIDES,
     bias_amplification,
+    component_scores,
     diffusion_bias,
-    estimate_offset,
+    distance_part,
     mcas,
     xmcas,
 )
+from equipoise.metrics.vectors.mcas import offset as mcas_offset
+from equipoise.metrics.vectors.metric import set_names
 from equipoise.metrics.vectors.predicted_labels import label_concentration, predicted_label_weat
 from equipoise.metrics.vectors.sets import embed
 from equipoise.metrics.vectors.trends import ImageSimilarities, gender_difference, trend
@@ -89,7 +94,6 @@ _SIDES = {"a": "first", "b": "second", "": "both"}
 _ONE_REGION = "all"
 # Similarities that differ by rounding only are ties, which go to the label named first.
 _DECIMALS = 12
-_CLOSER = {"trend": "closer to positive words", "gender_difference": "closer to all words"}
 
 
 def _estimate(
@@ -120,29 +124,85 @@ def _sides(question: Question, case: Case, *parts: str) -> Sides:
     return dict(zip(parts, (*targets, *attributes), strict=True))
 
 
-def measure_scores(question: Question) -> Iterator[Result]:
-    """Measure the association score of each target in each modality that its sets allow."""
+@record
+class Procedure:
+    """How a metric is measured.
+
+    Attributes
+    ----------
+    measure : callable
+        From a question to its findings, rows and notes.
+    count_tests : callable
+        From a question to the number of its tests.
+    exchanges_targets : bool
+        Whether its tests exchange members of two targets, so that their sizes decide what shows.
+    """
+
+    measure: Callable[[Question], Iterable[Result] | Measured]
+    count_tests: Callable[[Question], int] = tests_of_cases
+    exchanges_targets: bool = False
+
+
+_PROCEDURES: dict[str, Procedure] = {}
+Measuring = TypeVar("Measuring", bound=Callable[[Question], Iterable[Result] | Measured])
+
+
+def measures(
+    *metrics: Callable[..., Estimate],
+    tests: Callable[[Question], int] = tests_of_cases,
+    exchanges_targets: bool = False,
+) -> Callable[[Measuring], Measuring]:
+    """Register a function as the way to measure metrics, with the number of its tests."""
+
+    def registered(measure: Measuring) -> Measuring:
+        procedure = Procedure(measure, tests, exchanges_targets)
+        _PROCEDURES.update((metric.__name__, procedure) for metric in metrics)
+        return measure
+
+    return registered
+
+
+def procedure_of(metric: str) -> Procedure:
+    """Return how a metric is measured: by its sets, if nothing else is registered."""
+    return _PROCEDURES.get(metric, Procedure(measure_sets))
+
+
+def measure_sets(question: Question) -> Iterator[Result]:
+    """Measure a metric of each target, or of two, in each modality that the sets allow."""
     scores: dict[str, dict[str, Estimate]] = {}
     for case in question.cases:
-        target, (finding, estimate) = case.targets[0], score_of(question, case)
+        finding, estimate = score_of(question, case)
         yield finding
-        scores.setdefault(case.modality, {})[target] = estimate
+        if len(case.targets) == 1:
+            scores.setdefault(case.modality, {})[case.targets[0]] = estimate
     for modality, values in scores.items():
-        yield from _summaries(question, question.place(modality), values, "association_score")
+        yield from _summaries(question, question.place(modality), values)
 
 
 def score_of(question: Question, case: Case) -> tuple[UncorrectedFinding, Estimate]:
-    """Return the association score of a target in a modality, as a finding and as measured."""
-    target, sides = case.targets[0], _sides(question, case, "targets", "a", "b")
-    estimate = _estimate(association_score, question, sides, ("targets",), ("a", "b"))
+    """Return the number of a target, or of two, in a modality: as a finding and as measured."""
+    options = question.options
+    metric = function_of(options.metric)
+    names = set_names(metric)
+    sides = _sides(question, case, *names)
+    fixed: dict[str, Any] = {"fixed": ()} if options.resample_texts else {}
+    estimate = _estimate(metric, question, sides, names[:-2], names[-2:], **fixed)
+    means = [part.value for part in estimate.parts]
+    by_group = estimate.parts[0].by_group if means else ()
+    family, direction = Family.LEAF, Sentence()
+    if len(case.targets) == 2:
+        family = Family.COMPOSITE
+        direction = crossed(case.targets, means, question.pair) if means else direction
+    elif estimate.harm == "either":
+        direction = closer(case.targets[0], estimate.value, question.pair)
     finding = finding_of(
-        estimate, question.place(case.modality), Family.LEAF, subject=target,
-        direction=closer(target, estimate.value, question.pair),
-        by_group=estimate.parts[0].by_group, **about(sides),
+        estimate, question.place(case.modality), family, subject=" against ".join(case.targets),
+        direction=direction, by_group=by_group, **about(sides),
     )  # fmt: skip
     return finding, estimate
 
 
+@measures(weat, exchanges_targets=True)
 def measure_weat(question: Question) -> Iterator[Result]:
     """Measure WEAT of two targets in each modality that their sets allow."""
     options = question.options
@@ -167,7 +227,8 @@ def measure_weat(question: Question) -> Iterator[Result]:
         yield from _note_uneven_targets(question, estimate, fields["subject"])
         statistic_finding = finding_of(estimate, place, Family.COMPOSITE, statistic, **fields)
         yield replace(
-            statistic_finding, fold=Fact("weat", Aggregate.VALUE, finding.finding.subject)
+            statistic_finding,
+            fold=Fact(estimate.metric, Aggregate.VALUE, finding.finding.subject),
         )
 
 
@@ -201,6 +262,16 @@ def _sentence_on_similar_sets(variations: Iterable[Part]) -> str:
     return text
 
 
+def _count_members(question: Question) -> int:
+    """Return the targets' members that the model knows."""
+    space, n_members = question.space, 0
+    for case in question.cases:
+        for table, rows in space.members(case.targets[0], case.kinds[1]).items():
+            n_members += int(space.known[table][rows].sum())
+    return n_members
+
+
+@measures(sc_weat, tests=_count_members)
 def measure_sc_weat(question: Question) -> Iterator[Result]:
     """Measure SC-WEAT of every member of the targets."""
     options, space = question.options, question.space
@@ -225,22 +296,6 @@ def measure_sc_weat(question: Question) -> Iterator[Result]:
             )  # fmt: skip
 
 
-def measure_differential(question: Question) -> Iterator[Result]:
-    """Measure the differential association of two concepts with two groups."""
-    for case in question.cases:
-        sides = _sides(question, case, "c1", "c2", "m_images", "f_images")
-        estimate = _estimate(
-            differential_association, question, sides, ("c1", "c2"), ("m_images", "f_images"),
-            fixed=() if question.options.resample_texts else ("c1", "c2"),
-        )  # fmt: skip
-        means = [part.value for part in estimate.parts]
-        yield finding_of(
-            estimate, question.place(case.modality), Family.COMPOSITE,
-            subject=" against ".join(case.targets),
-            direction=crossed(case.targets, means, question.pair), **about(sides),
-        )  # fmt: skip
-
-
 @dataclass(frozen=True, kw_only=True)
 class MeasuredTotals(Measured):
     """Total absolute associations of one model, which are compared between models."""
@@ -249,6 +304,7 @@ class MeasuredTotals(Measured):
     totals: Mapping[Case, Estimate]
 
 
+@measures(total_absolute_association)
 def measure_totals(question: Question) -> MeasuredTotals:
     """Measure the total absolute association in each modality."""
     totals, findings = {}, []
@@ -284,7 +340,7 @@ def compare_totals(measured_models: Iterable[Measured], config: AuditConfig) -> 
     for (_, modality), model_totals in totals.items():
         if len(model_totals) < 2 or len({case for _, case, _ in model_totals.values()}) > 1:
             continue
-        estimate = compare_encoders(
+        estimate = encoder_difference(
             {model: total for model, (_, _, total) in model_totals.items()},
             resampling=resampling,
             rng=config.resampling.seed,
@@ -295,7 +351,10 @@ def compare_totals(measured_models: Iterable[Measured], config: AuditConfig) -> 
             yield finding_of(
                 estimate, model_totals[larger][0].place(modality), Family.COMPOSITE,
                 # With two models the difference of the pair is that of all, whose chance is drawn.
-                _orient_difference(part, estimate.chance if len(pairs) == 1 else None),
+                _orient_difference(
+                    replace(part, metric=estimate.metric),
+                    estimate.chance if len(pairs) == 1 else None,
+                ),
                 subject=f"against {smaller}",
                 direction=Sentence(f"the targets lean more with {larger} than with {smaller}"),
             )  # fmt: skip
@@ -304,12 +363,18 @@ def compare_totals(measured_models: Iterable[Measured], config: AuditConfig) -> 
 def _orient_difference(part: Part, chance: Chance | None) -> Part:
     """Return a difference as that of the larger total minus the smaller, with a chance level."""
     low, high = (part.low, part.high) if part.value >= 0 else (-part.high, -part.low)
-    part = replace(part, metric="encoder_difference", value=abs(part.value), low=low, high=high)
+    part = replace(part, value=abs(part.value), low=low, high=high)
     if chance is None:
         return part
     return replace(part, chance=chance.mean, chance_low=chance.low, chance_high=chance.high)
 
 
+def _count_mcas(question: Question) -> int:
+    """Return the tests of MCAS: with texts as they are, and resampled."""
+    return len(question.cases) * (1 if question.options.resample_texts else 2)
+
+
+@measures(mcas, tests=_count_mcas)
 def measure_mcas(question: Question) -> Iterator[Result]:
     """Measure MCAS of each target, its parts and their summaries."""
     yield from report_mcas(question, mcas_by_target(question))
@@ -346,10 +411,10 @@ def report_mcas(
                 direction=closer(target, (tested or estimate).value, pair),
                 **fields | {"names": kinds},
             )  # fmt: skip
-        for part in estimate.parts[: len(SIDES)]:
+        for part, score in component_scores(estimate):
             described = finding_of(
                 estimate, question.place(part.metric), Family.DESCRIPTIVE,
-                replace(part, metric="association_score"), subject=target, names=fields["names"],
+                score, subject=target, names=fields["names"],
                 direction=closer(target, part.value, pair), by_group=part.by_group,
             )  # fmt: skip
             yield without_verdict(described, _PART)
@@ -357,7 +422,7 @@ def report_mcas(
                 **vars(part), "target": target, "part": part.metric,
                 "category": question.options.categories[target],
             })  # fmt: skip
-    yield from _summaries(question, place, estimates, "mcas")
+    yield from _summaries(question, place, estimates)
     if question.options.generated:
         yield from _measure_generated(question, estimates)
 
@@ -410,13 +475,13 @@ def _measure_generated(question: Question, estimates: Mapping[str, Estimate]) ->
         yield finding_of(gain, place, Family.DESCRIPTIVE, subject=target)
         bias_ends, gain_ends = bias.interval(question.level), gain.interval(question.level)
         yield Row("amplification", place, {
-            "target": target, "category": categories[target], "diffusion_bias": bias.value,
+            "target": target, "category": categories[target], bias.metric: bias.value,
             "diffusion_low": bias_ends.low, "diffusion_high": bias_ends.high,
-            "bias_amplification": gain.value, "amplification_low": gain_ends.low,
+            gain.metric: gain.value, "amplification_low": gain_ends.low,
             "amplification_high": gain_ends.high, "fitted": fitted_gain, "reason": gain.reason,
         })  # fmt: skip
-    yield from _summaries(question, place, biases, "diffusion_bias")
-    yield from _summaries(question, place, gains, "bias_amplification")
+    yield from _summaries(question, place, biases)
+    yield from _summaries(question, place, gains)
 
 
 def for_intervals(resampling: Resampling | None) -> Resampling | None:
@@ -442,13 +507,14 @@ def without_chance(described: UncorrectedFinding) -> UncorrectedFinding:
 
 
 def _summaries(
-    question: Question, place: Place, estimates: Mapping[str, Estimate | Part], of: str
+    question: Question, place: Place, estimates: Mapping[str, Estimate | Part]
 ) -> Iterator[Result]:
     """Summarise the scores of targets that have categories or declared sides."""
     options = question.options
     values = {target: estimate.value for target, estimate in estimates.items()}
     if not any(map(math.isfinite, values.values())):
         return
+    (of,) = {estimate.metric for estimate in estimates.values()}
     if any(options.categories.values()):
         summary = score_summary(values, options.categories, ddof=options.ddof)
         yield finding_of(summary, place, Family.DESCRIPTIVE, subject=f"all targets, {of}")
@@ -472,6 +538,7 @@ def _summarised(summary: Estimate) -> Iterator[tuple[str, str, dict[str, float]]
         yield parts[0].part_of or parts[0].subject, parts[0].within_value, numbers
 
 
+@measures(xmcas, tests=lambda _: 0)
 def measure_xmcas(question: Question) -> Iterator[Result]:
     """Measure xMCAS of each target with further groups."""
     options, space, place = question.options, question.space, question.place()
@@ -482,7 +549,7 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
         neutral_values = [
             _mcas(unsampled, _four_sides(question, name)).value for name in options.neutral
         ]
-        offset_estimate = estimate_offset(
+        offset_estimate = mcas_offset(
             neutral_values, size_of_mean=options.size_of_mean, **question.drawn
         )
         yield finding_of(offset_estimate, place, Family.DESCRIPTIVE, subject="neutral targets")
@@ -519,26 +586,19 @@ def measure_xmcas(question: Question) -> Iterator[Result]:
             ),
             **about(all_sides),
         )  # fmt: skip
-        distances[target] = distance = _distance(estimate)
+        distances[target] = distance = distance_part(estimate)
         described = finding_of(
             estimate, place, Family.DESCRIPTIVE, distance, subject=target, **about(all_sides)
         )
         yield without_verdict(described, estimate.no_chance)
         for part in estimate.parts:
-            yield Row("xmcas", place, {
+            yield Row(estimate.metric, place, {
                 **vars(part), "target": target, "part": part.metric,
                 "group": further.get(part.subject, part.subject), "theta": estimate.value,
                 "neutral": neutral,
             })  # fmt: skip
-    yield from _summaries(question, place, estimates, "xmcas")
-    yield from _summaries(question, place, distances, "xmcas_distance")
-
-
-def _distance(estimate: Estimate) -> Part:
-    """Return the distance from the chosen centre, or from the neutral point."""
-    by_metric = {part.metric: part for part in estimate.parts if not part.subject}
-    part = by_metric.get("distance", by_metric["euclidean"])
-    return replace(part, metric="xmcas_distance")
+    yield from _summaries(question, place, estimates)
+    yield from _summaries(question, place, distances)
 
 
 def _joined(groups: Sequence[str]) -> Iterator[Sentence]:
@@ -547,6 +607,7 @@ def _joined(groups: Sequence[str]) -> Iterator[Sentence]:
         yield Sentence(" and " if place else "", named(group))
 
 
+@measures(alignment, correlation)
 def measure_related(question: Question) -> Iterator[Result]:
     """Relate the scores of targets to external figures, or to a declared hypothesis."""
     for case in question.cases:
@@ -573,7 +634,7 @@ def related(
             f"no figure for {listed(missing_subjects, 10)}, {len(missing_subjects)} of "
             f"{len(values)} left out.",
         )
-    if options.metric == "alignment":
+    if options.hypothesis is not None:
         estimate = alignment(
             values, question.figures, statistic=options.statistic, **question.drawn
         )
@@ -606,21 +667,42 @@ def related(
 def _values(question: Question, case: Case) -> dict[str, float]:
     """Return the score of each target of a case, without intervals."""
     unsampled, values = replace(question, resampling=None), {}
-    if question.options.of == "mcas":
+    score = function_of(question.options.of)
+    if question.options.in_all_modalities:
         return {name: _mcas(unsampled, _four_sides(question, name)).value for name in case.targets}
     for target in case.targets:
-        sides = _sides(question, Case(case.modality, (target,)), "targets", "a", "b")
-        values[target] = _estimate(association_score, unsampled, sides).value
+        sides = _sides(question, Case(case.modality, (target,)), *set_names(score))
+        values[target] = _estimate(score, unsampled, sides).value
     return values
 
 
+def _levels(question: Question, column: str | None) -> int:
+    """Return the values of a column of the images; 1 without a column."""
+    coded = question.space.data.items[question.table].coded
+    return 1 if column is None else len(coded[column].vocabulary)
+
+
+def _count_regions(question: Question) -> int:
+    """Return the tests of regions and of the relation to external figures."""
+    options, related_figures = question.options, question.options.outside is not None
+    if not _compares_groups(options.metric):
+        return len(question.cases) * related_figures * _levels(question, options.groups)
+    regions = _levels(question, options.regions)
+    return len(question.cases) * (regions * (regions > 1) + 1 + related_figures)
+
+
+def _compares_groups(metric: str) -> bool:
+    """Whether a metric of images and words compares groups, so that it is tested."""
+    return spec_of(metric).null != "none"
+
+
+@measures(trend, gender_difference, tests=_count_regions)
 def measure_regions(question: Question) -> Iterator[Result]:
     """Measure trend or gender difference by region, and its relation to external figures."""
     options, place = question.options, question.place()
     images, up, down = _compare_to_words(question)
-    tested = options.metric == "gender_difference"
-    metric = gender_difference if tested else trend
-    estimate = metric(images, up, down, **question.drawn)
+    tested = _compares_groups(options.metric)
+    estimate = function_of(options.metric)(images, up, down, **question.drawn)
     yield from _findings_by_region(question, estimate)
     yield from _rows_of_words(place, images, up)
     if options.outside is None:
@@ -628,11 +710,9 @@ def measure_regions(question: Question) -> Iterator[Result]:
     by_subject: dict[str, dict[str, Part | GroupValue]] = {}
     for part in estimate.parts:
         for estimated_value in [part] if tested else part.by_group:
-            name = (
-                "gender_difference"
-                if isinstance(estimated_value, Part)
-                else f"trend, {estimated_value.group}"
-            )
+            name = options.metric
+            if isinstance(estimated_value, GroupValue):
+                name += f", {estimated_value.group}"
             by_subject.setdefault(name, {})[part.subject] = estimated_value
     for name, by_region in by_subject.items():
         values, ends = dict[str, float](), dict[str, tuple[float, float]]()
@@ -680,10 +760,10 @@ def _findings_by_region(question: Question, estimate: Estimate) -> Iterator[Resu
     excluded = (Excluded(f"{table}: no usable vector", n_unusable),) if n_unusable else ()
     has_regions, tested = (
         question.options.regions is not None,
-        estimate.metric == "gender_difference",
+        _compares_groups(estimate.metric),
     )
     family = Family.LEAF if tested else Family.DESCRIPTIVE
-    closer = _CLOSER[estimate.metric]
+    closer = f"closer to {'all' if tested else 'positive'} words"
     if has_regions:
         averages = _averages(estimate)
         yield finding_of(
@@ -734,6 +814,7 @@ def _rows_of_words(place: Place, images: ImageSimilarities, up: Sequence[str]) -
             yield Row("word_sums", place, {**about, "kind": kind, "similarity": total})
 
 
+@measures(predicted_label_weat)
 def measure_label_weat(question: Question) -> Iterator[Result]:
     """Measure WEAT of the labels that are predicted most for each of two groups."""
     options, space, place = question.options, question.space, question.place()
@@ -768,6 +849,13 @@ def measure_label_weat(question: Question) -> Iterator[Result]:
         yield Row("label_scores", place, {**vars(part), "label": part.subject, "set": side})
 
 
+def _count_label_regions(question: Question) -> int:
+    """Return the tests of all images, and of each region."""
+    regions = question.options.regions
+    return len(question.cases) * (1 + (0 if regions is None else _levels(question, regions)))
+
+
+@measures(label_concentration, tests=_count_label_regions)
 def measure_concentration(question: Question) -> Iterator[Result]:
     """Measure how much the labels of each group concentrate on a few."""
     predicted = _predict_labels(question)

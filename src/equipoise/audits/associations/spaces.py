@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.audits.associations.config import PAIRS, MeasureConfig
+from equipoise.audits.associations.config import MeasureConfig
 from equipoise.audits.columns import rows_of
 from equipoise.audits.findings import Place, UncorrectedFinding, estimable, numbers_of, whole
 from equipoise.audits.kind import Measured
@@ -54,7 +54,6 @@ MODALITIES: Mapping[str, tuple[str, str]] = {
 
 # Sets whose vectors are kept for the next question.
 _SIDES = 8
-_TOGETHER = ("total_absolute_association", "alignment", "correlation")
 
 
 @record
@@ -351,6 +350,11 @@ class Case:
         return MODALITIES[self.modality]
 
 
+def tests_of_cases(question: Question) -> int:
+    """Return one test for each case."""
+    return len(question.cases)
+
+
 # Seconds of a draw for one member of a set, and of a number whatever its sets: rough guides, from
 # the example.
 _SECONDS_PER_MEMBER, _SECONDS_PER_CASE = 1.7e-8, 7e-3
@@ -377,6 +381,8 @@ class Question:
         Of single encoders, whose diffusion bias and amplification are averaged.
     fixed_texts : bool
         Whether no texts are exchanged, for chance levels and tests.
+    count_tests : callable
+        From the question to its tests; by default one for each case.
     """
 
     audit: str
@@ -389,6 +395,7 @@ class Question:
     lacking: Mapping[str, int] = field(default_factory=dict)
     spaces: Sequence[Space] = ()
     fixed_texts: bool = False
+    count_tests: Callable[[Question], int] = tests_of_cases
 
     @property
     def model(self) -> str:
@@ -407,17 +414,15 @@ class Question:
         if options.images is not None:
             return [Case("")] if self._knows_images else []
         modalities: dict[str, list[tuple[str, str]]] = {"": [*MODALITIES.values()]}
-        if options.metric not in ("mcas", "xmcas") and options.of != "mcas":
+        if not options.in_all_modalities:
             modalities = {m: [MODALITIES[m]] for m in options.modalities or MODALITIES}
-        cases = []
+        cases, together = [], options.spec.targets
         for modality, kinds in modalities.items():
             comparable_targets = tuple(
                 name for name in options.target_names if self._compares_target(name, kinds)
             )
-            if options.metric in (*PAIRS, *_TOGETHER):
-                complete = (
-                    len(comparable_targets) == 2 if options.metric in PAIRS else comparable_targets
-                )
+            if together in ("two", "all"):
+                complete = comparable_targets if together == "all" else len(comparable_targets) == 2
                 cases += [Case(modality, comparable_targets)] if complete else []
             else:
                 cases += [Case(modality, (name,)) for name in comparable_targets]
@@ -450,25 +455,7 @@ class Question:
     @property
     def resolved_tests(self) -> int:
         """Tests for which p-values are drawn finely enough."""
-        options, space, cases = self.options, self.space, self.cases
-        if options.metric == "sc_weat":
-            n_members = 0
-            for case in cases:
-                for table, rows in space.members(case.targets[0], case.kinds[1]).items():
-                    n_members += int(space.known[table][rows].sum())
-            return n_members
-        if options.metric == "label_concentration" and options.regions is not None:
-            vocabulary = space.data.items[self.table].coded[options.regions].vocabulary
-            return len(cases) * (1 + len(vocabulary))
-        if options.metric not in ("trend", "gender_difference"):
-            # MCAS is tested with texts as given, and with texts resampled.
-            tests_resampled_texts = options.metric == "mcas" and not options.resample_texts
-            return len(cases) * (options.metric != "xmcas") * (1 + tests_resampled_texts)
-        coded, figures = space.data.items[self.table].coded, options.outside is not None
-        if options.metric == "trend":
-            return len(cases) * figures * len(coded[options.groups or ""].vocabulary)
-        regions = 1 if options.regions is None else len(coded[options.regions].vocabulary)
-        return len(cases) * (regions * (regions > 1) + 1 + figures)
+        return self.count_tests(self)
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""

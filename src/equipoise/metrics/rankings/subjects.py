@@ -35,7 +35,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.registry import metric
-from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate
+from equipoise.metrics.spec import ANY_NUMBER, SETS, MetricSpec, make_estimate
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
     compare_with_exchanges,
@@ -76,6 +76,9 @@ _declared = partial(
 @metric(
     _correlation(
         name="correlation",
+        needs=(*SETS, "outside"),
+        takes=("of", "modalities", "each_member"),
+        targets="all",
         title="Correlation with outside figures",
         symbol="r",
         definition=(
@@ -409,6 +412,9 @@ def _summarised(part: Part, scores: Floats, ddof: int) -> Iterator[Part]:
 @metric(
     _declared(
         name="alignment",
+        needs=(*SETS, "hypothesis"),
+        takes=("of", "modalities", "statistic", "each_member"),
+        targets="all",
         title="Alignment with a hypothesis",
         kinds=("associations", "similarity", "retrieval", "counterfactuals"),
         range=ANY_NUMBER,

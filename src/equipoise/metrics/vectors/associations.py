@@ -25,14 +25,16 @@ from equipoise.core import (
 )
 from equipoise.metrics.building import SPREAD, UNTESTED, ChanceTest, compare_with_null
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import (
     ANY_NUMBER,
     COHEN,
     COSINE,
     LEANING,
+    OF_TARGETS,
+    SETS,
     MetricSpec,
     make_estimate,
-    register,
 )
 from equipoise.metrics.vectors.resampling import (
     HARM,
@@ -41,6 +43,7 @@ from equipoise.metrics.vectors.resampling import (
     SetUnits,
     Space,
     compare_with_exchanges,
+    ends_at,
     permutations,
     with_ones,
 )
@@ -62,6 +65,46 @@ _DRAWS = 400
 _SKEWED = 0.75
 
 
+_association = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.MEMBERS,
+    kinds=("associations",),
+    harm="either",
+    threshold_reason=COSINE,
+    chance="0",
+    sentence=LEANING,
+)
+_effect = partial(
+    _association,
+    symbol="d",
+    range=(-2.0, 2.0),
+    range_note="for equal sizes and ddof 0, slightly wider otherwise",
+    threshold=0.2,
+    threshold_reason=COHEN,
+    chance="0, with a wide band for few members",
+)
+_total = partial(MetricSpec, kinds=("associations",), reference="Mandal 2024, chapter 7")
+
+
+@metric(
+    _association(
+        name="association_score",
+        needs=SETS,
+        takes=("modalities", "each_member", *OF_TARGETS),
+        kinds=("associations", "text_to_image"),
+        range=(-2.0, 2.0),
+        range_note="for cosines",
+        definition=(
+            "Mean over targets of the mean similarity to one attribute set minus that to another. "
+            "MCAS calls it II, ITP, ITA or TT by modality."
+        ),
+        direction="Either: positive is closer to the first attribute set, negative to the second.",
+        threshold=0.01,
+        interval="Student's t by the jackknife over every set of two members or more not fixed",
+        null="members of both attribute sets are exchangeable",
+        reference="Caliskan et al. 2017; Mandal 2024, chapters 6 and 7",
+    )
+)
 def association_score(
     targets: ArrayLike,
     a: ArrayLike,
@@ -147,82 +190,25 @@ def association_score(
     )
 
 
-def differential_association(  # noqa: PLR0913 - one keyword for each choice
-    c1: ArrayLike,
-    c2: ArrayLike,
-    m_images: ArrayLike,
-    f_images: ArrayLike,
-    *,
-    fixed: Collection[str] = ("c1", "c2"),
-    similarity: Similarity | None = None,
-    units: SetUnits | None = None,
-    resampling: Resampling | None = DEFAULT,
-    rng: Seed = 0,
-) -> Estimate:
-    """Difference of two concepts in their associations with images of two groups.
-
-    s(c1, c2, M, F) = t(c1) - t(c2), t(c) = mean over M of sim(c, m) - mean over F of sim(c, f).
-
-    Parameters
-    ----------
-    c1, c2 : array-like, shape (n, d)
-        Embeddings of each concept's texts.
-    m_images, f_images : array-like, shape (n, d)
-        Embeddings of the images of each group.
-    similarity, units, resampling, rng
-        As in `association_score`; concepts are the targets, images the attributes.
-    fixed : collection of set names
-        Sets that the interval takes as given; by default the concepts' texts.
-
-    Returns
-    -------
-    Estimate
-        In [-4, 4] for cosines; positive: c1 is closer to `m_images` than c2 is. Interval:
-        Student's t by the jackknife over images. Chance and p (two-sided): images exchange their
-        group. `.by` has t(c1) and t(c2).
-
-    Raises
-    ------
-    InputError
-        As `association_score`.
-
-    References
-    ----------
-    Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from equipoise import metrics as m
-    >>> rng = np.random.default_rng(0)
-    >>> science, art, men, women = (
-    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
-    ... )
-    >>> m.differential_association(science, art, men, women)
-    <differential_association 0.245 [−0.019, 0.510]; chance 0.002, p = 0.066, n = 48 in 4 groups>
-    """
-    concepts, images = {"c1": c1, "c2": c2}, {"m_images": m_images, "f_images": f_images}
-    space = Space.of(concepts, images, fixed, similarity, units, resampling, rng)
-    first, second = ({(name, "m_images"): 1.0, (name, "f_images"): -1.0} for name in concepts)
-    contrast = first | {pair: -times for pair, times in second.items()}
-    values, jackknife = space.bilinear([contrast, first, second])
-    value, *single = values.tolist()
-    direction = space["c1"].mean - space["c2"].mean
-    tested = space.exchange("m_images", "f_images", [direction], "members")
-    chance_test = compare_with_exchanges(
-        tested, value, "either", "images of both groups are exchangeable"
+@metric(
+    _effect(
+        name="weat",
+        needs=SETS,
+        takes=("modalities", "alternative", "ddof", "studentized"),
+        targets="two",
+        title="WEAT effect size",
+        aliases=("ieat", "effect_size_d"),
+        definition=(
+            "Mean association score of x minus that of y, in standard deviations of both: about "
+            "the attribute sets as given."
+        ),
+        direction="Either: positive means x goes with a and y with b.",
+        interval="Student's t by the jackknife over targets, of Fisher's z",
+        null="members of x and y are exchangeable; exact up to 200,000 partitions or 44 targets",
+        reference="Caliskan et al. 2017; Steed & Caliskan 2021 (iEAT)",
+        errata="The source leaves out the observed partition, which is not valid: here it counts.",
     )
-    n = sum(len(space[name]) for name in images)
-    parts = [
-        space.part("association_score", score, jackknife, index, subject=name, n=n)
-        for index, (name, score) in enumerate(zip(concepts, single, strict=True), start=1)
-    ]
-    pairs = [("c1", "c2"), ("m_images", "f_images")]
-    return space.estimate(
-        "differential_association", value, parts, chance_test, jackknife=jackknife, pairs=pairs
-    )
-
-
+)
 def weat(  # noqa: PLR0913 - one keyword for each choice
     x: ArrayLike,
     y: ArrayLike,
@@ -300,9 +286,7 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     jackknife = effect.jackknife(space)
 
     def parts() -> Iterator[Part]:
-        # The statistic is about sums, which grow with n.
-        difference = float(effect.ranked[0].sum()) - float(effect.ranked[1].sum())
-        yield space.part("weat_statistic", difference, jackknife, 3, n=effect.n)
+        yield space.part("weat_statistic", effect.difference, jackknife, 3, n=effect.n)
         wider = replace(space, fixed={*fixed} - {"a", "b"})
         if wider.varied != space.varied:
             wider_jackknife = effect.jackknife(wider)
@@ -311,6 +295,90 @@ def weat(  # noqa: PLR0913 - one keyword for each choice
     return effect.estimate("weat", jackknife, alternative, parts, studentized=studentized)
 
 
+@metric(
+    _association(
+        name="weat_statistic",
+        title="WEAT test statistic",
+        fold="weat",
+        range=ANY_NUMBER,
+        definition="Sum of association scores of x minus that of y: it grows with their sizes.",
+        direction="Either: positive means x goes with a and y with b.",
+        threshold_reason="",
+        interval="Student's t by the jackknife over targets",
+        null="members of x and y are exchangeable",
+        reference="Caliskan et al. 2017",
+    )
+)
+def weat_statistic(  # noqa: PLR0913 - one keyword for each choice
+    x: ArrayLike,
+    y: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    fixed: Collection[str] = ("a", "b"),
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Sum of the association scores of x minus that of y.
+
+    Parameters
+    ----------
+    x, y, a, b, fixed, similarity, units, resampling, rng
+        As in `weat`.
+
+    Returns
+    -------
+    Estimate
+        Positive: x goes with a and y with b. Interval: Student's t by the jackknife over targets.
+        `weat` tests it.
+
+    Raises
+    ------
+    InputError
+        As `association_score`.
+
+    References
+    ----------
+    Caliskan et al. 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> science, art, men, women = (
+    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
+    ... )
+    >>> m.weat_statistic(science, art, men, women)
+    <weat_statistic 2.942 [1.004, 4.881]; n = 48 in 4 groups>
+    """
+    space = Space.of({"x": x, "y": y}, {"a": a, "b": b}, fixed, similarity, units, resampling, rng)
+    effect = _EffectSize(space, "x", "y", space["a"].mean - space["b"].mean, ddof=1)
+    jackknife = effect.jackknife(space)
+    return space.estimate(
+        "weat_statistic", effect.difference, (), UNTESTED, jackknife=jackknife,
+        ends=ends_at(jackknife, 3), no_chance="weat has the same test",
+        pairs=[("x", "y"), ("a", "b")],
+    )  # fmt: skip
+
+
+@metric(
+    _effect(
+        name="sc_weat",
+        needs=SETS,
+        takes=("modalities", "alternative", "ddof"),
+        targets="members",
+        title="SC-WEAT effect size",
+        aliases=("sc-weat", "wefat"),
+        definition="Mean similarity to a minus that to b, in standard deviations of both.",
+        direction="Either: positive goes with a, negative with b.",
+        interval="Student's t by the jackknife over attributes, of Fisher's z",
+        null="members of a and b are exchangeable",
+        reference="Caliskan et al. 2017; Caliskan et al. 2022 (SC-WEAT)",
+    )
+)
 def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     w: ArrayLike,
     a: ArrayLike,
@@ -372,6 +440,98 @@ def sc_weat(  # noqa: PLR0913 - one keyword for each choice
     space = Space.of({"w": target}, {"a": a, "b": b}, fixed, similarity, units, resampling, rng)
     effect = _EffectSize(space, "a", "b", space["w"].vectors[0], ddof)
     return effect.estimate("sc_weat", effect.jackknife(space), alternative)
+
+
+@metric(
+    _association(
+        name="differential_association",
+        needs=SETS,
+        takes=("modalities", "resample_texts"),
+        targets="two",
+        range=(-4.0, 4.0),
+        range_note="for cosines",
+        definition="Association of a concept with images of two groups, minus that of another.",
+        direction="Either: positive means the first concept is closer to the first group.",
+        threshold=0.02,
+        interval="Student's t by the jackknife over images, texts fixed",
+        null="images of both groups are exchangeable",
+        reference="Chen & Dou 2022",
+    )
+)
+def differential_association(  # noqa: PLR0913 - one keyword for each choice
+    c1: ArrayLike,
+    c2: ArrayLike,
+    m_images: ArrayLike,
+    f_images: ArrayLike,
+    *,
+    fixed: Collection[str] = ("c1", "c2"),
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Difference of two concepts in their associations with images of two groups.
+
+    s(c1, c2, M, F) = t(c1) - t(c2), t(c) = mean over M of sim(c, m) - mean over F of sim(c, f).
+
+    Parameters
+    ----------
+    c1, c2 : array-like, shape (n, d)
+        Embeddings of each concept's texts.
+    m_images, f_images : array-like, shape (n, d)
+        Embeddings of the images of each group.
+    similarity, units, resampling, rng
+        As in `association_score`; concepts are the targets, images the attributes.
+    fixed : collection of set names
+        Sets that the interval takes as given; by default the concepts' texts.
+
+    Returns
+    -------
+    Estimate
+        In [-4, 4] for cosines; positive: c1 is closer to `m_images` than c2 is. Interval:
+        Student's t by the jackknife over images. Chance and p (two-sided): images exchange their
+        group. `.by` has t(c1) and t(c2).
+
+    Raises
+    ------
+    InputError
+        As `association_score`.
+
+    References
+    ----------
+    Chen & Dou 2022, "Measuring and Mitigating Bias in Vision-and-Language Models".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> science, art, men, women = (
+    ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
+    ... )
+    >>> m.differential_association(science, art, men, women)
+    <differential_association 0.245 [−0.019, 0.510]; chance 0.002, p = 0.066, n = 48 in 4 groups>
+    """
+    concepts, images = {"c1": c1, "c2": c2}, {"m_images": m_images, "f_images": f_images}
+    space = Space.of(concepts, images, fixed, similarity, units, resampling, rng)
+    first, second = ({(name, "m_images"): 1.0, (name, "f_images"): -1.0} for name in concepts)
+    contrast = first | {pair: -times for pair, times in second.items()}
+    values, jackknife = space.bilinear([contrast, first, second])
+    value, *single = values.tolist()
+    direction = space["c1"].mean - space["c2"].mean
+    tested = space.exchange("m_images", "f_images", [direction], "members")
+    chance_test = compare_with_exchanges(
+        tested, value, "either", "images of both groups are exchangeable"
+    )
+    n = sum(len(space[name]) for name in images)
+    parts = [
+        space.part("association_score", score, jackknife, index, subject=name, n=n)
+        for index, (name, score) in enumerate(zip(concepts, single, strict=True), start=1)
+    ]
+    pairs = [("c1", "c2"), ("m_images", "f_images")]
+    return space.estimate(
+        "differential_association", value, parts, chance_test, jackknife=jackknife, pairs=pairs
+    )
 
 
 @record
@@ -440,6 +600,11 @@ class _EffectSize:
     def value(self) -> float:
         """The effect size; NaN where all scores are equal."""
         return (self.means[0] - self.means[1]) / self.spread if self.spread else math.nan
+
+    @property
+    def difference(self) -> float:
+        """Sum of the scores of the first set minus that of the second, which grows with n."""
+        return float(self.ranked[0].sum()) - float(self.ranked[1].sum())
 
     @property
     def skewed(self) -> bool:
@@ -609,6 +774,21 @@ class Scores:
         return MeanNorm(observed, replicates, self.freedom, "range")
 
 
+@metric(
+    _total(
+        name="total_absolute_association",
+        needs=SETS,
+        takes=("modalities",),
+        targets="all",
+        range=(0.0, math.inf),
+        range_note="at most 2 x targets for cosines",
+        definition="Sum over targets of the absolute association score.",
+        direction="Higher: targets are associated more with either group.",
+        chance="above 0, more so for small sets and many targets",
+        interval="bounds without the noise of members, by the jackknife",
+        null="members of a and b are exchangeable, alike for all targets",
+    )
+)
 def total_absolute_association(
     targets: Mapping[str, ArrayLike],
     a: ArrayLike,
@@ -698,7 +878,21 @@ def total_absolute_association(
     )
 
 
-def compare_encoders(
+@metric(
+    _total(
+        name="encoder_difference",
+        null_kind=NullHypothesis.MODELS,
+        of_models=True,
+        title="Difference between encoders",
+        range=(0.0, math.inf),
+        definition="Largest minus smallest total absolute association over encoders.",
+        direction="Higher: encoders differ more.",
+        chance="above 0",
+        interval="resampling spread for pairs; none for the largest",
+        null="encoders are exchangeable within each target",
+    )
+)
+def encoder_difference(
     encoders: Mapping[str, Estimate], *, resampling: Resampling | None = DEFAULT, rng: Seed = 0
 ) -> Estimate:
     """Difference between encoders in their total absolute association, target by target.
@@ -737,10 +931,11 @@ def compare_encoders(
     >>> science, art, men, women = (
     ...     rng.normal(size=(4, 12, 8)) + np.eye(4, 8)[[0, 1, 0, 1], None]
     ... )
-    >>> first = m.differential_association(science, art, men, women)
-    >>> second = m.differential_association(science[:, ::-1], art[:, ::-1], men, women)
-    >>> sorted({"first": first.metric, "second": second.metric})
-    ['first', 'second']
+    >>> first = m.total_absolute_association({"science": science, "art": art}, men, women)
+    >>> turned = {"science": science[:, ::-1], "art": art[:, ::-1]}
+    >>> second = m.total_absolute_association(turned, men, women)
+    >>> m.encoder_difference({"first": first, "second": second})
+    <encoder_difference 0.162; chance 0.105, p = 0.5, n = 4 in 2 groups>
     """
     scores = {
         name: estimate.ends
@@ -819,108 +1014,3 @@ def _swapped(sizes: Floats, value: float, resampling: Resampling | None, seed: S
     text = f"encoders are exchangeable within each target; {text}"
     finest = resampling.resolution
     return compare_with_null(ranges, value, "higher", text, weights=weights, resolution=finest)
-
-
-_association = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.MEMBERS,
-    kinds=("associations",),
-    harm="either",
-    threshold_reason=COSINE,
-    chance="0",
-    sentence=LEANING,
-)
-_effect = partial(
-    _association,
-    symbol="d",
-    range=(-2.0, 2.0),
-    range_note="for equal sizes and ddof 0, slightly wider otherwise",
-    threshold=0.2,
-    threshold_reason=COHEN,
-    chance="0, with a wide band for few members",
-)
-_total = partial(MetricSpec, kinds=("associations",), reference="Mandal 2024, chapter 7")
-register(
-    _association(
-        name="association_score",
-        kinds=("associations", "text_to_image"),
-        range=(-2.0, 2.0),
-        range_note="for cosines",
-        definition=(
-            "Mean over targets of the mean similarity to one attribute set minus that to another. "
-            "MCAS calls it II, ITP, ITA or TT by modality."
-        ),
-        direction="Either: positive is closer to the first attribute set, negative to the second.",
-        threshold=0.01,
-        interval="Student's t by the jackknife over every set of two members or more not fixed",
-        null="members of both attribute sets are exchangeable",
-        reference="Caliskan et al. 2017; Mandal 2024, chapters 6 and 7",
-    ),
-    _association(
-        name="differential_association",
-        range=(-4.0, 4.0),
-        range_note="for cosines",
-        definition="Association of a concept with images of two groups, minus that of another.",
-        direction="Either: positive means the first concept is closer to the first group.",
-        threshold=0.02,
-        interval="Student's t by the jackknife over images, texts fixed",
-        null="images of both groups are exchangeable",
-        reference="Chen & Dou 2022",
-    ),
-    _effect(
-        name="weat",
-        title="WEAT effect size",
-        definition=(
-            "Mean association score of x minus that of y, in standard deviations of both: about "
-            "the attribute sets as given."
-        ),
-        direction="Either: positive means x goes with a and y with b.",
-        interval="Student's t by the jackknife over targets, of Fisher's z",
-        null="members of x and y are exchangeable; exact up to 200,000 partitions or 44 targets",
-        reference="Caliskan et al. 2017; Steed & Caliskan 2021 (iEAT)",
-        errata="The source leaves out the observed partition, which is not valid: here it counts.",
-    ),
-    _association(
-        name="weat_statistic",
-        title="WEAT test statistic",
-        fold="weat",
-        range=ANY_NUMBER,
-        definition="Sum of association scores of x minus that of y: it grows with their sizes.",
-        direction="Either: positive means x goes with a and y with b.",
-        threshold_reason="",
-        interval="Student's t by the jackknife over targets",
-        null="members of x and y are exchangeable",
-        reference="Caliskan et al. 2017",
-    ),
-    _effect(
-        name="sc_weat",
-        title="SC-WEAT effect size",
-        definition="Mean similarity to a minus that to b, in standard deviations of both.",
-        direction="Either: positive goes with a, negative with b.",
-        interval="Student's t by the jackknife over attributes, of Fisher's z",
-        null="members of a and b are exchangeable",
-        reference="Caliskan et al. 2017; Caliskan et al. 2022 (SC-WEAT)",
-    ),
-    _total(
-        name="total_absolute_association",
-        range=(0.0, math.inf),
-        range_note="at most 2 x targets for cosines",
-        definition="Sum over targets of the absolute association score.",
-        direction="Higher: targets are associated more with either group.",
-        chance="above 0, more so for small sets and many targets",
-        interval="bounds without the noise of members, by the jackknife",
-        null="members of a and b are exchangeable, alike for all targets",
-    ),
-    _total(
-        name="encoder_difference",
-        null_kind=NullHypothesis.MODELS,
-        of_models=True,
-        title="Difference between encoders",
-        range=(0.0, math.inf),
-        definition="Largest minus smallest total absolute association over encoders.",
-        direction="Higher: encoders differ more.",
-        chance="above 0",
-        interval="resampling spread for pairs; none for the largest",
-        null="encoders are exchangeable within each target",
-    ),
-)

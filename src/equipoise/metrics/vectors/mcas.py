@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
@@ -36,11 +36,13 @@ from equipoise.metrics.building import (
     number,
 )
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.spec import COSINE, LEANING, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import COSINE, LEANING, OF_TARGETS, SETS, MetricSpec, make_estimate
 from equipoise.metrics.vectors.resampling import (
     MOST_PARTITIONS,
     ExchangedDifferences,
     Jackknife,
+    JackknifeEnds,
     SetUnits,
     Space,
     Terms,
@@ -77,6 +79,14 @@ _TERMS: list[Terms] = [
 _TERMS.append(reduce(or_, _TERMS))
 # Columns of the differences of a kind: of target images, of target texts, and their sum.
 _COLUMNS = 3
+
+
+_mcas = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.MEMBERS,
+    kinds=("associations", "text_to_image"),
+    reference="Mandal 2024, chapter 8",
+)
 
 
 @record
@@ -128,6 +138,33 @@ class Components:
         return compare_studentized(tested, value / error, ratios, "either", text, factor=error)
 
 
+@metric(
+    _mcas(
+        name="mcas",
+        needs=SETS,
+        takes=("generated", "resample_texts", *OF_TARGETS),
+        title="MCAS",
+        aliases=("multimodal_composite_association_score",),
+        range=(-8.0, 8.0),
+        range_note="for cosines",
+        harm="either",
+        sentence=LEANING,
+        definition=(
+            "How much closer a concept is to one group than to the other: II + ITP + ITA + TT, the "
+            "differences in mean similarity of its images and prompt to the groups' images and "
+            "texts."
+        ),
+        direction="Either: positive leans to the first group, negative to the second.",
+        threshold=0.04,
+        threshold_reason=COSINE,
+        neutral=None,
+        chance="ITA + TT with texts as given, 0 with texts resampled",
+        interval="Student's t by the jackknife over images; over texts beside it, with ten a set",
+        null="images of both groups are exchangeable; their texts too, where they are resampled",
+        reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
+        errata="Chapter 8 of the source prints the range [-1, 1]; four differences reach [-8, 8].",
+    )
+)
 def mcas(  # noqa: PLR0913 - one keyword for each choice
     target_images: ArrayLike,
     target_texts: ArrayLike,
@@ -235,6 +272,12 @@ def mcas(  # noqa: PLR0913 - one keyword for each choice
         params={"resample_texts": resample_texts, "leans_to": leaning},
         pairs=[("a_images", "b_images"), ("a_texts", "b_texts")],
     )
+
+
+def component_scores(composite: Estimate) -> Iterator[tuple[Part, Part]]:
+    """Yield II, ITP, ITA and TT of MCAS, and each as the association score that it is."""
+    for component in composite.parts[: len(SIDES)]:
+        yield component, replace(component, metric="association_score")
 
 
 def _exchanges(
@@ -359,6 +402,32 @@ def _joined(
     )
 
 
+@metric(
+    _mcas(
+        name="xmcas",
+        needs=(*SETS, "further"),
+        takes=("offset", "neutral", "size_of_mean", "centre", "resample_texts", *OF_TARGETS),
+        title="xMCAS",
+        symbol="θ",
+        range=(-math.pi, math.pi),
+        range_note="radians",
+        unit="degrees",
+        harm="either",
+        definition=(
+            "Angle θ = atan2(n, 1 − |MCAS| + k), with n the mean similarity to further groups over "
+            "the four pairs of modalities and k an offset."
+        ),
+        direction="Either: below the neutral angle further groups are represented less.",
+        chance="none: an angle compares no exchangeable groups",
+        interval="Student's t by the jackknife over images",
+        reference="Mandal 2024, chapter 9",
+        errata=(
+            "The distances of the source's Table 9.3 do not follow from its own MCAS and θ (CEO: n "
+            "= 0.467 and distance 0.156; printed 0.50). The mean over four pairs is our reading of "
+            "its cos(NB, x)."
+        ),
+    )
+)
 def xmcas(  # noqa: PLR0913 - one keyword for each choice
     target_images: ArrayLike,
     target_texts: ArrayLike,
@@ -390,7 +459,7 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
         Embeddings of the further group's images and texts, or of several groups under one name
         each.
     offset : float
-        k, see `estimate_offset`.
+        k, see `offset`.
     centre : tuple of two float, optional
         Similarity and MCAS of a point, from which a further distance is measured.
     similarity, units, resample_texts, resampling, rng
@@ -475,6 +544,100 @@ def xmcas(  # noqa: PLR0913 - one keyword for each choice
     )
 
 
+@metric(
+    _mcas(
+        name="xmcas_distance",
+        title="Distance of xMCAS",
+        symbol="o−d",
+        range=(0.0, math.inf),
+        definition=(
+            "Distance of a target from the neutral point (similarity to each further group 1/G, "
+            "MCAS 0), or from a declared centre."
+        ),
+        direction="Higher: farther from neutral.",
+        chance="none: it compares no exchangeable groups",
+        interval="Student's t by the jackknife over images",
+        reference="Mandal 2024, chapter 9",
+        errata=(
+            "The distances of the source's Table 9.3 fit the centre (0, 1/3), the neutral point "
+            "with its axes exchanged, with a mean absolute error of 0.019; the neutral point with "
+            "0.43."
+        ),
+    )
+)
+def xmcas_distance(  # noqa: PLR0913 - one keyword for each choice
+    target_images: ArrayLike,
+    target_texts: ArrayLike,
+    a_images: ArrayLike,
+    a_texts: ArrayLike,
+    b_images: ArrayLike,
+    b_texts: ArrayLike,
+    c_images: ArrayLike | Mapping[str, ArrayLike],
+    c_texts: ArrayLike | Mapping[str, ArrayLike],
+    *,
+    centre: tuple[float, float] | None = None,
+    resample_texts: bool = False,
+    similarity: Similarity | None = None,
+    units: SetUnits | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Distance of a concept from the neutral point of `xmcas`, or from a centre.
+
+    Parameters
+    ----------
+    target_images, target_texts, a_images, a_texts, b_images, b_texts, c_images, c_texts
+        As in `xmcas`.
+    centre : tuple of two float, optional
+        Similarity and MCAS of the point; the neutral one by default.
+    resample_texts, similarity, units, resampling, rng
+        As in `mcas`.
+
+    Returns
+    -------
+    Estimate
+        At least 0. Interval: jackknife over images. No chance level.
+
+    Raises
+    ------
+    InputError
+        As `xmcas`.
+
+    References
+    ----------
+    Mandal 2024, chapter 9.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> rng = np.random.default_rng(0)
+    >>> images = [rng.normal(size=(30, 8)) + direction for direction in np.eye(4, 8)]
+    >>> texts = [rng.normal(size=(1, 8)) + direction for direction in np.eye(4, 8)]
+    >>> m.xmcas_distance(*[table for pair in zip(images, texts) for table in pair])
+    <xmcas_distance 0.801 [0.573, 1.028]; n = 124 in 8 groups>
+    """
+    angle = xmcas(
+        target_images, target_texts, a_images, a_texts, b_images, b_texts, c_images, c_texts,
+        centre=centre, resample_texts=resample_texts, similarity=similarity, units=units,
+        resampling=resampling, rng=rng,
+    )  # fmt: skip
+    part, column = distance_part(angle), 1 if centre is None else len(angle.parts)
+    return make_estimate(
+        part.metric, part.value, angle.n, angle.method, params=angle.params,
+        excluded=angle.excluded, unit=angle.unit, no_chance=angle.no_chance,
+        ends=replace(angle.ends, column=column)
+        if isinstance(angle.ends, JackknifeEnds) else no_ends,
+    )  # fmt: skip
+
+
+def distance_part(angle: Estimate) -> Part:
+    """Return the distance of an angle from its centre, or from the neutral point."""
+    by_metric = {part.metric: part for part in angle.parts if not part.subject}
+    distance = by_metric.get("distance", by_metric["euclidean"])
+    return replace(distance, metric="xmcas_distance")
+
+
 def _check_numbers(offset: float, centre: tuple[float, float] | None) -> None:
     if not math.isfinite(offset):
         raise InputError(f"offset={offset}: expected a finite number")
@@ -525,7 +688,25 @@ def _distance(numbers: Floats, similarity: float, composite: float) -> Floats:
     return floats(np.sqrt(squares + (numbers[..., :1] - composite) ** 2))
 
 
-def estimate_offset(
+@metric(
+    _mcas(
+        name="offset",
+        title="Offset of xMCAS",
+        symbol="k",
+        range=(0.0, 8.0),
+        range_note="for cosines",
+        harm="either",
+        definition=(
+            "Mean |MCAS| of neutral targets: the denominator of θ is then 1 on average. Or the "
+            "size of the mean MCAS of a further group's prompts, taken as targets."
+        ),
+        direction="Either: no harm by itself.",
+        chance="none: a property of neutral targets",
+        interval="percentile bootstrap over targets",
+        reference="Mandal 2024, chapter 9",
+    )
+)
+def offset(
     mcas_values: ArrayLike,
     *,
     size_of_mean: bool = False,
@@ -569,7 +750,7 @@ def estimate_offset(
     Examples
     --------
     >>> from equipoise import metrics as m
-    >>> m.estimate_offset([0.1, -0.2, 0.15])
+    >>> m.offset([0.1, -0.2, 0.15])
     <offset 0.150 [0.100, 0.200]; n = 3>
     """
     values = np.sort(floats(mcas_values))
@@ -592,6 +773,21 @@ def estimate_offset(
     )
 
 
+@metric(
+    _mcas(
+        name="diffusion_bias",
+        symbol="δ",
+        range=(0.0, 2.0),
+        range_note="for cosines",
+        definition="| |II| − |TT| |: difference in size of the association in images and texts.",
+        direction="Higher: images add to the association of the texts, or lose it.",
+        threshold=0.01,
+        threshold_reason=COSINE,
+        chance="above 0",
+        interval="from the intervals of II and TT",
+        null="groups are exchangeable: images and texts have no association; no p in audits",
+    )
+)
 def diffusion_bias(components: Estimate | Sequence[Estimate]) -> Estimate:
     """Difference in size of the association in images and in texts: | |II| - |TT| |.
 
@@ -671,6 +867,17 @@ def _signed_ends(components: Components, level: float) -> Span:
     return float(difference.low), float(difference.high)
 
 
+@metric(
+    _mcas(
+        name="bias_amplification",
+        symbol="α",
+        range=(0.0, math.inf),
+        definition="|(ITP + ITA) / (2 TT)|: association across modalities relative to texts.",
+        direction="Higher: above 1 the association is amplified.",
+        chance="none: TT is near 0 under the null and the quotient explodes",
+        interval="normal draws with the jackknife's variances; none when that of TT contains 0",
+    )
+)
 def bias_amplification(components: Estimate | Sequence[Estimate]) -> Estimate:
     """Cross-modal association relative to that of the texts: |(ITP + ITA) / (2 TT)|.
 
@@ -791,114 +998,3 @@ def _amplification(values: Floats) -> Floats:
 def _quotient(values: Floats) -> Floats:
     with unwarned():
         return floats((values[..., 1] + values[..., 2]) / (2.0 * values[..., 3]))
-
-
-_mcas = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.MEMBERS,
-    kinds=("associations", "text_to_image"),
-    reference="Mandal 2024, chapter 8",
-)
-register(
-    _mcas(
-        name="mcas",
-        title="MCAS",
-        range=(-8.0, 8.0),
-        range_note="for cosines",
-        harm="either",
-        sentence=LEANING,
-        definition=(
-            "How much closer a concept is to one group than to the other: II + ITP + ITA + TT, the "
-            "differences in mean similarity of its images and prompt to the groups' images and "
-            "texts."
-        ),
-        direction="Either: positive leans to the first group, negative to the second.",
-        threshold=0.04,
-        threshold_reason=COSINE,
-        neutral=None,
-        chance="ITA + TT with texts as given, 0 with texts resampled",
-        interval="Student's t by the jackknife over images; over texts beside it, with ten a set",
-        null="images of both groups are exchangeable; their texts too, where they are resampled",
-        reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
-        errata="Chapter 8 of the source prints the range [-1, 1]; four differences reach [-8, 8].",
-    ),
-    _mcas(
-        name="xmcas",
-        title="xMCAS",
-        symbol="θ",
-        range=(-math.pi, math.pi),
-        range_note="radians",
-        unit="degrees",
-        harm="either",
-        definition=(
-            "Angle θ = atan2(n, 1 − |MCAS| + k), with n the mean similarity to further groups over "
-            "the four pairs of modalities and k an offset."
-        ),
-        direction="Either: below the neutral angle further groups are represented less.",
-        chance="none: an angle compares no exchangeable groups",
-        interval="Student's t by the jackknife over images",
-        reference="Mandal 2024, chapter 9",
-        errata=(
-            "The distances of the source's Table 9.3 do not follow from its own MCAS and θ (CEO: n "
-            "= 0.467 and distance 0.156; printed 0.50). The mean over four pairs is our reading of "
-            "its cos(NB, x)."
-        ),
-    ),
-    _mcas(
-        name="xmcas_distance",
-        title="Distance of xMCAS",
-        symbol="o−d",
-        range=(0.0, math.inf),
-        definition=(
-            "Distance of a target from the neutral point (similarity to each further group 1/G, "
-            "MCAS 0), or from a declared centre."
-        ),
-        direction="Higher: farther from neutral.",
-        chance="none: it compares no exchangeable groups",
-        interval="Student's t by the jackknife over images",
-        reference="Mandal 2024, chapter 9",
-        errata=(
-            "The distances of the source's Table 9.3 fit the centre (0, 1/3), the neutral point "
-            "with its axes exchanged, with a mean absolute error of 0.019; the neutral point with "
-            "0.43."
-        ),
-    ),
-    _mcas(
-        name="offset",
-        title="Offset of xMCAS",
-        symbol="k",
-        range=(0.0, 8.0),
-        range_note="for cosines",
-        harm="either",
-        definition=(
-            "Mean |MCAS| of neutral targets: the denominator of θ is then 1 on average. Or the "
-            "size of the mean MCAS of a further group's prompts, taken as targets."
-        ),
-        direction="Either: no harm by itself.",
-        chance="none: a property of neutral targets",
-        interval="percentile bootstrap over targets",
-        reference="Mandal 2024, chapter 9",
-    ),
-    _mcas(
-        name="diffusion_bias",
-        symbol="δ",
-        range=(0.0, 2.0),
-        range_note="for cosines",
-        definition="| |II| − |TT| |: difference in size of the association in images and texts.",
-        direction="Higher: images add to the association of the texts, or lose it.",
-        threshold=0.01,
-        threshold_reason=COSINE,
-        chance="above 0",
-        interval="from the intervals of II and TT",
-        null="groups are exchangeable: images and texts have no association; no p in audits",
-    ),
-    _mcas(
-        name="bias_amplification",
-        symbol="α",
-        range=(0.0, math.inf),
-        definition="|(ITP + ITA) / (2 TT)|: association across modalities relative to texts.",
-        direction="Higher: above 1 the association is amplified.",
-        chance="none: TT is near 0 under the null and the quotient explodes",
-        interval="normal draws with the jackknife's variances; none when that of TT contains 0",
-    ),
-)

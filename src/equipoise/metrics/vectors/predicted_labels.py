@@ -15,6 +15,7 @@ from equipoise.core import (
     Booleans,
     Ends,
     Estimate,
+    Facts,
     Floats,
     GroupLabels,
     Groups,
@@ -53,7 +54,15 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels import name_unit
 from equipoise.metrics.measure import DEFAULT, Draws, permutations_text
-from equipoise.metrics.spec import ANY_NUMBER, COHEN, POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import (
+    ANY_NUMBER,
+    COHEN,
+    POINTS,
+    MetricSpec,
+    Tested,
+    make_estimate,
+)
 from equipoise.metrics.vectors.resampling import HARM, Alternative, permutations
 from equipoise.metrics.vectors.sets import Similarity, embed
 from equipoise.stats.draws import ItemSampler, Sampler, TableSampler
@@ -66,11 +75,43 @@ _CHOSEN_ANEW = "each replicate chooses the labels anew, and may compare others"
 ASIDE = "a largest of many is larger still, or smaller, with the noise that resampling adds"
 
 
+_shape = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.ROWS,
+    kinds=("associations", "answers"),
+    range=ANY_NUMBER,
+    harm=None,
+    direction="Neither: the shape of the counts.",
+    chance="none: descriptive",
+    interval="resampling spread over images or units, no confidence interval",
+    reference="Mandal 2024, chapters 5 and 7",
+)
+
+
 def spread(method: str, reason: str) -> str:
     """Say that percentiles of replicates are no confidence interval, and why."""
     return f"{SPREAD}: {method}; not a confidence interval: {reason}"
 
 
+@metric(
+    MetricSpec(
+        name="label_concentration",
+        needs=("images", "groups", "labels"),
+        takes=("k", "whole_vocabulary", "regions"),
+        null_kind=NullHypothesis.ROWS,
+        of_base_rates=True,
+        kinds=("associations", "answers"),
+        unit="points",
+        definition="Largest difference between groups in the share of their k top labels.",
+        direction="Higher: fewer labels describe one group's images.",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        chance="above 0, more so for small groups",
+        interval="resampling spread over images or units, no confidence interval",
+        null="images of all groups are exchangeable",
+        reference="Mandal 2024, chapters 5 and 7",
+    )
+)
 def label_concentration(
     labels: Labels,
     groups: GroupLabels,
@@ -126,46 +167,111 @@ def label_concentration(
     """
     if k < 1:
         raise InputError(f"k={k}: expected at least 1")
-    counted = LabelCounts.of(labels, groups, units, vocabulary)
-    shapes = partial(_shapes, k, vocabulary is not None, counted.groups.usable)
-    observed, boot, chance_test = counted.measure(shapes, "higher", resampling, rng)
-    level, parts, sides = level_of(resampling), [], counted.groups
-    shape_values = observed[3:].reshape(3, len(sides))
-    for place, name in enumerate(("top_share", "label_skewness", "label_kurtosis")):
-        columns = range(3 + place * len(sides), 3 + (place + 1) * len(sides))
-        low, high = np.array([_centred_ends(observed, boot, column)(level) for column in columns]).T
-        notes = np.select(
-            [sides.counts == 0, np.isnan(shape_values[place])],
-            ["no images", "its labels are equally frequent"],
-            "",
-        ).tolist()
-        parts.append(
-            number(
-                name,
-                float(observed[place]),
-                n=int(sides.counts.sum()),
-                ends=_centred_ends(observed, boot, place, 0.0),
-                level=level,
-                chance_test=UNTESTED if place else chance_test,
-                by_group=group_rows(sides, sides.counts, shape_values[place], low, high, notes),
-            )
-        )
-    method = bootstrap_method(boot, resampling, f"{counted.unit}s")
-    value, kind = float(observed[0]), "predicted" if vocabulary is None else "vocabulary"
-    return make_estimate(
-        "label_concentration",
-        value,
-        sizes(counted.groups),
-        method if boot is None else spread(method, _MOVED),
-        interval_kind=IntervalKind.SPREAD,
-        params={"k": k, "labels": kind},
-        **chance_test.fields("no resampling was asked for, or there is no value"),
-        by=parts,
-        excluded=counted.excluded,
-        unit=counted.unit,
-        reason=explain_undefined(value, "fewer than two groups have images enough"),
-        ends=_centred_ends(observed, boot, 0, 0.0),
+    shapes = _LabelShapes.of(labels, groups, vocabulary, units, resampling, rng, k)
+    names = ("top_share", "label_skewness", "label_kurtosis")
+    parts = [shapes.part(name, place) for place, name in enumerate(names)]
+    params = {"k": k, "labels": "predicted" if vocabulary is None else "vocabulary"}
+    tested = shapes.chance_test.fields("no resampling was asked for, or there is no value")
+    return shapes.estimate("label_concentration", 0, parts, params, tested)
+
+
+@metric(
+    _shape(
+        name="label_skewness",
+        title="Skewness of label counts",
+        symbol="g1",
+        definition="Skewness of the counts of a group's labels.",
     )
+)
+def label_skewness(
+    labels: Labels,
+    groups: GroupLabels,
+    *,
+    vocabulary: Sequence[str] | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Compare groups in the skewness of the counts of their labels.
+
+    Parameters
+    ----------
+    labels, groups, vocabulary, units, resampling, rng
+        As in `label_concentration`.
+
+    Returns
+    -------
+    Estimate
+        Largest difference between groups, descriptive; `.by` has the skewness g1 of each group.
+
+    Raises
+    ------
+    InputError
+        When lengths differ, or a label is not in the vocabulary.
+
+    References
+    ----------
+    Mandal 2024, chapters 5 and 7.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> men = ["chef"] * 30 + ["judge"] * 20 + ["pilot"] * 10
+    >>> women = ["nurse"] * 40 + ["clerk"] * 12 + ["cook"] * 8
+    >>> m.label_skewness(men + women, ["men"] * 60 + ["women"] * 60)
+    <label_skewness 0.665 [0.057, 1.431]; n = 120 in 2 groups>
+    """
+    shapes = _LabelShapes.of(labels, groups, vocabulary, units, resampling, rng)
+    return shapes.describe("label_skewness", 1)
+
+
+@metric(
+    _shape(
+        name="label_kurtosis",
+        title="Kurtosis of label counts",
+        definition="Excess kurtosis of the counts of a group's labels.",
+    )
+)
+def label_kurtosis(
+    labels: Labels,
+    groups: GroupLabels,
+    *,
+    vocabulary: Sequence[str] | None = None,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Compare groups in the excess kurtosis of the counts of their labels.
+
+    Parameters
+    ----------
+    labels, groups, vocabulary, units, resampling, rng
+        As in `label_concentration`.
+
+    Returns
+    -------
+    Estimate
+        Largest difference between groups, descriptive; `.by` has the excess kurtosis of each group.
+
+    Raises
+    ------
+    InputError
+        When lengths differ, or a label is not in the vocabulary.
+
+    References
+    ----------
+    Mandal 2024, chapters 5 and 7.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> men = ["chef"] * 30 + ["judge"] * 20 + ["pilot"] * 10
+    >>> women = ["nurse"] * 40 + ["clerk"] * 12 + ["cook"] * 8
+    >>> m.label_kurtosis(men + women, ["men"] * 60 + ["women"] * 60)
+    <label_kurtosis 0.000 [0.000, 0.000]; n = 120 in 2 groups>
+    """
+    shapes = _LabelShapes.of(labels, groups, vocabulary, units, resampling, rng)
+    return shapes.describe("label_kurtosis", 2)
 
 
 def _shapes(k: int, zeros: bool, usable: Booleans, tables: Floats) -> Floats:
@@ -186,21 +292,38 @@ def _shapes(k: int, zeros: bool, usable: Booleans, tables: Floats) -> Floats:
     return np.concatenate([np.stack(compared, 1), *shapes], axis=1)
 
 
-def _centred_ends(
-    observed: Floats, boot: Floats | None, index: int, least: float = -math.inf
-) -> Ends:
-    """Return the spread of a number that replicates shift."""
-    if boot is None:
-        return no_ends
-    return centred_percentile(float(observed[index]), boot[:, index], least)
-
-
+_TOO_FEW = "fewer than two groups have images enough"
 _UNDEFINED = "one group has no labels of its own, or all scores are equal"
 _NO_LABELS = "no labels of its own"
 CommonLabels = Literal["drop", "keep"]
 COMMON_LABELS: tuple[CommonLabels, ...] = get_args(CommonLabels)
 
 
+@metric(
+    MetricSpec(
+        name="predicted_label_weat",
+        needs=("images", "groups", "labels", "attributes"),
+        takes=("alternative", "first", "ddof", "common_labels"),
+        null_kind=NullHypothesis.ROWS,
+        title="WEAT of predicted labels",
+        symbol="d",
+        kinds=("associations",),
+        range=(-2.0, 2.0),
+        range_note="about",
+        harm="either",
+        definition=(
+            "WEAT effect size of the labels predicted most often for each of two groups, in the "
+            "text encoder's space, without labels of both groups unless they are to be kept."
+        ),
+        direction="Either: positive means labels of the first group go with a.",
+        threshold=0.2,
+        threshold_reason=COHEN,
+        chance="near 0",
+        interval="resampling spread over images or units, no confidence interval",
+        null="images of both groups are exchangeable; labels are chosen anew",
+        reference="Mandal 2024, chapter 5",
+    )
+)
 def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     labels: Labels,
     groups: GroupLabels,
@@ -474,6 +597,98 @@ class LabelCounts:
         return observed, boot, compare_with_chance(exchanged, 0, harm)
 
 
+@record
+class _LabelShapes:
+    """Gaps between groups in the shapes of their label counts, and the shapes of each group.
+
+    Attributes
+    ----------
+    counted : LabelCounts
+    observed : ndarray, shape (3 + 3 groups,)
+        Gaps of top share, skewness and excess kurtosis, then each of every group.
+    boot : ndarray, shape (replicates, 3 + 3 groups), or None
+    chance_test : ChanceTest
+        Of the gap of top shares.
+    resampling : Bootstrap, Permutation or None
+    """
+
+    counted: LabelCounts
+    observed: Floats
+    boot: Floats | None
+    chance_test: ChanceTest
+    resampling: Resampling | None
+
+    @classmethod
+    def of(
+        cls,
+        labels: Labels,
+        groups: GroupLabels,
+        vocabulary: Sequence[str] | None = None,
+        units: Labels | None = None,
+        resampling: Resampling | None = DEFAULT,
+        rng: Seed = 0,
+        k: int = 1,
+    ) -> _LabelShapes:
+        """Count labels by group and draw the shapes of the counts."""
+        counted = LabelCounts.of(labels, groups, units, vocabulary)
+        shapes = partial(_shapes, k, vocabulary is not None, counted.groups.usable)
+        return cls(counted, *counted.measure(shapes, "higher", resampling, rng), resampling)
+
+    def part(self, name: str, place: int) -> Part:
+        """Return one of the gaps with the shape of each group."""
+        sides, observed = self.counted.groups, self.observed
+        level, start = level_of(self.resampling), 3 + place * len(self.counted.groups)
+        values = observed[start : start + len(sides)]
+        columns = range(start, start + len(sides))
+        low, high = np.array([self.ends(column)(level) for column in columns]).T
+        notes = np.select(
+            [sides.counts == 0, np.isnan(values)],
+            ["no images", "its labels are equally frequent"],
+            "",
+        ).tolist()
+        return number(
+            name,
+            float(observed[place]),
+            n=int(sides.counts.sum()),
+            ends=self.ends(place, 0.0),
+            level=level,
+            chance_test=UNTESTED if place else self.chance_test,
+            by_group=group_rows(sides, sides.counts, values, low, high, notes),
+        )
+
+    def ends(self, column: int, least: float = -math.inf) -> Ends:
+        """Return the spread of a number that replicates shift."""
+        if self.boot is None:
+            return no_ends
+        return centred_percentile(float(self.observed[column]), self.boot[:, column], least)
+
+    def estimate(
+        self, metric: str, place: int, parts: Sequence[Part], params: Facts, tested: Tested
+    ) -> Estimate:
+        """Return one of the gaps as an estimate."""
+        counted, boot = self.counted, self.boot
+        method = bootstrap_method(boot, self.resampling, f"{counted.unit}s")
+        return make_estimate(
+            metric,
+            float(self.observed[place]),
+            sizes(counted.groups),
+            method if boot is None else spread(method, _MOVED),
+            interval_kind=IntervalKind.SPREAD,
+            excluded=counted.excluded,
+            unit=counted.unit,
+            ends=self.ends(place, 0.0),
+            params=params,
+            by=parts,
+            reason=explain_undefined(float(self.observed[place]), _TOO_FEW),
+            **tested,
+        )
+
+    def describe(self, metric: str, place: int) -> Estimate:
+        """Return a gap without a chance level, with the shape of each group."""
+        part, tested = self.part(metric, place), UNTESTED.fields("descriptive")
+        return self.estimate(metric, place, [part], {}, tested)
+
+
 def _effects(tables: Floats, scores: Floats, ddof: int, shared: bool) -> Floats:
     """Return numbers of the labels of two groups, shape (r, 5).
 
@@ -510,65 +725,3 @@ def _chosen(tables: Floats, shared: bool) -> tuple[Booleans, Booleans, Booleans]
     first, second = frequent
     common = first & second
     return (first, second, common) if shared else (first & ~common, second & ~common, common)
-
-
-_shape = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.ROWS,
-    kinds=("associations", "answers"),
-    range=ANY_NUMBER,
-    harm=None,
-    direction="Neither: the shape of the counts.",
-    chance="none: descriptive",
-    interval="resampling spread over images or units, no confidence interval",
-    reference="Mandal 2024, chapters 5 and 7",
-)
-register(
-    MetricSpec(
-        name="label_concentration",
-        null_kind=NullHypothesis.ROWS,
-        of_base_rates=True,
-        kinds=("associations", "answers"),
-        unit="points",
-        definition="Largest difference between groups in the share of their k top labels.",
-        direction="Higher: fewer labels describe one group's images.",
-        threshold=0.05,
-        threshold_reason=POINTS,
-        chance="above 0, more so for small groups",
-        interval="resampling spread over images or units, no confidence interval",
-        null="images of all groups are exchangeable",
-        reference="Mandal 2024, chapters 5 and 7",
-    ),
-    _shape(
-        name="label_skewness",
-        title="Skewness of label counts",
-        symbol="g1",
-        definition="Skewness of the counts of a group's labels.",
-    ),
-    _shape(
-        name="label_kurtosis",
-        title="Kurtosis of label counts",
-        definition="Excess kurtosis of the counts of a group's labels.",
-    ),
-    MetricSpec(
-        name="predicted_label_weat",
-        null_kind=NullHypothesis.ROWS,
-        title="WEAT of predicted labels",
-        symbol="d",
-        kinds=("associations",),
-        range=(-2.0, 2.0),
-        range_note="about",
-        harm="either",
-        definition=(
-            "WEAT effect size of the labels predicted most often for each of two groups, in the "
-            "text encoder's space, without labels of both groups unless they are to be kept."
-        ),
-        direction="Either: positive means labels of the first group go with a.",
-        threshold=0.2,
-        threshold_reason=COHEN,
-        chance="near 0",
-        interval="resampling spread over images or units, no confidence interval",
-        null="images of both groups are exchangeable; labels are chosen anew",
-        reference="Mandal 2024, chapter 5",
-    ),
-)

@@ -8,7 +8,7 @@ functions of mean vectors, so that the jackknife takes one pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, cached_property, partial
 from operator import itemgetter
@@ -570,6 +570,7 @@ def _exchange_units(
 SetUnits = Mapping[str, Labels]
 """Names of the units that the members of a set repeat within, by set."""
 
+
 # Pairs of sets, and how often the mean similarity between them counts.
 Terms = Mapping[tuple[str, str], float]
 
@@ -743,9 +744,26 @@ class Space:
             One for each sample, with the sums of all sets.
         """
         totals = {name: table.sum(axis=0) for name, table in rows.items()}
+
+        def without(sample: set[str]) -> dict[str, Floats]:
+            removed, codes = {name: rows[name] for name in sample}, self.codes(sample)
+            n_left_out = 1 + max(int(set_codes.max()) for set_codes in codes.values())
+            for name, table in removed.items():
+                if self[name].units is not None:
+                    removed[name] = np.zeros((n_left_out, table.shape[1]))
+                    np.add.at(removed[name], codes[name], table)
+            return {
+                name: total - removed.get(name, np.zeros((n_left_out, 1)))
+                for name, total in totals.items()
+            }
+
+        return [without(sample) for sample in self.samples(rows)]
+
+    def samples(self, names: Container[str]) -> list[set[str]]:
+        """Return the independent samples among some sets: sets that share units are one."""
         samples: list[set[str]] = []
         for name in self.varied:
-            if name not in rows:
+            if name not in names:
                 continue
             units, joined = {*(self[name].units or ())}, {name}
             separate: list[set[str]] = []
@@ -755,24 +773,16 @@ class Space:
                 else:
                     joined |= sample
             samples = [*separate, joined]
+        return samples
 
-        def without(sample: set[str]) -> dict[str, Floats]:
-            removed = {name: rows[name] for name in sample}
-            if all(self[name].units is not None for name in sample):
-                names, place = np.unique(self._units_of(sample), return_inverse=True)
-                ends = np.cumsum([len(table) for table in removed.values()])[:-1]
-                for (name, table), unit_places in zip(
-                    removed.items(), np.split(place, ends), strict=True
-                ):
-                    removed[name] = np.zeros((len(names), table.shape[1]))
-                    np.add.at(removed[name], unit_places, table)
-            n_left_out = len(next(iter(removed.values())))
-            return {
-                name: total - removed.get(name, np.zeros((n_left_out, 1)))
-                for name, total in totals.items()
-            }
-
-        return [without(sample) for sample in samples]
+    def codes(self, sample: Iterable[str]) -> dict[str, Integers]:
+        """Return the number of each member's unit, or of the member, by set of a sample."""
+        names = [*sample]
+        if any(self[name].units is None for name in names):
+            return {name: np.arange(len(self[name])) for name in names}
+        _, places = np.unique(self._units_of(names), return_inverse=True)
+        ends = np.cumsum([len(self[name]) for name in names])[:-1]
+        return dict(zip(names, np.split(places, ends), strict=True))
 
     def _units_of(self, names: Iterable[str]) -> list[Any]:
         """Return the units of the members of some sets, set after set."""

@@ -44,7 +44,8 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels import fill_labels
 from equipoise.metrics.measure import DEFAULT, Draws
-from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate
 from equipoise.metrics.vectors.resampling import permutations
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.exchange import Exchange
@@ -52,6 +53,17 @@ from equipoise.stats.mean_norms import BOUNDS, MeanNorm
 from equipoise.stats.streams import Seed, stream, unit_counts, unit_keys
 
 _BLOCK = 64
+
+
+_words = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.ROWS,
+    kinds=("associations",),
+    needs=("images", "groups", "positive", "negative"),
+    takes=("regions", "outside"),
+    interval="percentile bootstrap over images or units",
+    reference="Mandal 2024, chapter 4",
+)
 
 
 @record
@@ -215,6 +227,20 @@ def _signs(positive: Sequence[str], negative: Sequence[str]) -> dict[str, float]
     return dict.fromkeys(positive, 1.0) | dict.fromkeys(negative, -1.0)
 
 
+@metric(
+    _words(
+        name="trend",
+        range=ANY_NUMBER,
+        range_note="from −words to words for cosines",
+        harm="lower",
+        definition=(
+            "Sum over positive words of the mean similarity of a group's images, minus that over "
+            "negative words; mean over regions and groups."
+        ),
+        direction="Lower: closer to negative words.",
+        chance="none: it compares words, not groups",
+    )
+)
 def trend(
     similarities: ImageSimilarities,
     positive: Sequence[str],
@@ -275,6 +301,21 @@ def trend(
     return _estimate("trend", Images.of(similarities, signs), means, params, resampling, rng)
 
 
+@metric(
+    _words(
+        name="gender_difference",
+        range=(0.0, math.inf),
+        range_note="at most 2 x words for cosines",
+        definition=(
+            "Largest minus smallest group in the sum of mean similarities over all words, by "
+            "region; mean over regions."
+        ),
+        direction="Higher: groups differ more.",
+        interval="bounds without the noise of images or units, by resampling them",
+        chance="above 0",
+        null="images exchange their group within each region",
+    )
+)
 def gender_difference(
     similarities: ImageSimilarities,
     positive: Sequence[str],
@@ -414,39 +455,3 @@ def _list_regions(
             )
         )
     return parts
-
-
-_words = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.ROWS,
-    kinds=("associations",),
-    interval="percentile bootstrap over images or units",
-    reference="Mandal 2024, chapter 4",
-)
-register(
-    _words(
-        name="trend",
-        range=ANY_NUMBER,
-        range_note="from −words to words for cosines",
-        harm="lower",
-        definition=(
-            "Sum over positive words of the mean similarity of a group's images, minus that over "
-            "negative words; mean over regions and groups."
-        ),
-        direction="Lower: closer to negative words.",
-        chance="none: it compares words, not groups",
-    ),
-    _words(
-        name="gender_difference",
-        range=(0.0, math.inf),
-        range_note="at most 2 x words for cosines",
-        definition=(
-            "Largest minus smallest group in the sum of mean similarities over all words, by "
-            "region; mean over regions."
-        ),
-        direction="Higher: groups differ more.",
-        interval="bounds without the noise of images or units, by resampling them",
-        chance="above 0",
-        null="images exchange their group within each region",
-    ),
-)

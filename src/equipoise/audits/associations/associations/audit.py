@@ -21,7 +21,6 @@ from equipoise.audits.associations.config import MeasureConfig
 from equipoise.audits.associations.spaces import (
     AssociationData,
     Question,
-    Result,
     Space,
     measured,
 )
@@ -51,20 +50,6 @@ from equipoise.metrics.vectors.resampling import count_partitions
 from equipoise.models.protocols import Offer
 from equipoise.stats import Resampling
 
-_MEASURES: Mapping[str, Callable[[Question], Iterator[Result]]] = {
-    "association_score": measures.measure_scores,
-    "weat": measures.measure_weat,
-    "sc_weat": measures.measure_sc_weat,
-    "differential_association": measures.measure_differential,
-    "mcas": measures.measure_mcas,
-    "xmcas": measures.measure_xmcas,
-    "predicted_label_weat": measures.measure_label_weat,
-    "label_concentration": measures.measure_concentration,
-    "trend": measures.measure_regions,
-    "gender_difference": measures.measure_regions,
-    "alignment": measures.measure_related,
-    "correlation": measures.measure_related,
-}
 _LOADS: Mapping[int, tuple[str, Callable[..., Vectors | Matrix]]] = {
     1: ("embeddings", load_vectors),
     2: ("scores", load_matrix),
@@ -159,7 +144,15 @@ class Associations(Audit[Config, AssociationData, Question]):
         for index, options in enumerate(data.questions):
             figures = data.outside.get(index, {})
             model_questions = [
-                Question(self.name, options, space, draws.seed, draws.level, figures=figures)
+                Question(
+                    self.name,
+                    options,
+                    space,
+                    draws.seed,
+                    draws.level,
+                    figures=figures,
+                    count_tests=measures.procedure_of(options.metric).count_tests,
+                )
                 for space in data.spaces
             ]
             if not any(question.cases for question in model_questions):
@@ -181,10 +174,11 @@ class Associations(Audit[Config, AssociationData, Question]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure one entry of `measure` for one model."""
-        question, metric = replace(design, resampling=resampling), design.options.metric
-        if metric == "total_absolute_association":
-            return measures.measure_totals(question)
-        return measured(_MEASURES[metric](question) if question.cases else ())
+        if not design.cases:
+            return measured(())
+        procedure = measures.procedure_of(design.options.metric)
+        results = procedure.measure(replace(design, resampling=resampling))
+        return results if isinstance(results, Measured) else measured(results)
 
     def combine(
         self, config: Config, data: AssociationData, measured_designs: Sequence[Measured]
@@ -213,7 +207,7 @@ class Associations(Audit[Config, AssociationData, Question]):
         """
         detectable: list[Json] = []
         for design in designs:
-            if design.options.metric == "weat":
+            if measures.procedure_of(design.options.metric).exchanges_targets:
                 alpha = config.testing.alpha / max(tests[design.model], 1)
                 detectable += _smallest_effects(design, alpha)
         return {
@@ -354,7 +348,7 @@ def _small_targets(data: AssociationData) -> set[str]:
     """Return the sets of targets of WEAT that are too small, with their sizes."""
     small = set[str]()
     for space, options in product(data.spaces, data.questions):
-        if options.metric != "weat":
+        if not measures.procedure_of(options.metric).exchanges_targets:
             continue
         for case in Question("", options, space, 0, 0.95).cases:
             for name in case.targets:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from equipoise.audits.associations.config import PAIRS, MeasureConfig, Modality
+from equipoise.audits.associations.config import MeasureConfig, Modality
 from equipoise.audits.config import AuditConfig
 from equipoise.config.fields import (
     AS_IT_IS,
@@ -180,12 +180,10 @@ class Config(AuditConfig):
 
 def _finding_keys(options: MeasureConfig) -> Iterator[tuple[object, ...]]:
     """Yield the key of each finding of a measurement."""
-    subjects: tuple[object, ...] = options.target_names or ("",)
-    if options.metric in PAIRS:
+    subjects: tuple[object, ...] = options.target_names or (options.attributes,)
+    if options.spec.targets == "two":
         subjects = (options.target_names,)
-    elif options.metric == "predicted_label_weat":
-        subjects = (options.attributes,)
-    elif options.metric in ("alignment", "correlation") and options.figures is not None:
+    elif "of" in options.spec.takes and options.figures is not None:
         subjects = ((options.of, options.figures.value),)
     for modality, subject in product(options.modalities or get_args(Modality), subjects):
         yield options.metric, options.group_text, options.version, modality, subject

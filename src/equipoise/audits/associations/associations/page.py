@@ -10,8 +10,10 @@ from equipoise.audits.associations.charts import (
     target_scores,
     xmcas_table,
 )
+from equipoise.audits.associations.config import measured_metrics
 from equipoise.audits.pages import TRAINABLE
 from equipoise.core import AuditResult
+from equipoise.metrics.spec import SETS, spec_of
 from equipoise.report.blocks import (
     NUMBER,
     P_VALUE,
@@ -39,7 +41,6 @@ from equipoise.report.text import count, interval, number, percent, title
 
 MOST_LABELS = 15
 FIRST_LABELS = 10
-_SCORES = ("association_score", "mcas", "sc_weat", "weat", "differential_association")
 _HOW = (
     "Point: the value. Line: its interval. Grey band: 95 of 100 random exchanges of the two sets' "
     "members. II: images with images. ITP: texts of the target with images of the groups. ITA: "
@@ -60,8 +61,15 @@ def facts(result: AuditResult) -> Pairs:
 
 def scores(result: AuditResult) -> Section | None:
     """Return the scores of all targets, by metric, groups and model."""
-    findings = [finding for finding in result.findings if finding.metric in _SCORES]
-    findings.sort(key=lambda finding: _SCORES.index(finding.metric))
+    compared = ("each", "members", "two")
+    metrics = [
+        name
+        for name, spec in measured_metrics().items()
+        if spec.needs == SETS and spec.targets in compared
+    ]
+    metrics.sort(key=lambda name: compared.index(spec_of(name).targets))
+    findings = [finding for finding in result.findings if finding.metric in metrics]
+    findings.sort(key=lambda finding: metrics.index(finding.metric))
     return target_scores(result, findings, _HOW)
 
 
@@ -81,13 +89,14 @@ def amplification(result: AuditResult) -> Section | None:
 
 
 def _amplification_chart(name: str, panel: Sequence[Row]) -> Chart:
-    estimated = [row for row in panel if has(row["bias_amplification"])]
+    bias, gain = "diffusion_bias", "bias_amplification"
+    estimated = [row for row in panel if has(row[gain])]
     marks = points(
-        sorted(estimated, key=lambda row: (row["diffusion_bias"], row["target"])),
-        lambda row: f"{row['target']}: diffusion bias {number(row['diffusion_bias'])}, "
-        f"amplification {number(row['bias_amplification'])} "
+        sorted(estimated, key=lambda row: (row[bias], row["target"])),
+        lambda row: f"{row['target']}: diffusion bias {number(row[bias])}, "
+        f"amplification {number(row[gain])} "
         f"{interval(row['amplification_low'], row['amplification_high'])}",
-        "fitted", series="model", x="diffusion_bias", y="bias_amplification",
+        "fitted", series="model", x=bias, y=gain,
         y_low="amplification_low", y_high="amplification_high",
     )  # fmt: skip
     axes = Axis("diffusion bias"), Axis("bias amplification")
@@ -96,9 +105,9 @@ def _amplification_chart(name: str, panel: Sequence[Row]) -> Chart:
     chart = scatter(marks, label, *axes, title=name, series=series)
     columns = [
         Column("Target", "target"),
-        Column("Diffusion bias", "diffusion_bias", NUMBER),
+        Column("Diffusion bias", bias, NUMBER),
         Column("Interval", ("diffusion_low", "diffusion_high"), NUMBER),
-        Column("Amplification", "bias_amplification", NUMBER),
+        Column("Amplification", gain, NUMBER),
         Column("Its interval", ("amplification_low", "amplification_high"), NUMBER),
         Column("Note", "reason"),
     ]
@@ -107,13 +116,14 @@ def _amplification_chart(name: str, panel: Sequence[Row]) -> Chart:
 
 def further(result: AuditResult) -> Section | None:
     """Return the angle of each target under xMCAS, and its similarity to further groups."""
-    table = rows(result, "xmcas")
+    source = "xmcas"
+    table = rows(result, source)
     text = (
         "The angle compares how close a target is to further groups with its association with the "
         "first two. Below the neutral angle further groups are under-represented."
     )
     heading = "Further groups (xMCAS)"
-    return Section.of("further", heading, text, xmcas_table(table)) if table else None
+    return Section.of("further", heading, text, xmcas_table(table, source)) if table else None
 
 
 def words(result: AuditResult) -> Section | None:

@@ -48,7 +48,11 @@ Design = SpaceDesign | ShareDesign
 
 SCHEMAS: Mapping[str, Columns] = {
     **{name: ASSOCIATIONS[name] for name in ("amplification", "score_summaries")},
-    **{name: {**ASSOCIATIONS[name], "set": TEXT} for name in ("mcas_parts", "xmcas")},
+    **{
+        name: {**columns, "set": TEXT}
+        for name, columns in ASSOCIATIONS.items()
+        if {"part", "target"} <= columns.keys()
+    },
     "shares": {
         "target": TEXT,
         "category": TEXT,

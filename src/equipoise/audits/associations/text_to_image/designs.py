@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.audits.associations.config import MeasureConfig
+from equipoise.audits.associations.config import MeasureConfig, measured_metrics
 from equipoise.audits.associations.measures import (
     for_intervals,
     mcas_by_target,
@@ -48,6 +48,7 @@ from equipoise.core.sentences import Sentence, named
 from equipoise.data import Items, Vectors
 from equipoise.data.labels import Coded
 from equipoise.metrics.labels.shares import corrected_shares, mean_share_mad, share_gap
+from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 
 AUDIT = "text_to_image"
@@ -69,6 +70,12 @@ OWN_LEANING = (
 
 Sets = Mapping[str, Mapping[str, Integers]]
 Result = AssociationResult | CurvePoint
+
+
+def over_all_modalities() -> dict[str, MetricSpec]:
+    """Return the metrics of this kind whose numbers are over all modalities."""
+    metrics = measured_metrics(AUDIT).items()
+    return {name: spec for name, spec in metrics if "modalities" not in spec.takes}
 
 
 @record
@@ -253,8 +260,8 @@ class SpaceDesign(Design):
             if self.tested:
                 offset, spaces = 0.0, self._single_spaces
                 for result in self._measure_pair(pair, targets, resampling, sets, spaces):
-                    if isinstance(result, UncorrectedFinding) and result.finding.metric == "offset":
-                        offset = result.finding.value
+                    if isinstance(result, UncorrectedFinding):
+                        offset = result.finding.parameters.get("offset", offset)
                     yield result
                 if self.step is None:
                     yield from self._measure_own_leaning(pair, for_intervals(resampling), offset)
@@ -279,38 +286,39 @@ class SpaceDesign(Design):
 
         The offset of the angle is that of the neutral sets, unless it is known.
         """
-        options, section = self.config.resampling, self._section
+        draws, section = self.config.resampling, self._section
         target_names = {*chain.from_iterable(targets.values())}
         declared = {
             side: tuple(name for name in names if name in target_names)
             for side, names in self.config.declared_sides.items()
         }
-        shared: dict[str, Any] = {
-            "targets": targets, "attributes": pair, "version": self.version,
-            "declared_sides": {side: names for side, names in declared.items() if names},
-            "ddof": section.ddof, "resample_texts": self.config.over_prompts,
-        }  # fmt: skip
-        measures = [(self._measure_mcas, MeasureConfig(metric="mcas", generated=True, **shared))]
         further = [
             name
             for name in self.prompts.attribute_texts
             if name not in pair and len(sets[name]["images"])
         ]
-        if further:
-            neutral = section.neutral if self.tested and offset is None else ()
-            prompt_sets = self._prompt_sets(neutral)
-            angle = MeasureConfig(
-                metric="xmcas", further=tuple(further), centre=section.centre,
-                neutral=(*prompt_sets,) or neutral, size_of_mean=bool(prompt_sets),
-                offset=offset or 0.0, **shared,
-            )  # fmt: skip
-            measures.append((measure_xmcas, angle))
-            sets = {**sets, **prompt_sets}
-        space = Space(self.model, replace(self.association, sets=sets))
-        for measure, measure_config in measures:
+        neutral = section.neutral if self.tested and offset is None else ()
+        prompt_sets = self._prompt_sets(neutral)
+        keys: dict[str, Any] = {
+            "targets": targets, "attributes": pair, "version": self.version, "generated": True,
+            "declared_sides": {side: names for side, names in declared.items() if names},
+            "ddof": section.ddof, "resample_texts": self.config.over_prompts,
+            "further": tuple(further), "centre": section.centre,
+            "neutral": (*prompt_sets,) or neutral, "size_of_mean": bool(prompt_sets),
+            "offset": offset or 0.0,
+        }  # fmt: skip
+        space = Space(self.model, replace(self.association, sets={**sets, **prompt_sets}))
+        for metric, spec in over_all_modalities().items():
+            allowed = (*spec.needs, *spec.takes, "version")
+            if not all(map(keys.get, spec.needs)):
+                continue
+            options = MeasureConfig(
+                metric=metric, **{key: value for key, value in keys.items() if key in allowed}
+            )
+            measure = self._measure_mcas if options.generated else measure_xmcas
             yield from measure(
                 Question(
-                    AUDIT, measure_config, space, options.seed, options.level, resampling,
+                    AUDIT, options, space, draws.seed, draws.level, resampling,
                     spaces=spaces, fixed_texts=not self.config.over_prompts,
                 )
             )  # fmt: skip
@@ -368,11 +376,12 @@ class SpaceDesign(Design):
                     for result in self._measure_pair(
                         pair, own_targets, resampling, sets, offset=offset
                     ):
-                        if isinstance(result, Row) and result.table in ("xmcas", "mcas_parts"):
+                        if isinstance(result, Row) and "part" in result.values:
                             yield Row(result.table, result.place, {**result.values, "set": name})
-                        elif isinstance(result, UncorrectedFinding) and result.finding.metric in (
-                            "mcas", "xmcas",
-                        ):  # fmt: skip
+                        elif (
+                            isinstance(result, UncorrectedFinding)
+                            and result.finding.metric in over_all_modalities()
+                        ):
                             yield _leave_untested(result, OWN_LEANING).changed(
                                 variant=Variant.OWN_LEAN
                             )
@@ -481,7 +490,7 @@ class ShareDesign(Design):
         )
 
     def _report_shares(self, target: str, category: str, estimate: Estimate) -> Iterator[Result]:
-        by_group = _shares_by_class(estimate, "corrected_share")
+        by_group, raw_shares = _shares_by_class(estimate)
         corrected = self.image_classes.confusion
         finding = whole(
             estimate, self.place, Family.LEAF, by_group=by_group, about=target,
@@ -490,7 +499,7 @@ class ShareDesign(Design):
         external_shares = self.external.by_target.get(target, {})
         yield self._describe(finding, subject=target, leads=target not in self.declared)
         total = sum(external_shares.get(name, 0.0) for name in self.share.compared)
-        for class_share, raw in zip(by_group, _shares_by_class(estimate, "raw_share"), strict=True):
+        for class_share, raw in zip(by_group, raw_shares, strict=True):
             name = class_share.group
             yield Row("shares", self.place, {
                 **vars(class_share), "target": target, "category": category, "class": name,
@@ -512,9 +521,8 @@ class ShareDesign(Design):
             "uniform" if uniform else dict(external_shares),
             kind=self.external.kind,
         )
-        finding = whole(
-            gap, self.place, Family.LEAF, by_group=_shares_by_class(estimate, "corrected_share")
-        )
+        by_group, _ = _shares_by_class(estimate)
+        finding = whole(gap, self.place, Family.LEAF, by_group=by_group)
         direction = Sentence()
         if parts := [part for part in gap.parts if not math.isnan(part.value)]:
             largest = max(parts, key=lambda part: abs(part.value))
@@ -544,10 +552,13 @@ class ShareDesign(Design):
             yield Row("image_states", self.place, {"target": target, "state": name, "count": n})
 
 
-def _shares_by_class(estimate: Estimate, metric: str) -> tuple[GroupValue, ...]:
-    """Return one kind of share of every class."""
-    return tuple(
-        GroupValue(part.subject, (part.subject,), part.n, part.value, part.low, part.high)
-        for part in estimate.parts
-        if part.metric == metric
-    )
+def _shares_by_class(
+    estimate: Estimate,
+) -> tuple[tuple[GroupValue, ...], tuple[GroupValue, ...]]:
+    """Return the share of every class, corrected and as classified."""
+    shares = dict[str, list[GroupValue]]()
+    for part in estimate.parts:
+        value = GroupValue(part.subject, (part.subject,), part.n, part.value, part.low, part.high)
+        shares.setdefault(part.metric, []).append(value)
+    corrected, raw = shares.values()
+    return tuple(corrected), tuple(raw)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from equipoise.audits.associations.config import MeasureConfig
+from equipoise.audits.associations.config import MeasureConfig, measured_metrics
 from equipoise.audits.associations.measures import score_of
 from equipoise.audits.associations.spaces import AssociationData, Question, Space
 from equipoise.audits.associations.text_to_image.designs import AUDIT, Result, SpaceDesign
@@ -64,14 +64,17 @@ class LatentDesign(SpaceDesign):
         options = self.config.resampling
         targets = {category: tuple(names) for category, names in self.targets.items()}
         for pair in self.pairs:
-            measure = MeasureConfig(
-                metric="association_score", modalities=(II,), targets=targets,
-                attributes=pair, version=self.version,
-            )  # fmt: skip
-            space = Space(self.model, self.association)
-            question = Question(AUDIT, measure, space, options.seed, options.level, resampling)
-            for case in question.cases:
-                finding, estimate = score_of(question, case)
-                yield finding
-                compared = measure.group_text, measure.sides
-                yield self.point(*compared, case.targets[0], estimate, II)
+            for metric, spec in measured_metrics(AUDIT).items():
+                if "modalities" not in spec.takes or spec.targets != "each":
+                    continue
+                measure = MeasureConfig(
+                    metric=metric, modalities=(II,), targets=targets, attributes=pair,
+                    version=self.version,
+                )  # fmt: skip
+                space = Space(self.model, self.association)
+                question = Question(AUDIT, measure, space, options.seed, options.level, resampling)
+                for case in question.cases:
+                    finding, estimate = score_of(question, case)
+                    yield finding
+                    compared = measure.group_text, measure.sides
+                    yield self.point(*compared, case.targets[0], estimate, II)

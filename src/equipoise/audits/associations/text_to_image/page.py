@@ -186,7 +186,8 @@ def leaning(result: AuditResult) -> Section | None:
 
 def plane(result: AuditResult) -> Section | None:
     """Return targets and attributes by MCAS and similarity to a further group."""
-    table = _of_final_images(result, rows(result, "xmcas"))
+    source = "xmcas"
+    table = _of_final_images(result, rows(result, source))
     if not table:
         return None
     charts, sides = [], sides_by_groups(result)
@@ -194,7 +195,7 @@ def plane(result: AuditResult) -> Section | None:
         similarities = [row for row in panel if row["part"] == "similarity"]
         for group in distinct(similarities, "group"):
             charts.append(_plane_chart(panel, group, place, sides[panel[0]["groups"]]))
-    fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table),))
+    fold = Fold("Angles and distances of targets and attributes", (xmcas_table(table, source),))
     return section_of("plane", "Similarity to further groups", _PLANE, charts, fold)
 
 
@@ -202,8 +203,8 @@ def _plane_chart(panel: Sequence[Row], group: str, name: str, sides: Sequence[st
     joined = []
     for target_rows in panels(panel, "set", "target").values():
         by_part = {(row["part"], row["group"]): row for row in target_rows}
-        if {("mcas", ""), ("similarity", group)} <= by_part.keys():
-            x, y = by_part["mcas", ""], by_part["similarity", group]
+        x, y = by_part.get(("mcas", "")), by_part.get(("similarity", group))
+        if x is not None and y is not None:
             up = {"y": y["value"], "y_low": y["low"], "y_high": y["high"]}
             joined.append({**x, **up, "set": x["set"] or "targets"})
     marks = points(

@@ -202,8 +202,9 @@ def _share_rows(points: Iterable[CurvePoint]) -> Iterator[Row]:
     """Yield the share of every class at each step, with its chance band."""
     for point in points:
         shares = point.shares
+        first_metric = point.estimate.parts[0].metric
         for index, part in enumerate(
-            part for part in point.estimate.parts if part.metric == "corrected_share"
+            part for part in point.estimate.parts if part.metric == first_metric
         ):
             band = (math.nan,) * 3 if shares is None else _band(shares, index)
             yield Row("step_shares", point.place, {
@@ -226,7 +227,7 @@ def _report(
     yield without_verdict(finding, _READ_OFF)
     yield Row("onsets", at_steps, {
         "target": target, "quantity": quantity, "class": curve.name,
-        "onset": _whole(estimate.value), "low": _whole(ends.low), "high": _whole(ends.high),
+        estimate.metric: _whole(estimate.value), "low": _whole(ends.low), "high": _whole(ends.high),
         "without_onset": estimate.params.get("without_onset", np.nan), "seeds": curve.seeds,
         "steps": len(curve.points), "reason": estimate.reason,
     })  # fmt: skip
