@@ -66,11 +66,15 @@ from equipoise.metrics.numbers import (
 from equipoise.metrics.numbers.activation import (
     activation_share,
     activation_share_gap,
+    occlusion_difference,
     paired_share_difference,
+    region_area,
 )
+from equipoise.metrics.numbers.kept_share import kept_share
 from equipoise.metrics.numbers.onset import onset
 from equipoise.metrics.numbers.regression import bias_regression
-from equipoise.metrics.numbers.rejections import rejection_gap
+from equipoise.metrics.numbers.rejections import rejected_share, rejection_gap
+from equipoise.metrics.numbers.threshold_accuracy import threshold_accuracy
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 from equipoise.metrics.rankings.measures import (
     bias_at_k,
@@ -109,6 +113,7 @@ from equipoise.metrics.vectors.diversity import (
     iss_cross,
     iss_difference,
     iss_intra,
+    mean_distance,
     mean_distances,
 )
 from equipoise.metrics.vectors.frechet import frechet_distance, inception_score
@@ -177,6 +182,7 @@ __all__ = [
     "iss_cross",
     "iss_difference",
     "iss_intra",
+    "kept_share",
     "krippendorff_alpha",
     "label_concentration",
     "labelled_share",
@@ -185,6 +191,7 @@ __all__ = [
     "max_skew",
     "mcas",
     "mean_absolute_error",
+    "mean_distance",
     "mean_distances",
     "mean_error",
     "mean_share_mad",
@@ -195,6 +202,7 @@ __all__ = [
     "model_order",
     "ndkl",
     "normalized_similarity_mad",
+    "occlusion_difference",
     "onset",
     "paired_share_difference",
     "phi",
@@ -204,7 +212,9 @@ __all__ = [
     "rate_comparisons",
     "rates",
     "recall_hits",
+    "region_area",
     "register",
+    "rejected_share",
     "rejection_gap",
     "representation",
     "retrieval_curves",
@@ -220,6 +230,7 @@ __all__ = [
     "skew_at_k",
     "skewsize",
     "systematic_preference",
+    "threshold_accuracy",
     "total_absolute_association",
     "trend",
     "tschuprows_t",
