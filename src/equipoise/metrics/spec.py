@@ -91,6 +91,8 @@ class MetricSpec:
         Whether groups have a value per class, so that a finding without a class is a summary.
     of_models : bool
         Whether its findings compare models, and are corrected together.
+    of_pair : bool
+        Whether each of its findings is about a pair of groups or sets, which the subject names.
     of_base_rates : bool
         Whether the groups' base rates decide it where each group holds one true class only.
     of_one_answer : bool
@@ -100,6 +102,12 @@ class MetricSpec:
     of_state : bool
         Whether it is the share of rows in a state: right, wrong, or without an answer. These sum
         to 1, so more rows without an answer are fewer right ones.
+    state : str
+        The state of rows that it is the share of, such as "right"; "" where it is none.
+    of_labels : bool
+        Whether it compares how often labels occur, whatever is true: true labels differ, too.
+    combines : tuple of str
+        Rates whose differences between groups it combines.
     harm : "higher", "lower", "either" or None
         Which side of the chance level is worse; of a rate, which side of the rate. None: neither.
     groups_harm : "lower" or "higher"
@@ -194,10 +202,14 @@ class MetricSpec:
     rate: bool = False
     of_class: bool = False
     of_models: bool = False
+    of_pair: bool = False
     of_base_rates: bool = False
     of_one_answer: bool = False
     of_exclusion: bool = False
     of_state: bool = False
+    state: str = ""
+    of_labels: bool = False
+    combines: Strings = ()
     harm: Harm | None = "higher"
     groups_harm: Literal["lower", "higher"] = "lower"
     group_label: str = ""

@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -64,11 +64,9 @@ if TYPE_CHECKING:
     from equipoise.config.fields import RunConfig
     from equipoise.evidence.pictures import Pictures
 
-# Sets of captions from which on they are resampled: they stand for other captions.
 # Seconds for a design, and for an image in a permutation or replicate: rough guides.
 _SECONDS_PER_DESIGN, _SECONDS_PER_IMAGE = 0.07, 7e-10
 
-_LEARNED = ("labels", "yes", "agreement", "accuracy", "low", "high", "majority")
 _COLUMNS = {
     "rejections": {
         "stage": TEXT,
@@ -519,13 +517,14 @@ def _thresholds(config: Config, data: GenerationData) -> Iterator[Row]:
             place = int(np.argmax(of_candidates == combination))
             learned = data.learned.get((combination, name))
             fixed = section is not None and name in of_combination(section.fixed, combination)
+            numbers = {} if learned is None else asdict(learned)
             yield {
+                **{column: numbers.get(column) for column in _COLUMNS["thresholds"]},
                 "attributes": combination,
                 "attribute": name,
                 "threshold": int(check.set_threshold[place]),
                 "images": int(candidates.sizes[place]),
                 "learned": learned is not None and not fixed,
-                **{key: getattr(learned, key) for key in _LEARNED if learned is not None},
             }
 
 

@@ -920,6 +920,7 @@ register(
     _rate(
         name="selection_rate",
         of_base_rates=True,
+        of_labels=True,
         fold="demographic_parity",
         group_label="selection rate",
         clause="{model} predicts {subject} for {groups}",
@@ -940,6 +941,7 @@ register(
     _gap(
         name="demographic_parity",
         of_base_rates=True,
+        of_labels=True,
         rest_metric="selection_rate",
         mirror="demographic_parity",
         of_class=True,
@@ -961,6 +963,7 @@ register(
     ),
     _gap(
         name="equalized_odds",
+        combines=("true_positive_rate", "false_positive_rate"),
         within_class="two classes",
         mirror="equalized_odds",
         title="Equalized odds difference",
@@ -999,6 +1002,7 @@ register(
     _unanswered(
         name="unanswered_rate",
         of_state=True,
+        state="unanswered",
         of_exclusion=True,
         rest_metric="unanswered_rate",
         kinds=("predictions", "answers"),
@@ -1012,6 +1016,7 @@ register(
     _unanswered(
         name="right_rate",
         of_state=True,
+        state="right",
         rest_metric="right_rate",
         kinds=("predictions", "answers"),
         harm="lower",
@@ -1024,6 +1029,7 @@ register(
     _unanswered(
         name="wrong_rate",
         of_state=True,
+        state="wrong",
         rest_metric="wrong_rate",
         kinds=("predictions", "answers"),
         group_label="share of wrong predictions",
@@ -1037,6 +1043,7 @@ register(
     _unanswered(
         name="unknown_rate",
         of_state=True,
+        state="unknown",
         rest_metric="unknown_rate",
         group_label="unknown rate",
         clause="{model} says that it does not know for {groups}",
@@ -1045,6 +1052,7 @@ register(
     _unanswered(
         name="refused_rate",
         of_state=True,
+        state="refused",
         rest_metric="refused_rate",
         group_label="refused rate",
         clause="{model} refuses to answer for {groups}",
@@ -1053,6 +1061,7 @@ register(
     _unanswered(
         name="empty_rate",
         of_state=True,
+        state="missing",
         rest_metric="empty_rate",
         group_label="empty rate",
         clause="{model} gives an empty answer for {groups}",
@@ -1061,6 +1070,7 @@ register(
     _gap(
         name="answer_gap",
         of_base_rates=True,
+        of_labels=True,
         rest_metric="answer_gap",
         mirror="answer_gap",
         of_class=True,
@@ -1079,6 +1089,7 @@ register(
     ),
     _gap(
         name="label_gap",
+        of_labels=True,
         rest_metric="label_gap",
         mirror="label_gap",
         of_class=True,

@@ -783,6 +783,7 @@ def iss_cross(
 @metric(
     _set(
         name="mean_distance",
+        of_pair=True,
         title="Mean distance of two sets",
         group_metric="iss_intra",
         definition="Mean distance 1 − cos between the images of one set and those of another.",
@@ -886,6 +887,7 @@ def mean_distances(
 @metric(
     _set(
         name="iss_difference",
+        of_pair=True,
         null_kind=NullHypothesis.NORMAL,
         title="Difference in diversity",
         group_metric="iss_intra",
