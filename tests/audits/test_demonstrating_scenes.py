@@ -9,9 +9,12 @@ from scipy.stats import spearmanr
 from audits.test_metamorphic import twice
 from equipoise import audits
 from equipoise.audits import demonstrating
-from equipoise.audits.demonstrating import PREFIXES, THRESHOLD
+from equipoise.audits.demonstrating import PREFIXES
 from equipoise.cli.runs import page_of
 from equipoise.core import MissingExtraError, Verdict
+
+# A mean gap in logits that is of no practical size, as in the demonstration's config.
+THRESHOLD = 0.25
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from equipoise.counterfactuals.filters import (
     Filtered,
     attribute_filter,
     content_filter,
-    learned_threshold,
     similarity_filter,
 )
+from equipoise.metrics.numbers.threshold_accuracy import learned_threshold
 from goldens import Golden
 
 VALUES = {"race": ["White", "Black", "Asian"], "gender": ["male", "female"]}

@@ -29,7 +29,8 @@ BY_PLACE = {
     *("association_score", "differential_association", "weat", "sc_weat", "mcas", "xmcas"),
     *("weat_statistic", "xmcas_distance"),
     *("total_absolute_association", "activation_share", "iss_cross", "rejection_gap"),
-    *("concept_disparity", "frechet_distance", "inception_score", "directional_amplification"),
+    *("rejected_share", "concept_disparity", "frechet_distance", "inception_score"),
+    "directional_amplification",
 }
 NAMES = {"a": "z", "b": "m", "c": "k"}
 
@@ -80,6 +81,9 @@ AMPLIFIED = {
     name: m.cooccurrence_amplification(TRAINING, m.Cooccurrence.of(marks, GROUP), resampling=FEW)
     for name, marks in (("before", MARKS), ("after", MORE.random((N, 4)) < 0.5))
 }
+PAIRED = {"differences": MORE.random(N) - 0.3, "groups": GROUP, "units": UNITS}
+SETS = {"sets": {"one": cloud(20), "two": cloud(15)}}
+REJECTED = {"rejected": RIGHT, "groups": GROUP}
 SAMPLED = {"outcome": np.where(RIGHT, TRUTH == 0, np.nan), "strata": LABEL}
 NAMED = {"predicted": np.where(RIGHT, "a", "b"), "confusion": confusion(90), "units": UNITS}
 # Every function that returns an estimate, with inputs of a few rows.
@@ -124,17 +128,15 @@ CASES = {
         "first": "a",
     },
     **dict.fromkeys(("trend", "gender_difference"), WORDS),
-    **dict.fromkeys(("activation_share", "activation_share_gap"), MAPS),
-    "paired_share_difference": {
-        "differences": MORE.random(N) - 0.3,
-        "groups": GROUP,
-        "units": UNITS,
-    },
+    **dict.fromkeys(("activation_share", "activation_share_gap", "region_area"), MAPS),
+    **dict.fromkeys(
+        ("paired_share_difference", "occlusion_difference"),
+        PAIRED,
+    ),
     "concept_disparity": {**CONCEPTS, "min_positives": 10},
     "concept_hit_rate": {**CONCEPTS, "k": 2},
     "iss_intra": {"embeddings": cloud(20)},
-    "iss_cross": {"sets": {"one": cloud(20), "two": cloud(15)}},
-    "iss_difference": {"sets": {"one": cloud(20), "two": cloud(15)}},
+    **dict.fromkeys(("iss_cross", "iss_difference", "mean_distance"), SETS),
     **dict.fromkeys(
         ("max_skew", "min_skew", "skew_at_k", "ndkl", "retrieval_mad", "retrieval_entropy"), TOP
     ),
@@ -153,7 +155,9 @@ CASES = {
         "chance": np.array([(0.5, 0.4, 0.6)] * 4),
         "replicates": np.array([[0.52], [0.47], [0.8], [0.9]]) + MORE.normal(0, 0.1, (4, 40)),
     },
-    "rejection_gap": {"rejected": RIGHT, "groups": GROUP},
+    **dict.fromkeys(("rejection_gap", "rejected_share"), REJECTED),
+    "kept_share": {"kept": RIGHT, "captions": UNITS},
+    "threshold_accuracy": {"values": UNITS, "labels": UNITS >= 45, "size": 90, "clusters": UNITS},
     "inception_score": {
         "probabilities": np.full((40, 4), 0.1) + 0.6 * np.eye(4)[np.arange(40) % 4]
     },

@@ -11,7 +11,13 @@ from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_distances
 
 from equipoise.core import InputError
-from equipoise.metrics import iss_cross, iss_difference, iss_intra, mean_distances
+from equipoise.metrics import (
+    iss_cross,
+    iss_difference,
+    iss_intra,
+    mean_distance,
+    mean_distances,
+)
 from equipoise.metrics.vectors import diversity
 from equipoise.metrics.vectors.diversity import Sets, exchanged, principal_components
 from equipoise.stats import Permutation
@@ -90,6 +96,12 @@ def test_jackknife_is_the_one_that_deletes_each_image():
         assert estimate.interval().high == pytest.approx(min(2.0, estimate.value + half), rel=1e-9)
     cross = iss_cross(sets, resampling=Permutation(10))
     assert cross.ends.error == pytest.approx(np.sqrt(variance), rel=1e-9)
+    for part in [part for part in cross.parts if part.metric == "mean_distance"]:
+        pair = mean_distance({name: sets[name] for name in part.subject.split(" × ")})
+        interval = pair.interval()
+        assert (pair.value, interval.low, interval.high) == pytest.approx(
+            (part.value, part.low, part.high)
+        )
     difference = iss_difference({name: sets[name] for name in "ab"})
     error = np.hypot(errors["a"], errors["b"])
     freedom = error**4 / (errors["a"] ** 4 / 11 + errors["b"] ** 4 / 8)

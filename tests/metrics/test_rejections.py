@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from equipoise.core import Groups, InputError
-from equipoise.metrics import rejection_gap
+from equipoise.metrics import kept_share, rejected_share, rejection_gap
 from equipoise.stats import Bootstrap, Permutation
 
 QUICK = Bootstrap(replicates=200, permutations=200)
@@ -39,6 +39,30 @@ def test_the_gap_is_between_the_largest_and_the_smallest_share():
     alone = rejection_gap([1, 0, 1], ["a", "a", "a"], resampling=QUICK)
     assert np.isnan(alone.value)
     assert alone.reason
+
+
+def test_the_share_of_all_images_has_the_groups_shares_of_the_gap():
+    data = sets(4, {"a": 0.1, "b": 0.4})
+    share = rejected_share(**data, resampling=QUICK)
+    assert share.value == pytest.approx(data["rejected"].mean())
+    of_groups = [
+        part for part in rejection_gap(**data, resampling=QUICK).parts if len(part.by_group) == 1
+    ]
+    assert [str(part) for part in share.parts] == [str(part) for part in of_groups]
+    wide = rejected_share([0] * 50, ["a", "b"] * 25, resampling=QUICK).interval()
+    assert (wide.low, wide.high) == pytest.approx((0.0, 0.0714), abs=1e-3)
+
+
+def test_sets_of_a_caption_widen_the_interval_of_the_share_that_is_kept():
+    kept = np.repeat(np.random.default_rng(0).random(40) < 0.5, 10)
+    alone, together = kept_share(kept), kept_share(kept, captions=np.repeat(np.arange(40), 10))
+    assert alone.value == together.value == kept.mean()
+    widths = [estimate.interval().high - estimate.interval().low for estimate in (alone, together)]
+    assert widths[1] > 2 * widths[0]
+    few_captions = kept_share(kept, captions=np.repeat(np.arange(4), 100))
+    assert few_captions.interval() == kept_share(kept, resampling=None).interval()
+    with pytest.raises(InputError, match="captions"):
+        kept_share(kept, captions=["a"])
 
 
 def test_p_is_that_of_all_exchanges_within_sets():

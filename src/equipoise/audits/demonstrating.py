@@ -3,17 +3,21 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.config import parse_config
+from equipoise.audits.labels.predictions.config import Config
 from equipoise.audits.opening import prepare
 from equipoise.audits.running import run
-from equipoise.core import AuditResult, Floats32, Progress, with_progress
+from equipoise.config.files import parse_yaml
+from equipoise.core import Aggregate, AuditResult, Floats32, Progress, with_progress
 from equipoise.core.columns import FLAG, NUMBER, TEXT
 from equipoise.data import PredictionData
+from equipoise.metrics.spec import SPECS
 from equipoise.planted.colours.models import SOURCE, VARIANTS, predict_table
 from equipoise.planted.colours.render import SHAPES, render_test_set
 from equipoise.planted.scenes.captions import neutral_prompts
@@ -21,12 +25,17 @@ from equipoise.planted.scenes.embed import CLIPS, embed_images, load_clip, neutr
 from equipoise.planted.scenes.render import SUBJECTS
 from equipoise.planted.scenes.sets import Scenes, render_sets
 from equipoise.planted.scenes.variants import BIASED
-from equipoise.report.blocks import (
-    rows,
-)
+from equipoise.report.blocks import Row, rows
 
+_FILE = Path(__file__).with_name("demonstrations.yaml")
 PER_CELL = 1000
 SEED = 0
+
+
+def _configured(kind: str) -> dict[str, Any]:
+    """Return the keys of a demonstration's config that are not about data."""
+    configs: dict[str, dict[str, Any]] = parse_yaml(_FILE.read_bytes(), str(_FILE))[0]
+    return configs[kind]
 
 
 def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionData]:
@@ -46,17 +55,14 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
     table = pa.table(columns)
     labels = table.select(["image_id", "shape", "colour"])
     predicted = {variant.name: f"predicted_{variant.name}" for variant in VARIANTS}
-    effects = {"min_expected": 0.0}
     config = parse_config(
-        {
-            "audit": "predictions",
+        _configured("predictions")
+        | {
             "data": {"table": labels, "id": "image_id", "target": "shape", "groups": ["colour"]},
             "models": {
                 name: {"table": table.select(["image_id", column]), "prediction": column}
                 for name, column in predicted.items()
             },
-            "metrics": {"effect_sizes": effects, "skewsize": effects},
-            "report": {"title": "The planted colour world"},
         }
     )
     inputs = prepare(config)
@@ -68,10 +74,19 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
         f"Figures marked as the paper's are from {SOURCE}; its images and network are larger.",
         *(f"{variant.name}: {variant.truth}" for variant in VARIANTS),
     )
-    planted = pa.Table.from_pylist([*_planted(result)], _PLANTED)
+    assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
+    planted = pa.Table.from_pylist([*_planted(result, config)], _PLANTED)
     return _with(result, {"planted": planted}, notes), inputs.data
 
 
+_GAPS = [
+    name
+    for name, spec in SPECS.items()
+    if spec.aggregate is Aggregate.DIFFERENCE
+    and "predictions" in spec.kinds
+    and (spec.of_labels or spec.combines)
+]
+"""Gaps of labels, and of rates together."""
 _PLANTED = pa.schema(
     {
         "model": TEXT,
@@ -83,20 +98,23 @@ _PLANTED = pa.schema(
         "low": NUMBER,
         "high": NUMBER,
         "paper_effect_size": NUMBER,
-        "demographic_parity": NUMBER,
-        "equalized_odds": NUMBER,
+        **dict.fromkeys(_GAPS, NUMBER),
     }
 )
 
 
-def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
+def _planted(result: AuditResult, config: Config) -> Iterator[Row]:
+    """Yield the effect size and gaps of every class of each model."""
     findings_by_measure = {
         (finding.model, finding.metric, finding.subject): finding for finding in result.findings
     }
+    options = config.metrics.effect_sizes
+    assert options is not None  # noqa: S101 - the demonstration measures them
+    (statistic,) = options.statistic
     for variant in VARIANTS:
         name = variant.name
         for place, shape in enumerate(SHAPES):
-            effect = findings_by_measure[name, "cramers_v", shape]
+            effect = findings_by_measure[name, statistic, shape]
             yield {
                 "model": name,
                 "removed": "" if variant.shape is None else f"{variant.colour} {variant.shape}",
@@ -107,8 +125,7 @@ def _planted(result: AuditResult) -> Iterator[dict[str, Any]]:
                 "low": effect.ci_low,
                 "high": effect.ci_high,
                 "paper_effect_size": variant.published[place],
-                "demographic_parity": findings_by_measure[name, "demographic_parity", shape].value,
-                "equalized_odds": findings_by_measure[name, "equalized_odds", shape].value,
+                **{gap: findings_by_measure[name, gap, shape].value for gap in _GAPS},
             }
 
 
@@ -116,14 +133,8 @@ SETS_PER_SUBJECT = 20
 SCENES_SEED = 2
 
 ATTRIBUTES = ("hue", "frame")
-THRESHOLD = 0.25
-"""A mean gap in logits below this is of no practical size: odds change by less than 1.3."""
-
 K, PREFIXES = 12, 144
 """Images that count, and the prefixes of NDKL: as many as combinations of attributes, squared."""
-
-ALIGNED = 0.3
-"""From this rank correlation on, preferences follow what was planted to an extent that matters."""
 
 
 @dataclass(frozen=True)
@@ -165,12 +176,8 @@ def demo_scenes(*, progress: Progress | None = None) -> dict[str, AuditResult]:
         images, queries = embed_images(clip, scenes.images), neutral_queries(clip)
         embedded[name] = Embedded(images, queries, clip.info.scale or 1.0)
     shared = _by_query(scenes, embedded)
-    retrieval = {
-        "audit": "retrieval",
-        **shared,
-        "ranking": {"k": K, "prefixes": PREFIXES},
-        "report": {"title": "The planted scenes: groups that neutral prompts rank first"},
-    }
+    ranking = {"ranking": {"k": K, "prefixes": PREFIXES}}
+    retrieval = _configured("retrieval") | shared | ranking
     configs = retrieval, _associations(scenes, embedded), _similarity(shared, embedded)
     audited = [run(parse_config(config), progress=progress) for config in configs]
     planted = pa.Table.from_pylist([*_planted_scenes(audited[0], audited[2])], PLANTED)
@@ -208,7 +215,6 @@ def _by_query(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str, Any
             }
             for attribute in ATTRIBUTES
         ],
-        "testing": {"thresholds": {"alignment": ALIGNED}},
     }  # fmt: skip
 
 
@@ -218,9 +224,14 @@ def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str,
     hypothesis = pa.table({"subject": [*SUBJECTS], "lean": strength})
     frames = ("level", "upright")
     compared = {"targets": [*SUBJECTS], "attributes": [*frames], "modalities": ["ITP"]}
-    declared = {"table": hypothesis, "subject": "subject", "value": "lean"}
-    return {
-        "audit": "associations",
+    declared = {"hypothesis": {"table": hypothesis, "subject": "subject", "value": "lean"}}
+    configured = _configured("associations")
+    measures = [
+        measure | compared | (declared if "statistic" in measure else {})
+        for measure in configured["measure"]
+    ]
+    return configured | {
+        "measure": measures,
         "data": {
             "images": {"table": images, "id": "image_id", "kind": "image", "unit": "set"},
             "prompts": {"table": _queries(), "id": "prompt", "kind": "text"},
@@ -236,28 +247,14 @@ def _associations(scenes: Scenes, embedded: Mapping[str, Embedded]) -> dict[str,
         },
         "sets": {frame: {"images": {"frame": frame}} for frame in frames}
         | {subject: {"prompts": {"subject": subject}} for subject in SUBJECTS},
-        "measure": [
-            {"metric": "association_score", **compared},
-            {"metric": "alignment", "hypothesis": declared, "statistic": "rank", **compared},
-        ],
-        "testing": {"thresholds": {"alignment": ALIGNED}},
-        "report": {"title": "The planted scenes: which frame prompts lie close to"},
     }
 
 
-def _similarity(shared: Mapping[str, Any], embedded: Mapping[str, Embedded]) -> dict[str, Any]:
-    return {
-        "audit": "similarity",
-        **shared,
-        "models": {
-            name: model | {"scale": embedded[name].scale}
-            for name, model in shared["models"].items()
-        },
-        # Free of scale, the spread of normalised similarities sees any preference.
-        "measures": ["similarity_gap"],
-        "testing": {"thresholds": {"alignment": ALIGNED, "favourite_gap": THRESHOLD}},
-        "report": {"title": "The planted scenes: what neutral prompts are similar to"},
-    }  # fmt: skip
+def _similarity(shared: dict[str, Any], embedded: Mapping[str, Embedded]) -> dict[str, Any]:
+    models = {
+        name: model | {"scale": embedded[name].scale} for name, model in shared["models"].items()
+    }
+    return _configured("similarity") | shared | {"models": models}
 
 
 def _queries() -> pa.Table:
@@ -265,6 +262,7 @@ def _queries() -> pa.Table:
     return pa.table({"prompt": prompts, "subject": [*SUBJECTS]})
 
 
+_RANKED = "ndkl"
 PLANTED = pa.schema(
     {
         "model": TEXT,
@@ -273,16 +271,16 @@ PLANTED = pa.schema(
         "favourite": TEXT,
         "strength": NUMBER,
         "gap": NUMBER,
-        "ndkl": NUMBER,
+        _RANKED: NUMBER,
     }
 )
 
 
 def _planted_scenes(ranked: AuditResult, similar: AuditResult) -> Iterator[dict[str, Any]]:
-    ndkl = {
+    ranked_by_subject = {
         (finding.model, finding.groups, finding.subject): finding.value
         for finding in ranked.findings
-        if finding.metric == "ndkl"
+        if finding.metric == _RANKED
     }
     preferences = {
         (row["model"], row["groups"], row["concept"]): row for row in rows(similar, "hypotheses")
@@ -296,7 +294,7 @@ def _planted_scenes(ranked: AuditResult, similar: AuditResult) -> Iterator[dict[
             "favourite": preference["favourite"],
             "strength": preference["declared"] if model == BIASED.name else 0.0,
             "gap": preference["preference"],
-            "ndkl": ndkl[model, attribute, subject],
+            _RANKED: ranked_by_subject[model, attribute, subject],
         }
 
 

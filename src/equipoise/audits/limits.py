@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import Literal
 
@@ -41,8 +41,7 @@ class Assumed:
     kept_share: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("error_rate", "kept_share"):
-            share = getattr(self, name)
+        for name, share in asdict(self).items():
             if share is not None and not 0.0 < share < 1.0:
                 raise InputError(f"{name}={share}: expected a share between 0 and 1")
 

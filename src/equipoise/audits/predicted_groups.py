@@ -14,7 +14,6 @@ from equipoise.audits.group_sizes import Row
 from equipoise.audits.group_sources import Source, are_predicted, assigned_groups, withhold
 from equipoise.audits.kind import Measured
 from equipoise.audits.predicted_shares import (
-    GAP,
     correct_shares,
     design_of,
     with_corrected_shares,
@@ -66,7 +65,7 @@ def correct(
         design = design_of(draft.finding)
         if design not in shares:
             findings.append(correction.of(draft))
-        elif draft.finding.metric == GAP:
+        elif not spec_of_finding(draft.finding).expectation:
             findings += shares[design]
     tables = with_corrected_shares(measured.tables, findings, sources)
     return replace(measured, findings=tuple(findings), tables=tables)

@@ -15,6 +15,7 @@ from equipoise.audits.group_sizes import Row
 from equipoise.audits.group_sources import Source, are_predicted, assigned_groups
 from equipoise.audits.represented import (
     REPRESENTATION,
+    SHARES,
     representation_rows,
     represented,
 )
@@ -22,11 +23,10 @@ from equipoise.core import Aggregate, Family, Finding, floats
 from equipoise.core.columns import table_of
 from equipoise.metrics.labels.misclassified_groups import CorrectedShares
 from equipoise.metrics.labels.representation import corrected_representation
+from equipoise.metrics.spec import spec_of
 from equipoise.stats.intervals import wilson
 
-GAP = "representation_gap"
-"""The largest difference from a reference."""
-_SHARES, _LABELS = "representation", "label_shares"
+_LABELS = "label_shares"
 _LABEL = ("model", "groups", "version", "label", "group")
 # Intervals that aren't those of true groups are left out.
 _UNKNOWN: Row = dict.fromkeys(
@@ -46,7 +46,9 @@ class Design(NamedTuple):
 
 def design_of(finding: Finding) -> Design | None:
     """Return the groups that a finding holds against a reference, None of other findings."""
-    if finding.metric not in (GAP, "representation"):
+    spec = spec_of(finding.metric)
+    # A gap is of groups whose own findings have the share in the reference.
+    if "reference" not in (spec.expectation, spec_of(spec.group_metric).expectation):
         return None
     return Design(finding.model, finding.groups, finding.version)
 
@@ -81,13 +83,13 @@ def with_corrected_shares(
 ) -> dict[str, pa.Table]:
     """Return tables with the shares that findings have, where a model predicted the groups."""
     corrected = {**tables}
-    if _SHARES in tables:
+    if SHARES in tables:
         rows = [
-            row for row in tables[_SHARES].to_pylist() if not are_predicted(row["groups"], sources)
+            row for row in tables[SHARES].to_pylist() if not are_predicted(row["groups"], sources)
         ]
         for members in _by_design(drafts, sources).values():
             rows += representation_rows(members)
-        corrected[_SHARES] = table_of(rows, REPRESENTATION)
+        corrected[SHARES] = table_of(rows, REPRESENTATION)
     if _LABELS in tables:
         table, shares = tables[_LABELS], _label_shares(drafts)
         rows = [
@@ -102,7 +104,7 @@ def with_corrected_shares(
 def _label_shares(drafts: Sequence[UncorrectedFinding]) -> dict[tuple[str, ...], Row]:
     """Return what the table of labels shows of each label and group that findings are about."""
     shares: dict[tuple[str, ...], Row] = {}
-    findings = [draft.finding for draft in drafts if draft.finding.metric == "label_gap"]
+    findings = [draft.finding for draft in drafts if spec_of(draft.finding.metric).of_labels]
     for finding in sorted(
         findings, key=lambda finding: finding.aggregate is Aggregate.AGAINST_REST
     ):

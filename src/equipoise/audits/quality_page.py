@@ -1,9 +1,10 @@
 """The section on the quality of images."""
 
 from equipoise.core import AuditResult
+from equipoise.metrics.spec import SPECS
 from equipoise.report.blocks import NUMBER, Column, Section, Table, title_of
 
-_MEASURES = ("frechet_distance", "inception_score")
+_MEASURES = [name for name, spec in SPECS.items() if {"generation", "diversity"} <= {*spec.kinds}]
 
 
 def quality(result: AuditResult) -> Section | None:

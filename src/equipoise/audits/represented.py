@@ -34,7 +34,9 @@ REPRESENTATION = {
     "ratio_high": NUMBER,
     "reason": TEXT,
 }
-"""Columns of the table `representation`."""
+"""Columns of the table of groups' shares."""
+SHARES = "representation"
+"""The table of groups' shares."""
 
 
 def represented(

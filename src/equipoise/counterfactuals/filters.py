@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -32,8 +30,7 @@ from equipoise.data.formats.social_counterfactuals import COLUMNS
 from equipoise.data.problems import listed
 from equipoise.evidence import new_run
 from equipoise.evidence.pictures import Pictures, decode
-from equipoise.stats.intervals import wilson
-from equipoise.stats.streams import unit_keys
+from equipoise.metrics.numbers.threshold_accuracy import Learned, learned_threshold
 
 SetThresholds = Mapping[str, Mapping[str, float]]
 Thresholds = Mapping[str, float | Mapping[str, float]]
@@ -50,8 +47,6 @@ al. 2024, Table 10, of 12, 10 and 30."""
 
 # Numbers of the matrices that are held at once.
 _CELLS = 4_000_000
-_FOLDS = 5
-_FEWEST = 10
 ALL = "all"
 TABLE, PICTURES = "images.parquet", "pictures"
 # Images in a file of the released layout.
@@ -387,97 +382,6 @@ def of_combination(thresholds: Thresholds, combination: str) -> Thresholds:
     """
     about = thresholds.get(combination)
     return about if isinstance(about, Mapping) else thresholds
-
-
-@dataclass(frozen=True)
-class Learned:
-    """A threshold that agrees best with people's labels.
-
-    Attributes
-    ----------
-    threshold : int
-        Images of a set that must show the attribute; of several that agree as often, the most.
-    size : int
-        Images of a set.
-    labels, yes : int
-        Sets with a label, and those that people found to show the attribute.
-    agreement : float
-        Share of labels that the threshold agrees with, on the labels it was chosen by.
-    accuracy, low, high : float
-        Share of labels that thresholds chosen by others agree with, and its interval.
-    majority : float
-        Share of labels that "always" or "never" agrees with, whichever is more.
-    """
-
-    threshold: int
-    size: int
-    labels: int
-    yes: int
-    agreement: float
-    accuracy: float
-    low: float
-    high: float
-    majority: float
-
-
-def learned_threshold(
-    values: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    size: int,
-    clusters: npt.ArrayLike,
-    level: float = 0.95,
-) -> Learned:
-    """Choose how many images of a set must show an attribute, by people's labels.
-
-    Parameters
-    ----------
-    shown : array-like of int, shape (m,)
-        Images of each set in which the attribute was detected.
-    labels : array-like of bool, shape (m,)
-        Whether people found that the set shows the attribute.
-    size : int
-        Images of a set.
-    clusters : array-like of str, shape (m,)
-        What must not be in two folds of the cross-validation, such as the caption set.
-    level : float
-        Of the interval.
-
-    Returns
-    -------
-    Learned
-        Cross-validated in up to five folds, the folds drawn by the clusters' names. The interval
-        is Wilson's, with as many trials as there are clusters.
-
-    Raises
-    ------
-    InputError
-        When there are fewer than ten labels or two clusters, or all are the same.
-    """
-    counts, truth = np.asarray(values, dtype=np.int64), np.asarray(labels, dtype=bool)
-    n, yes = len(truth), int(truth.sum())
-    names, place = np.unique(np.asarray(clusters).astype(str), return_inverse=True)
-    if n < _FEWEST or yes in (0, n) or len(names) < 2:
-        raise InputError(
-            f"labels: {yes} yes of {n} in {len(names)} clusters; expected {_FEWEST} or more of "
-            "both kinds, in two or more clusters"
-        )
-    turn = np.empty(len(names), dtype=np.int64)
-    turn[np.argsort(unit_keys(names.tolist()))] = np.arange(len(names)) % _FOLDS
-    fold, right = turn[place], 0
-    for number in range(min(_FOLDS, len(names))):
-        out = fold == number
-        chosen, _ = _best(counts[~out], truth[~out], size)
-        right += int(((counts[out] >= chosen) == truth[out]).sum())
-    chosen, agreement = _best(counts, truth, size)
-    low, high = wilson(right / n * len(names), len(names), level)
-    share = max(yes, n - yes) / n
-    return Learned(chosen, size, n, yes, agreement, right / n, float(low), float(high), share)
-
-
-def _best(ranks: Integers, labels: Booleans, size: int) -> tuple[int, float]:
-    """Return the largest threshold that agrees most often, and how often it does."""
-    agree = ((ranks >= np.arange(1, size + 1)[:, None]) == labels).mean(axis=1)
-    return int(np.flatnonzero(agree == agree.max())[-1]) + 1, float(agree.max())
 
 
 def learned_thresholds(

@@ -109,11 +109,15 @@ from equipoise.metrics.numbers import (
 from equipoise.metrics.numbers.activation import (
     activation_share,
     activation_share_gap,
+    occlusion_difference,
     paired_share_difference,
+    region_area,
 )
+from equipoise.metrics.numbers.kept_share import kept_share
 from equipoise.metrics.numbers.onset import onset
 from equipoise.metrics.numbers.regression import bias_regression
-from equipoise.metrics.numbers.rejections import rejection_gap
+from equipoise.metrics.numbers.rejections import rejected_share, rejection_gap
+from equipoise.metrics.numbers.threshold_accuracy import threshold_accuracy
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 from equipoise.metrics.rankings.desired_shares import max_skew, min_skew, ndkl, skew_at_k
 from equipoise.metrics.rankings.measures import (
@@ -157,6 +161,7 @@ from equipoise.metrics.vectors.diversity import (
     iss_cross,
     iss_difference,
     iss_intra,
+    mean_distance,
     mean_distances,
 )
 from equipoise.metrics.vectors.frechet import frechet_distance, inception_score
@@ -249,6 +254,7 @@ __all__ = [
     "iss_cross",
     "iss_difference",
     "iss_intra",
+    "kept_share",
     "krippendorff_alpha",
     "label_concentration",
     "label_gap",
@@ -261,6 +267,7 @@ __all__ = [
     "max_skew",
     "mcas",
     "mean_absolute_error",
+    "mean_distance",
     "mean_distances",
     "mean_error",
     "mean_share_mad",
@@ -274,6 +281,7 @@ __all__ = [
     "ndkl",
     "negative_predictive_value",
     "normalized_similarity_mad",
+    "occlusion_difference",
     "offset",
     "onset",
     "paired_share_difference",
@@ -289,7 +297,9 @@ __all__ = [
     "raw_share",
     "recall_hits",
     "refused_rate",
+    "region_area",
     "register",
+    "rejected_share",
     "rejection_gap",
     "representation",
     "representation_gap",
@@ -311,6 +321,7 @@ __all__ = [
     "skewsize",
     "spearman",
     "systematic_preference",
+    "threshold_accuracy",
     "total_absolute_association",
     "trend",
     "true_negative_rate",

@@ -95,6 +95,8 @@ class MetricSpec:
         Whether groups have a value per class, so that a finding without a class is a summary.
     of_models : bool
         Whether its findings compare models, and are corrected together.
+    of_pair : bool
+        Whether each of its findings is about a pair of groups or sets, which the subject names.
     of_base_rates : bool
         Whether the groups' base rates decide it where each group holds one true class only.
     of_one_answer : bool
@@ -213,6 +215,7 @@ class MetricSpec:
     rate: bool = False
     of_class: bool = False
     of_models: bool = False
+    of_pair: bool = False
     of_base_rates: bool = False
     of_one_answer: bool = False
     of_exclusion: bool = False

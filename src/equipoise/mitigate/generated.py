@@ -17,6 +17,7 @@ from equipoise.evidence import decode
 from equipoise.metrics import representation_gap
 from equipoise.mitigate.measuring import (
     ACCURACY,
+    SHARE_GAP,
     ModelMeasures,
     Numbers,
     embed_images,
@@ -28,7 +29,7 @@ from equipoise.models.generators import ImageGenerator, Sampling
 from equipoise.models.protocols import DualEncoder
 from equipoise.models.wrapped import unit_vectors
 
-SHARE_GAP, SIMILARITY, PRECISION = "share_gap", "prompt_similarity", "image_precision"
+SIMILARITY, PRECISION = "prompt_similarity", "image_precision"
 ABOUT = "generated images"
 _NEIGHBOURS = 3
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from equipoise.core import (
     AnyArray,
+    Estimate,
     Floats,
     Floats32,
     ModelError,
@@ -23,7 +24,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.wording import number
-from equipoise.metrics import cosine_scores, retrieval_measures, similarity_gap
+from equipoise.metrics import SPECS, cosine_scores, ndkl, similarity_gap
 from equipoise.metrics.rankings.statistics import recall_hits
 from equipoise.mitigate.sets import ImageSets, Lookup, SubjectTexts
 from equipoise.models.images import Images
@@ -36,7 +37,10 @@ from equipoise.stats.streams import stream
 Numbers = dict[tuple[str, str], dict[str, float]]
 """By measure and by attribute or data set: numbers of units by name."""
 
-NDKL, GAP, ACCURACY = "ndkl", "logit_gap", "accuracy"
+ACCURACY = "accuracy"
+"""What the share of images or queries that are right is called, whoever decides it."""
+SHARE_GAP = "share_gap"
+"""What the distance of generated values from equal shares is called."""
 NEUTRAL = "neutral captions"
 """What recall with captions that don't name the attribute is called."""
 RANKS = (1, 5, 10)
@@ -286,22 +290,21 @@ def _bias(
     shared: dict[str, Any] = {"queries": images.subject, "sets": images.set, "resampling": None}
     numbers: Numbers = {}
     for attribute, groups in images.attributes.items():
-        ranked = retrieval_measures(
-            scores, groups, k=k, prefixes=min(k * k, max_k), measures=("ndkl",), **shared
-        )[NDKL]
-        gap = similarity_gap(scores, groups, scale=model.info.scale or 1.0, **shared)
-        numbers[NDKL, attribute] = _by_subject(ranked, NDKL, subjects)
-        numbers[GAP, attribute] = _by_subject(gap, GAP, subjects)
+        for estimate in (
+            ndkl(scores, groups, k=min(k * k, max_k), **shared),
+            similarity_gap(scores, groups, scale=model.info.scale or 1.0, **shared),
+        ):
+            numbers[estimate.metric, attribute] = _by_subject(estimate, subjects)
     return numbers
 
 
-def _by_subject(estimate: Any, metric: str, subjects: Sequence[str]) -> dict[str, float]:
+def _by_subject(estimate: Estimate, subjects: Sequence[str]) -> dict[str, float]:
     if len(subjects) == 1 and not estimate.parts:
         return {subjects[0]: estimate.value}
     values = dict.fromkeys(subjects, math.nan)
     for part in estimate.parts:
         # Of three groups or more there are also differences of each from the others.
-        of_all = (part.metric, part.aggregate) == (metric, estimate.aggregate)
+        of_all = (part.metric, part.aggregate) == (estimate.metric, estimate.aggregate)
         if of_all and part.subject in values:
             values[part.subject] = part.value
     return values
@@ -362,11 +365,7 @@ FEWEST = 6
 """Fewest units with which flipped signs can reach p 0.05: of 5 the smallest p is 2 / 32."""
 _TIE = 1e-12
 
-_NAMES = {
-    NDKL: "NDKL",
-    GAP: "similarity gap in logits",
-    ACCURACY: "zero-shot accuracy",
-}
+_NAMES = {ACCURACY: "zero-shot accuracy", SHARE_GAP: "share gap"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -648,7 +647,8 @@ def _conclusion(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
 
 def name_measure(measure: str) -> str:
     """Return the name of a measure within a sentence."""
-    return _NAMES.get(measure, measure.replace("_", " "))
+    spec = SPECS.get(measure)
+    return _NAMES.get(measure) or (spec.label if spec else measure.replace("_", " "))
 
 
 def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
@@ -671,7 +671,7 @@ def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
     for label, count in other_counts.items():
         if count:
             text += f", {count} {label}"
-    changes: dict[str, list[float]] = {"accuracy": [], "recall": []}
+    changes: dict[str, list[float]] = {ACCURACY: [], "recall": []}
     for row in utilities:
         name = "recall" if "recall" in row.measure else name_measure(row.measure).split()[-1]
         changes.setdefault(name, []).append(row.difference)

@@ -250,7 +250,7 @@ def accuracies(result: AuditResult) -> list[tuple[str, ...]]:
     for (name,), panel in panels(rows(result, "augmentation"), "network").items():
         cells = [name]
         for row in panel:
-            cells.append(f"{number(row['accuracy'])} {interval(row['low'], row['high'])}")
+            cells.append(f"{number(row[ACCURACY])} {interval(row['low'], row['high'])}")
         table.append(tuple(cells))
     return table
 
@@ -319,9 +319,9 @@ def _means(result: AuditResult) -> list[dict[str, object]]:
 
 def _chart(trained: Sequence[Row]) -> Chart:
     data = [
-        {"label": row["network"], "series": row["arm"], "value": row["accuracy"],
+        {"label": row["network"], "series": row["arm"], "value": row[ACCURACY],
          "low": row["low"], "high": row["high"],
-         "tip": f"{row['network']}, {row['arm']}: {number(row['accuracy'])}"}
+         "tip": f"{row['network']}, {row['arm']}: {number(row[ACCURACY])}"}
         for row in trained
     ]  # fmt: skip
     label = "Accuracy with its interval for each network and each set of training images."

@@ -10,13 +10,21 @@ import pyarrow as pa
 from scipy.special import entr
 
 from equipoise.core import Bytes, Floats, Groups, InputError, Positions, record, unwarned
-from equipoise.mitigate.measuring import NEUTRAL, RetrievalSet, embed_images, embed_prompts
+from equipoise.mitigate.measuring import (
+    ACCURACY,
+    NEUTRAL,
+    RetrievalSet,
+    embed_images,
+    embed_prompts,
+)
 from equipoise.models.images import Images
 from equipoise.models.protocols import DualEncoder, Model, PairScorer
 from equipoise.models.wrapped import unit_vectors
 from equipoise.stats.intervals import percentile
 from equipoise.stats.streams import unit_keys, unit_times
 
+ASSOCIATION = "differential_association"
+"""What the association of the first two concepts with the first two groups is called."""
 _RECALLS = (1, 5)
 _AT_ONCE = 64
 _ENOUGH = 4
@@ -133,7 +141,7 @@ class Trial:
             hits = _recalls(compare, self._own_pairs)
         if self.labels is not None and self.classes is not None:
             correct = np.array([*self.classes])[compare([*self.classes.values()]).argmax(axis=1)]
-            hits["accuracy"] = (correct == np.array(self.labels, dtype=str)).astype(np.float64)
+            hits[ACCURACY] = (correct == np.array(self.labels, dtype=str)).astype(np.float64)
         times = self._resample_counts(replicates, seed)
         parts = [
             self._compute_measures(scores, hits, times[start : start + _AT_ONCE].astype(np.float64))
@@ -198,8 +206,7 @@ class Trial:
             "normalized_similarity_mad": spread,
             "retrieval_mad": deviations.mean(axis=0),
             "retrieval_entropy": entropy.mean(axis=0) / np.log(len(self._present)),
-            "differential_association": (means[0, :, 0] - means[1, :, 0])
-            - (means[0, :, 1] - means[1, :, 1]),
+            ASSOCIATION: (means[0, :, 0] - means[1, :, 0]) - (means[0, :, 1] - means[1, :, 1]),
         }
         for name, hit in hits.items():
             measures[name] = _weighted_means(hit[:, None], weights)[:, 0]

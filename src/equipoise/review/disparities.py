@@ -25,11 +25,13 @@ from equipoise.core import (
 from equipoise.data.problems import listed
 from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.labels.comparisons import OTHERS
+from equipoise.metrics.spec import spec_of
 from equipoise.report import read
 from equipoise.report.concluding import in_order
 from equipoise.report.page_verdicts import with_page_verdicts
 from equipoise.review.examples import Examples
 from equipoise.review.labels import look_up_values
+from equipoise.review.outcomes import outcome_of, rate_of
 from equipoise.review.sampling import RunImages, load_images
 
 
@@ -122,28 +124,15 @@ def _compute_outcome(images: RunImages, metric: str, subject: str) -> tuple[Floa
     """Return each image's outcome, NaN outside the metric, and its name."""
     if not subject:
         right = (images.table["right"] == "right").to_numpy()
-        return np.where(images.table["target"].is_null(), np.nan, right), "accuracy"
+        return np.where(images.table["target"].is_null(), np.nan, right), metric
     predicted = _match_class(images, "prediction", subject)
     actual = _match_class(images, "target", subject)
-    outcome, about, shows = {
-        "right": (predicted == actual, None, f"accuracy of “{subject}” against all other classes"),
-        "hit": (predicted, actual, f"share of “{subject}” that the model recognises"),
-        "alarm": (predicted, ~actual, f"share of other images that are called “{subject}”"),
-        "selected": (predicted, None, f"share called “{subject}”"),
-        "precise": (actual, predicted, f"share of images called “{subject}” whose label agrees"),
-    }[_OUTCOMES[metric]]
-    return np.where(True if about is None else about, outcome, np.nan), shows
-
-
-# Each pair of groups has findings of its own beside those of the concept.
-_PAIRS = "concept_difference"
-_OUTCOMES: Mapping[str, str] = {
-    "accuracy": "right",
-    **dict.fromkeys(("true_positive_rate", "false_negative_rate", "equalized_odds"), "hit"),
-    **dict.fromkeys(("false_positive_rate", "true_negative_rate"), "alarm"),
-    **dict.fromkeys(("selection_rate", "demographic_parity"), "selected"),
-    "precision": "precise",
-}
+    rate = rate_of(metric)
+    assert rate is not None  # noqa: S101 - only findings of rates have outcomes
+    outcome = outcome_of(rate)
+    about = True if outcome.about is None else outcome.about(predicted, actual)
+    numbers = np.where(about, outcome.counts(predicted, actual), np.nan)
+    return numbers, outcome.shows.format(subject=subject)
 
 
 def find_disparity(
@@ -196,8 +185,9 @@ def find_disparity(
     disparity = (_load_predictions if kind == "predictions" else _load_concept)(run, finding)
     config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
     predicted = are_predicted(finding.groups, predicted_attributes([config]))
-    alarms = _OUTCOMES.get(finding.metric) == "alarm"
-    return _choose_group(replace(disparity, predicted=predicted), group, max if alarms else min)
+    rate = rate_of(finding.metric)
+    higher = rate is not None and spec_of(rate.name).harm == "higher"
+    return _choose_group(replace(disparity, predicted=predicted), group, max if higher else min)
 
 
 def _matches(finding: Finding, options: Mapping[str, str]) -> bool:
@@ -207,7 +197,7 @@ def _matches(finding: Finding, options: Mapping[str, str]) -> bool:
 
 def has_subject(finding: Finding) -> bool:
     """Return whether a finding compares groups in a class or concept, not in a pair of groups."""
-    return bool(finding.by_group and finding.subject) and finding.metric != _PAIRS
+    return bool(finding.by_group and finding.subject) and not spec_of(finding.metric).of_pair
 
 
 def _is_explainable(finding: Finding, kind: str) -> bool:
@@ -215,8 +205,8 @@ def _is_explainable(finding: Finding, kind: str) -> bool:
         return False
     if kind == "concepts":
         return has_subject(finding) and finding.aggregate is Aggregate.DIFFERENCE
-    metric = finding.metric
-    return metric in _OUTCOMES and (_OUTCOMES[metric] == "right" or bool(finding.subject))
+    rate = rate_of(finding.metric)
+    return rate is not None and bool(finding.subject or not spec_of(rate.name).of_class)
 
 
 def _load_predictions(run: Path, finding: Finding) -> Disparity:

@@ -27,6 +27,7 @@ from equipoise.evidence.examples import (
 from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.report import read
 from equipoise.review.labels import look_up_values
+from equipoise.review.outcomes import counts_false_alarms
 
 ALL = "all images"
 """Outcome of every image, and the group of findings that compare none."""
@@ -118,8 +119,6 @@ VALUES = "cause_values.parquet"
 _MOST_VALUES = 30
 # Images on a page, and the fewest and other labels of a group that it offers.
 _ON_A_PAGE, _LEAST_ON_A_PAGE, _MOST_LABELS = 48, 8, 300
-# Metrics that false alarms decide.
-_OF_FALSE_ALARMS = ("false_positive_rate", "true_negative_rate", "precision")
 ORDERS = ("random", "highest score", "lowest score")
 HIDE = {"": "nothing", "faces": "faces", "outside": "all outside the box", "all": "all"}
 """What can be blurred, with its name on the page."""
@@ -239,9 +238,7 @@ class Examples:
         """Return the number of images by outcome, the outcomes most at issue first."""
         counts = self.rows(finding.model, finding.subject)["outcome"].value_counts()
         guided = self._guidance.get((finding.model, finding.version), [])
-        mistakes = WRONG[::-1]
-        if finding.metric in _OF_FALSE_ALARMS:
-            mistakes = WRONG
+        mistakes = WRONG if counts_false_alarms(finding.metric) else WRONG[::-1]
         totals = {str(name): int(total) for name, total in counts.iter_rows()}
         ordered = dict.fromkeys((*guided, *mistakes, "rejected", *sorted(totals)))
         return {name: totals[name] for name in ordered if name in totals}

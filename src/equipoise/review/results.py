@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import Booleans, ConfigError, Estimate, Floats, InputError
-from equipoise.counterfactuals.filters import learned_threshold
 from equipoise.data.problems import check_ids
 from equipoise.data.tables import open_table, read_table
 from equipoise.metrics import krippendorff_alpha, labelled_share_gap
+from equipoise.metrics.numbers.threshold_accuracy import learned_threshold
 from equipoise.report.text import plural
 from equipoise.review.labellers import SETTLED
 from equipoise.review.labels import consensus, disagreements, look_up_values, read_labels

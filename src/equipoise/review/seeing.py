@@ -19,6 +19,8 @@ from equipoise.review.questions import Question
 from equipoise.review.sampling import RunImages
 
 Row = dict[str, Any]
+SCORES = ("precision", "recall", "f1")
+"""Scores of each value of an attribute, with their ends columns of a table."""
 ANSWERS, VALUES = "labelled_answers", "labelled_values"
 """Tables that a run has of the labels, beside those of its audit."""
 SCHEMAS = {
@@ -32,7 +34,7 @@ SCHEMAS = {
         "by": pl.String(), "support": pl.Int64(),
         **{
             f"{name}{end}": pl.Float64()
-            for name in ("precision", "recall", "f1")
+            for name in SCORES
             for end in ("", "_low", "_high")
         },
     }),
@@ -89,18 +91,22 @@ def compare_values(
             for value in sorted({*filter(None, machine)}):
                 people, says = seen == value, has_value & (machine == value)
                 known = answered & (machine != None)  # noqa: E711 - by element
-                shares = [
-                    _conditional(strata, outcome, condition, known, seed)
+                precision, recall, jaccard = (
+                    _ends(_conditional(strata, outcome, condition, known, seed))
                     for outcome, condition in (
                         (people, says), (says, people), (people & says, people | says),
                     )
-                ]  # fmt: skip
+                )  # fmt: skip
+                # F1 is 2 J / (1 + J) of the Jaccard index J, which is a share.
+                scores = precision, recall, {end: 2 * x / (1 + x) for end, x in jaccard.items()}
                 yield {
                     "question": question.name, "attribute": attribute, "value": value, "by": by,
                     "support": int((people & known).sum()),
-                    **_ends("precision", shares[0]), **_ends("recall", shares[1]),
-                    # F1 is 2 J / (1 + J) of the Jaccard index J, which is a share.
-                    **{name: 2 * x / (1 + x) for name, x in _ends("f1", shares[2]).items()},
+                    **{
+                        f"{name}{end}": x
+                        for name, ends in zip(SCORES, scores, strict=True)
+                        for end, x in ends.items()
+                    },
                 }  # fmt: skip
 
 
@@ -114,9 +120,9 @@ def _conditional(
     return labelled_share(outcomes, strata, condition=conditions, rng=seed)
 
 
-def _ends(name: str, share: Estimate) -> dict[str, float]:
+def _ends(share: Estimate) -> dict[str, float]:
     interval = share.interval()
-    return {name: share.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
+    return {"": share.value, "_low": interval.low, "_high": interval.high}
 
 
 def _named_values(images: RunImages, sizes: pl.DataFrame, attribute: str) -> Objects:

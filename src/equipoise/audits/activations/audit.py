@@ -36,7 +36,7 @@ from equipoise.data.labels import Items, Outputs
 from equipoise.evidence.extraction import Extraction, ExtractionSettings, extract_request
 from equipoise.evidence.store import key_of
 from equipoise.evidence.working import Extractor, Request
-from equipoise.metrics.numbers.activation import activation_share, activation_share_gap
+from equipoise.metrics.numbers.activation import activation_share, activation_share_gap, region_area
 from equipoise.metrics.spec import spec_for
 from equipoise.models.images import Images
 
@@ -149,15 +149,16 @@ class Activations(Audit["Config", ActivationData, Design]):
             self.name, design.model, design.groups.name, "default", config.resampling.level
         )
         maps, boxes = design.mapped.maps, design.mapped.boxes[design.region]
+        units = _units_of_images(design, config, data)
         options: Fields = {
-            "groups": design.all_groups, "units": _units_of_images(design, config, data),
+            "groups": design.all_groups, "units": units,
             "resampling": resampling, "rng": config.resampling.seed,
         }  # fmt: skip
         share = activation_share(maps, boxes, **options)
+        area = region_area(maps, boxes, design.all_groups, units=units)
         gap = activation_share_gap(maps, boxes, beyond_area=False, **options)
         beyond = activation_share_gap(maps, boxes, beyond_area=True, **options)
-        shares = [part for part in share.parts if part.metric == "activation_share"]
-        by_group = tuple(group for part in shares for group in part.by_group)
+        by_group = tuple(group for part in share.parts for group in part.by_group)
         share_finding = whole(
             share, place, Family.DESCRIPTIVE, by_group=by_group, about=design.region
         )
@@ -175,7 +176,7 @@ class Activations(Audit["Config", ActivationData, Design]):
             *tested,
             without_verdict(beyond_finding, _BESIDE),
         )
-        tables = {"activation_shares": _tabulate_shares(design, share)}
+        tables = {"activation_shares": _tabulate_shares(design, share, area)}
         # All regions are on one picture.
         if design.region == next(iter(config.data.regions)):
             pictures = [*_pictures(design, config, data)]
@@ -256,16 +257,14 @@ def _units_of_images(design: Design, config: Config, data: ActivationData) -> li
     ]
 
 
-def _tabulate_shares(design: Design, share: Estimate) -> pa.Table:
+def _tabulate_shares(design: Design, share: Estimate, area: Estimate) -> pa.Table:
     """Return the share inside the region, and the region's area, by group."""
-    shares = [part for part in share.parts if part.metric == "activation_share"]
-    areas = {part.subject: part.value for part in share.parts if part.metric == "region_area"}
     rows = [
         {"model": design.model, "groups": design.groups.name, "region": design.region,
          "group": part.subject, "n": part.n, "share": part.value, "low": part.low,
-         "high": part.high, "area": areas[part.subject], "chance": part.chance,
+         "high": part.high, "area": of_group.value, "chance": part.chance,
          "chance_low": part.chance_low, "chance_high": part.chance_high}
-        for part in shares
+        for part, of_group in zip(share.parts, area.parts, strict=True)
     ]  # fmt: skip
     columns = {
         "model": TEXT,

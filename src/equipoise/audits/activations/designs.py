@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -30,7 +30,11 @@ from equipoise.core import (
 )
 from equipoise.core.columns import BYTES, INTEGER, NUMBER, TEXT
 from equipoise.core.sentences import Sentence, named, quoted
-from equipoise.metrics.numbers.activation import Regions, paired_share_difference
+from equipoise.metrics.numbers.activation import (
+    Regions,
+    occlusion_difference,
+    paired_share_difference,
+)
 from equipoise.metrics.spec import spec_of
 
 if TYPE_CHECKING:
@@ -144,15 +148,18 @@ class Question(Design):
         level, seed = config.resampling.level, config.resampling.seed
         place = Place(config.audit, self.model, self.all_groups.name, "default", level)
 
-        def estimate(differences: Floats, controls: Sequence[Floats]) -> Estimate:
+        def estimate(
+            metric: Callable[..., Estimate], differences: Floats, controls: Sequence[Floats]
+        ) -> Estimate:
             control_mean = np.mean(controls, axis=0) if controls else 0.0
-            return paired_share_difference(
+            return metric(
                 differences - control_mean, self.all_groups, units=units,
                 resampling=resampling, rng=seed,
             )  # fmt: skip
 
         share, fall = (
             estimate(
+                paired_share_difference,
                 self.mapped.share_differences,
                 [control.share_differences for control in self.controls],
             ),
@@ -161,13 +168,13 @@ class Question(Design):
         findings = self._findings(share, place)
         if self.controls:
             with_controls = replace(place, version="with what controls show")
-            raw = whole(estimate(self.mapped.share_differences, ()), with_controls, Family.LEAF)
+            alone = estimate(paired_share_difference, self.mapped.share_differences, ())
+            raw = whole(alone, with_controls, Family.LEAF)
             findings.append(without_verdict(raw, "stands beside the difference less controls"))
         if self.mapped.falls is not None:
-            fall = estimate(self.mapped.fallen, [control.fallen for control in self.controls])
-            name = "occlusion_difference"
-            named = replace(fall, metric=name, reference=spec_of(name).reference)
-            hidden = whole(named, place, Family.LEAF)
+            fallen = [control.fallen for control in self.controls]
+            fall = estimate(occlusion_difference, self.mapped.fallen, fallen)
+            hidden = whole(fall, place, Family.LEAF)
             findings.append(without_verdict(hidden, "in units of the model's own score"))
         tables = {"questions": table_of([*self._rows(share, fall, level)], QUESTIONS)}
         if self.pictured and self.mapped.pictures:

@@ -65,12 +65,10 @@ questions = TableSection(
 )
 
 
+LEADS = ("paired_share_difference", ("activation_share", Aggregate.DIFFERENCE))
 PAGE = Page(
-    leads=(
-        "paired_share_difference",
-        ("activation_share", Aggregate.DIFFERENCE),
-    ),
-    by_group=(("activation_share", Aggregate.DIFFERENCE), "paired_share_difference"),
+    leads=LEADS,
+    by_group=LEADS[::-1],
     subjects="regions",
     look="Look at maps of {group}, and check the boxes of the regions.",
     steps=("Train on changed images (“equipoise augment”), or choose another model.",),

@@ -33,9 +33,7 @@ from equipoise.core import (
     Family,
     Fields,
     Groups,
-    GroupValue,
     Integers,
-    NullHypothesis,
     record,
 )
 from equipoise.core.finding import plain_parameters
@@ -50,11 +48,12 @@ from equipoise.metrics.vectors.diversity import (
     iss_cross,
     iss_difference,
     iss_intra,
+    mean_distance,
     mean_distances,
     principal_components,
 )
 from equipoise.metrics.vectors.image_components import image_components
-from equipoise.stats import Permutation, Resampling
+from equipoise.stats import Resampling
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
@@ -125,7 +124,7 @@ def _measure_pairs(
     sets = all_sets.only(design.sets)
     cross = iss_cross(sets, resampling=resampling, rng=config.resampling.seed)
     family = Family.LEAF if design.within else Family.COMPOSITE
-    together = whole(cross, place, family, by_group=_diversities(cross))
+    together = whole(cross, place, family, by_group=sets.diversities(place.level))
     # Groups' values are distances within sets, and their order says nothing of the distance.
     yield together.changed(direction=Sentence(), subject=design.within)
     difference = iss_difference(sets, resampling=resampling)
@@ -157,39 +156,16 @@ def _measure_references(
     references = [name for name in all_sets.names if name not in design.sets]
     if not references or not design.sets:
         return
-    # One permutation, whose p-value is not used: the intervals are closed forms.
-    once = Permutation(1, level=config.resampling.level)
-    cross = iss_cross(all_sets, resampling=None if config.resampling.method == "none" else once)
-    diversity = {group.group: group for group in _diversities(cross)}
-    pairs = dict[str, tuple[GroupValue, GroupValue]]()
-    for set_name, other in product(design.sets, references):
-        pairs[f"{set_name} × {other}"] = diversity[set_name], diversity[other]
-    for draft in parts(cross, place):
-        pair = pairs.get(draft.finding.subject)
-        if draft.finding.metric == "mean_distance" and pair is not None:
-            yield draft.changed(
-                subject=_subject(design, draft.finding.subject),
-                family=Family.DESCRIPTIVE,
-                null=NullHypothesis.NONE,
-                null_drawn="",
-                by_group=pair,
-                reason=draft.finding.reason or "it has no chance level: read it beside ISS intra",
-            )
+    for pair in product(design.sets, references):
+        sets = all_sets.only(pair)
+        distance = mean_distance(sets, resampling=resampling_of(config, 1))
+        diversities = sets.diversities(config.resampling.level)
+        draft = whole(distance, place, Family.DESCRIPTIVE, by_group=diversities)
+        yield draft.changed(direction=Sentence(), subject=_subject(design, " × ".join(pair)))
 
 
 def _subject(design: Design, name: str) -> str:
     return f"{design.within}: {name}" if design.within else name
-
-
-def _diversities(cross: Estimate) -> tuple[GroupValue, ...]:
-    """Return ISS intra of each set."""
-    return tuple(
-        GroupValue(
-            part.subject, (part.subject,), part.n, part.value, part.low, part.high, part.reason
-        )
-        for part in cross.parts
-        if part.metric == "iss_intra"
-    )
 
 
 # Numbers read in a second by one pass over embeddings, and by a permutation: rough guides.

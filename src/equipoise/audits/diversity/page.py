@@ -79,9 +79,10 @@ def _diversity_chart(panel: Sequence[Row], name: str) -> Chart:
     )  # fmt: skip
 
 
+LEADS = ("iss_difference", "iss_cross")
 PAGE = Page(
-    leads=("iss_difference", "iss_cross"),
-    by_group=("iss_cross",),
+    leads=LEADS,
+    by_group=LEADS[1:],
     subjects="pairs of sets",
     sections=(distances, quality),
     facts=facts,

@@ -8,7 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -40,8 +40,6 @@ from equipoise.core import (
     Aggregate,
     Booleans,
     DataError,
-    Ends,
-    Estimate,
     Facts,
     Family,
     Groups,
@@ -49,31 +47,26 @@ from equipoise.core import (
     MissingExtraError,
     Objects,
     record,
-    unwarned,
 )
 from equipoise.core.columns import BYTES, FLAG, INTEGER, NUMBER, TEXT
 from equipoise.core.sentences import Sentence
 from equipoise.counterfactuals.filters import Check, Stage, evidence, of_combination, write_sets
 from equipoise.evidence.pictures import ImageError, decode
 from equipoise.explain.overlays import WHOLE, blurred
-from equipoise.metrics.building import ends_of, known_ends
+from equipoise.metrics.numbers.kept_share import FEWEST_CAPTIONS, kept_share
 from equipoise.metrics.numbers.rejections import rejection_gap
-from equipoise.metrics.spec import make_estimate, spec_for
-from equipoise.stats import Bootstrap, Resampling
-from equipoise.stats.intervals import ClosedForm, wilson
-from equipoise.stats.streams import stream, unit_counts, unit_keys
+from equipoise.metrics.spec import spec_for
+from equipoise.stats import Resampling
+from equipoise.stats.streams import stream
 
 if TYPE_CHECKING:
     from equipoise.audits.outputs import Models
     from equipoise.config.fields import RunConfig
     from equipoise.evidence.pictures import Pictures
 
-# Sets of captions from which on they are resampled: they stand for other captions.
-_FEWEST_SETS = 10
 # Seconds for a design, and for an image in a permutation or replicate: rough guides.
 _SECONDS_PER_DESIGN, _SECONDS_PER_IMAGE = 0.07, 7e-10
 
-_LEARNED = ("labels", "yes", "agreement", "accuracy", "low", "high", "majority")
 _COLUMNS = {
     "rejections": {
         "stage": TEXT,
@@ -179,7 +172,7 @@ class GenerationDesign:
     @cached_property
     def by_caption_set(self) -> bool:
         """Whether there are enough sets of captions to resample them."""
-        return len({*self.column("set").tolist()}) >= _FEWEST_SETS
+        return len({*self.column("set").tolist()}) >= FEWEST_CAPTIONS
 
 
 @audit_kind("generation")
@@ -363,8 +356,8 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
                 yield f"No filter of {name}: filters.{name} is off and rejects nothing."
         if any(not design.by_caption_set for design in designs):
             yield (
-                f"There are fewer than {_FEWEST_SETS} sets of captions to resample: intervals are "
-                "about other candidates of these captions, not about other captions."
+                f"There are fewer than {FEWEST_CAPTIONS} sets of captions to resample: intervals "
+                "are about other candidates of these captions, not about other captions."
             )
 
 
@@ -468,54 +461,18 @@ def _kept_shares(config: Config, data: GenerationData) -> Iterator[UncorrectedFi
     combinations = candidates.combinations if len(candidates.combinations) > 1 else ()
     for name in ("", *combinations):
         rows = combination == name if name else np.ones(len(candidates), dtype=bool)
-        share = _estimate_kept_share(config, kept_sets[rows], sets[rows])
+        share = kept_share(
+            kept_sets[rows], captions=sets[rows].astype(str),
+            resampling=resampling_of(config, 1), rng=config.resampling.seed,
+        )  # fmt: skip
         uncorrected = whole(share, _place(config, ""), Family.DESCRIPTIVE)
         yield uncorrected.changed(subject=f"sets of {name}" if name else "")
-
-
-def _estimate_kept_share(config: Config, kept_sets: Booleans, sets: Objects) -> Estimate:
-    names, owner = np.unique(sets.astype(str), return_inverse=True)
-    counts = np.stack([np.bincount(owner, kept_sets), np.bincount(owner)], axis=1)
-    total = counts.sum(axis=0)
-    resampling = resampling_of(config, 1)
-    ends: Ends = ClosedForm(wilson, (float(total[0]), float(total[1])))
-    method, unit = "Wilson", "set"
-    if isinstance(resampling, Bootstrap) and len(names) >= _FEWEST_SETS and 0 < total[0] < total[1]:
-        keys = unit_keys(names.tolist())
-        times = unit_counts(config.resampling.seed, keys, range(resampling.replicates))
-        resampled = times.astype(np.float64) @ counts
-        with unwarned():
-            ends = ends_of(resampled[:, 0] / resampled[:, 1])
-        method = f"percentile bootstrap over caption sets, {resampling.replicates} replicates"
-        unit = "caption set"
-    return make_estimate(
-        metric="kept_share",
-        value=float(total[0] / total[1]),
-        n={"sets": int(total[1])},
-        method=method,
-        no_chance="a set is kept or rejected for all groups alike: there is nothing to exchange",
-        unit=unit,
-        ends=ends,
-    )
 
 
 def _learned_accuracy(config: Config, data: GenerationData) -> Iterator[UncorrectedFinding]:
     """Yield the cross-validated accuracy of learned thresholds."""
     for (combination, name), learned in data.learned.items():
-        estimate = make_estimate(
-            metric="threshold_accuracy",
-            value=learned.accuracy,
-            n={"labels": learned.labels},
-            method="Wilson, one trial a caption set; cross-validated",
-            params={
-                "threshold": learned.threshold, "images": learned.size,
-                "majority": learned.majority, "agreement": learned.agreement,
-            },
-            reason=f"always or never agrees with {learned.majority:.3g} of the labels",
-            unit="caption set",
-            ends=known_ends(learned.low, learned.high),
-        )  # fmt: skip
-        uncorrected = whole(estimate, _place(config, name), Family.DESCRIPTIVE)
+        uncorrected = whole(learned.estimate, _place(config, name), Family.DESCRIPTIVE)
         yield uncorrected.changed(subject=f"{name} shown, sets of {combination}")
 
 
@@ -560,13 +517,14 @@ def _thresholds(config: Config, data: GenerationData) -> Iterator[Row]:
             place = int(np.argmax(of_candidates == combination))
             learned = data.learned.get((combination, name))
             fixed = section is not None and name in of_combination(section.fixed, combination)
+            numbers = {} if learned is None else asdict(learned)
             yield {
+                **{column: numbers.get(column) for column in _COLUMNS["thresholds"]},
                 "attributes": combination,
                 "attribute": name,
                 "threshold": int(check.set_threshold[place]),
                 "images": int(candidates.sizes[place]),
                 "learned": learned is not None and not fixed,
-                **{key: getattr(learned, key) for key in _LEARNED if learned is not None},
             }
 
 

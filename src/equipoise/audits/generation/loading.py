@@ -37,7 +37,6 @@ from equipoise.counterfactuals.candidates import IMAGE, Candidates, candidates_o
 from equipoise.counterfactuals.captions import agreeing
 from equipoise.counterfactuals.filters import (
     Filtered,
-    Learned,
     SetThresholds,
     Stage,
     Thresholds,
@@ -53,6 +52,7 @@ from equipoise.data.labels import Outputs
 from equipoise.data.problems import match
 from equipoise.evidence.pictures import NotMade, Pictures
 from equipoise.evidence.zero_shot import prompts
+from equipoise.metrics.numbers.threshold_accuracy import Learned
 
 if TYPE_CHECKING:
     from equipoise.audits.generation.config import (

@@ -128,9 +128,10 @@ def subjects(result: AuditResult) -> Section | None:
     return Section.of("subjects", "Kept sets by subject", text, subject_table)
 
 
+LEADS = (("rejected_share", Aggregate.DIFFERENCE),)
 PAGE = Page(
-    leads=(("rejected_share", Aggregate.DIFFERENCE),),
-    by_group=(("rejected_share", Aggregate.DIFFERENCE),),
+    leads=LEADS,
+    by_group=LEADS,
     subjects="checks",
     sections=(stages, rejections, thresholds, subjects, quality),
     facts=facts,

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.columns import tables_of
 from equipoise.audits.config import parse_config
 from equipoise.audits.findings import Place, UncorrectedFinding, conclude, parts, whole
 from equipoise.audits.group_sizes import Row, lacking
@@ -35,6 +35,7 @@ from equipoise.core import (
     Objects,
     Progress,
     record,
+    table_of,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.wording import number
@@ -53,20 +54,6 @@ _SECONDS_PER_ROW, _SECONDS_PER_DESIGN = 2e-8, 0.1
 
 _BANDS = 4
 """Bands of the target with as many images each."""
-_COLUMNS = {
-    "errors_over_target": {
-        "model": TEXT,
-        "groups": TEXT,
-        "group": TEXT,
-        "least": NUMBER,
-        "most": NUMBER,
-        "n": INTEGER,
-        "mean_absolute_error": NUMBER,
-        "low": NUMBER,
-        "high": NUMBER,
-        "mean_error": NUMBER,
-    }
-}
 
 
 @record
@@ -137,7 +124,7 @@ class Regression(Audit[Config, RegressionData, Design]):
         units = None if unit is None else data.images.columns[unit]
         metrics = [
             metric
-            for name, metric in metrics_of(NumberMetric, "regression").items()
+            for name, metric in metrics_of(NumberMetric, self.name).items()
             if config.options(name) is not None
         ]
         designs = []
@@ -183,8 +170,8 @@ class Regression(Audit[Config, RegressionData, Design]):
             tested = replace(gap_finding, harm=gap.harm).changed(family=Family.COMPOSITE)
             for draft in (tested, *(leaf(draft, spec) for draft in leaves)):
                 findings.append(replace(draft, threshold=threshold))
-        rows = _errors_over_target(design, config.resampling.level)
-        return Measured(tuple(findings), tables_of({"errors_over_target": rows}, _COLUMNS))
+        errors = _errors_over_target(design, self.name, config.resampling.level)
+        return Measured(tuple(findings), {"errors_over_target": errors})
 
     def details(
         self,
@@ -251,24 +238,42 @@ class Regression(Audit[Config, RegressionData, Design]):
         return compare(pairs, runs)
 
 
-def _errors_over_target(design: Design, level: float) -> Iterator[Row]:
-    """Yield the errors of every group in bands of the target."""
+def _errors_over_target(design: Design, kind: str, level: float) -> pa.Table:
+    """Return the means of every group in bands of the target, with the interval of the first.
+
+    They are those in the unit of the target.
+    """
+    metrics = metrics_of(NumberMetric, kind).values()
+    errors = {
+        metric.spec.name: metric.numbers(design.target, design.predicted, {})[0]
+        for metric in metrics
+        if metric.in_unit
+    }
+    first, *others = errors
+    texts = dict.fromkeys(("model", "groups", "group"), TEXT)
+    limits = {"least": NUMBER, "most": NUMBER, "n": INTEGER}
+    numbers = dict.fromkeys((first, "low", "high", *others), NUMBER)
+    rows = _means_over_target(design, errors, level)
+    return table_of([*rows], texts | limits | numbers)
+
+
+def _means_over_target(design: Design, errors: Mapping[str, Floats], level: float) -> Iterator[Row]:
     limits = np.unique(np.quantile(design.target, np.linspace(0.0, 1.0, _BANDS + 1)))
     bands = np.clip(np.searchsorted(limits, design.target, side="right") - 1, 0, len(limits) - 2)
-    errors = design.predicted - design.target
     for code, group in enumerate(design.groups.names):
         for band in range(len(limits) - 1):
             rows = np.flatnonzero((design.groups.codes == code) & (bands == band))
             if not len(rows):
                 continue
             units = None if design.units is None else design.units[rows]
-            absolute = RowValues.of(np.abs(errors[rows]), None, units)
-            low, high = absolute.ends()(level)
+            numbers, *others = (of_images[rows] for of_images in errors.values())
+            first = RowValues.of(numbers, None, units)
+            low, high = first.ends()(level)
+            means = first.mean(), *(float(other.mean()) for other in others)
             yield {
                 "model": design.model, "groups": design.groups.name, "group": group,
                 "least": limits[band], "most": limits[band + 1], "n": len(rows),
-                "mean_absolute_error": absolute.mean(), "low": low, "high": high,
-                "mean_error": float(errors[rows].mean()),
+                "low": low, "high": high, **dict(zip(errors, means, strict=True)),
             }  # fmt: skip
 
 

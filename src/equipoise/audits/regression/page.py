@@ -1,6 +1,8 @@
 """The page of an audit of regression."""
 
 from equipoise.core import Aggregate, AuditResult
+from equipoise.metrics.numbers import NumberMetric
+from equipoise.metrics.registry import metrics_of
 from equipoise.report.blocks import NUMBER, Column, Page, Pairs, TableSection, image_count
 
 
@@ -31,17 +33,11 @@ over_target = TableSection(
     ),
 )
 
+DIFFERENCES = tuple((name, Aggregate.DIFFERENCE) for name in metrics_of(NumberMetric, "regression"))
+
 PAGE = Page(
-    leads=(
-        ("mean_absolute_error", Aggregate.DIFFERENCE),
-        ("mean_error", Aggregate.DIFFERENCE),
-        ("share_within_tolerance", Aggregate.DIFFERENCE),
-    ),
-    by_group=(
-        ("mean_absolute_error", Aggregate.DIFFERENCE),
-        ("mean_error", Aggregate.DIFFERENCE),
-        ("share_within_tolerance", Aggregate.DIFFERENCE),
-    ),
+    leads=DIFFERENCES,
+    by_group=DIFFERENCES,
     subjects="images",
     look="Look at images of {group} with the largest errors.",
     sections=(over_target,),

@@ -1161,6 +1161,7 @@ register(
     ),
     _disparity(
         name="concept_difference",
+        of_pair=True,
         title="Difference of two groups",
         range=(-1.0, 1.0),
         rate=False,

@@ -29,6 +29,7 @@ from equipoise.core import (
     integers,
     no_ends,
     record,
+    tally,
     unwarned,
 )
 from equipoise.metrics.building import (
@@ -44,7 +45,8 @@ from equipoise.metrics.labels import fill_labels, name_unit
 from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.metrics.measure import DEFAULT, Draws
 from equipoise.metrics.rankings.similarity import similarity_gap
-from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import ANY_NUMBER, POINTS, MetricSpec, make_estimate
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.chance import sign_flips
 from equipoise.stats.intervals import ClosedForm, mean_t
@@ -54,7 +56,9 @@ REFERENCE = "Selvaraju et al. 2017 (Grad-CAM); Mandal 2024, chapters 4 and 5"
 _INTERVALS = "Hothorn, Bretz & Westfall 2008 (simultaneous intervals)"
 _SIGNS = "the two regions of an image exchange their names: signs of differences are flipped"
 _NULL = "maps lie as they lie, whatever the image: maps are exchanged between images"
+_NOTHING = "no image with a region and a map"
 _ROWS_AT_ONCE = 1024
+_share = partial(MetricSpec, kinds=("activations",), unit="share", reference=REFERENCE)
 
 
 Place = tuple[Integers, Floats]
@@ -184,6 +188,23 @@ def _read_regions(
     return regions, image_groups.take(regions.rows), [names[row] for row in regions.rows.tolist()]
 
 
+@metric(
+    _share(
+        name="activation_share",
+        null_kind=NullHypothesis.MAPS,
+        neutral=None,
+        title="Share of the map in a region",
+        harm="either",
+        definition=(
+            "Share of a class activation map inside a box, cells on its edge in part; mean over "
+            "images."
+        ),
+        direction="Either: whether a model should look at the region is for you to say.",
+        chance="the share with maps exchanged between images",
+        interval="percentile bootstrap over images or units",
+        null="maps are exchangeable between images",
+    )
+)
 def activation_share(
     maps: ArrayLike,
     boxes: ArrayLike,
@@ -218,8 +239,7 @@ def activation_share(
         units. Chance and p (two-sided): each box lies over the map of another image, drawn
         without repeats; a model that looks at the middle whatever it sees does not exceed it.
         `.params["area"]` is the mean share of the image that the box takes, which a map without
-        any preference has. `.by` has the share of each group, with its chance, and its
-        "region_area".
+        any preference has. `.by` has the share of each group, with its chance.
 
     Raises
     ------
@@ -240,11 +260,10 @@ def activation_share(
     <activation_share 0.505 [0.497, 0.512]; chance 0.505, p = 1, n = 80 in 2 groups>
     """
     regions, image_groups, names = _read_regions(maps, boxes, groups, units)
-    group_members = [image_groups.codes == code for code in range(len(image_groups))]
+    group_members = _members(image_groups)
     members = [np.ones(len(regions), dtype=np.bool_), *group_members]
     draws = _mean_shares(regions, members, names, resampling, rng)
-    value, unit = float(draws.observed[0]), name_unit(units, "image")
-    nothing, parts = "no image with a region and a map", []
+    value, unit, parts = float(draws.observed[0]), name_unit(units, "image"), []
     boot, notes = None if draws.boot is None else draws.boot[:, 1:], [""] * len(image_groups)
     rows = rows_of_replicates(
         image_groups, image_groups.counts, draws.observed[1:], boot, draws.level, notes
@@ -252,15 +271,13 @@ def activation_share(
     for place, group_value in enumerate(() if groups is None else rows, start=1):
         chance_test, reason = (
             compare_with_chance(draws, place, "either"),
-            "" if group_value.n else nothing,
+            "" if group_value.n else _NOTHING,
         )
-        area = _mean(regions.areas[members[place]])
-        parts += [
+        parts.append(
             group_part(
                 "activation_share", group_value.group, group_value, chance_test, reason=reason
-            ),
-            Part("region_area", group_value.group, area, n=group_value.n, reason=reason),
-        ]
+            )
+        )
     undefined = math.isnan(value)
     no_chance = "no resampling was asked for" if resampling is None else "one map only"
     return make_estimate(
@@ -275,9 +292,72 @@ def activation_share(
         by=parts,
         excluded=regions.dropped,
         unit=unit,
-        reason=explain_undefined(value, nothing),
+        reason=explain_undefined(value, _NOTHING),
         ends=ends_of(draws.boot, 0),
     )
+
+
+@metric(
+    _share(
+        name="region_area",
+        title="Area of a region",
+        harm=None,
+        definition=(
+            "Share of the image that a box covers, mean over images: the share of a map that "
+            "prefers nothing."
+        ),
+        direction="Neither: a property of the data.",
+        chance="none: it describes the data",
+    )
+)
+def region_area(
+    maps: ArrayLike,
+    boxes: ArrayLike,
+    groups: GroupLabels | None = None,
+    *,
+    units: Labels | None = None,
+) -> Estimate:
+    """Mean share of the image that a region covers.
+
+    Parameters
+    ----------
+    maps, boxes, groups, units
+        See `equipoise.metrics.activation_share`.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], over the images that `activation_share` is of: the share of a map that prefers
+        nothing. It describes the data and has no interval. `.by` has the area of each group.
+
+    Raises
+    ------
+    InputError
+        As `equipoise.metrics.activation_share`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> m.region_area(np.ones((80, 7, 7)), [[0, 0, 0.5, 1]] * 80).value
+    0.5
+    """
+    regions, image_groups, _ = _read_regions(maps, boxes, groups, units)
+    value, names = _mean(regions.areas), () if groups is None else image_groups.names
+    parts = []
+    for name, members in zip(names, _members(image_groups), strict=bool(names)):
+        area = _mean(regions.areas[members])
+        reason = explain_undefined(area, _NOTHING)
+        parts.append(Part("region_area", name, area, n=tally(members), reason=reason))
+    return make_estimate(
+        "region_area", value, sizes(image_groups), "none: it describes the data",
+        no_chance="it describes the data", by=parts, excluded=regions.dropped,
+        unit=name_unit(units, "image"), reason=explain_undefined(value, _NOTHING),
+    )  # fmt: skip
+
+
+def _members(groups: Groups) -> list[Booleans]:
+    return [groups.codes == code for code in range(len(groups))]
 
 
 def _mean(values: Floats) -> float:
@@ -315,6 +395,28 @@ def _mean_shares(
     return Draws.of(resampling, observed, boot, null, _NULL)
 
 
+@metric(
+    _share(
+        name="activation_share",
+        aggregate=Aggregate.DIFFERENCE,
+        rest_metric="activation_share",
+        title="Gap in the share of the map",
+        range=(0.0, 1.0),
+        range_note="beyond the area up to 2",
+        unit="points",
+        group_label="share of the map",
+        clause="The share of the activation map of {model} inside {subject} is {groups}",
+        part="{share} for {group}",
+        definition="Largest difference between groups in the mean share of a map inside a region.",
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: the model looks at the region more in some groups than in others.",
+        chance="above 0, more so for small groups",
+        interval="bootstrap over images or units, simultaneous over pairs of groups",
+        null="groups are exchangeable over all images, or between units that have one group",
+        reference=f"{REFERENCE}; {_INTERVALS}",
+    )
+)
 def activation_share_gap(
     maps: ArrayLike,
     boxes: ArrayLike,
@@ -403,6 +505,31 @@ def activation_share_gap(
     )
 
 
+@metric(
+    _share(
+        name="paired_share_difference",
+        null_kind=NullHypothesis.SIGNS,
+        title="Share of the map on one person less that on another",
+        group_label="share of the map on the first person less that on the second",
+        sentence="The map{model}{subject} lies more on {direction}, by {size}{groups}.",
+        range=(-1.0, 1.0),
+        range_note="less control prompts from −2 to 2",
+        unit="points",
+        harm="either",
+        neutral=0.0,
+        definition=(
+            "Share of the map in one region less that in another of the same image, mean over "
+            "images; less the same for control prompts, where there are some."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Either: above 0 more of the map lies on the first region.",
+        chance="0",
+        interval="Student's t over images or units",
+        null="the two regions of an image exchange their names",
+        reference="Fisher 1935, section 21; Mandal 2024, chapters 4 and 5",
+    )
+)
 def paired_share_difference(
     differences: ArrayLike,
     groups: GroupLabels | None = None,
@@ -450,6 +577,79 @@ def paired_share_difference(
     >>> m.paired_share_difference(0.1 + np.random.default_rng(0).normal(size=40) / 20)
     <paired_share_difference 0.097 [0.084, 0.110]; chance 0.000, p = 0.002, n = 40>
     """
+    return _mean_by_signs("paired_share_difference", differences, groups, units, resampling, rng)
+
+
+@metric(
+    _share(
+        name="occlusion_difference",
+        null_kind=NullHypothesis.SIGNS,
+        title="Effect of hiding one person less that of hiding another",
+        sentence="The score{model}{subject} rests more on {direction}, by {size}{groups}.",
+        range=ANY_NUMBER,
+        range_note="that of the model's score",
+        unit="number",
+        harm="either",
+        neutral=0.0,
+        definition=(
+            "How far the model's score falls when one region is hidden, less the same of another "
+            "of the same image; mean over images."
+        ),
+        direction="Either: above 0 the score rests more on the first region.",
+        chance="0",
+        interval="Student's t over images or units",
+        null="the two regions of an image exchange their names",
+        reference="Zeiler & Fergus 2014; Fisher 1935, section 21",
+    )
+)
+def occlusion_difference(
+    differences: ArrayLike,
+    groups: GroupLabels | None = None,
+    *,
+    units: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Mean difference between two regions of one image in how much hiding them lowers a score.
+
+    Parameters
+    ----------
+    differences : array-like, shape (n,)
+        How far the score of each image falls when the one region is hidden less how far it falls
+        when the other is; NaN where an image has none.
+    groups, units, resampling, rng
+        See `equipoise.metrics.paired_share_difference`.
+
+    Returns
+    -------
+    Estimate
+        In units of the score; above 0: it rests more on the first region. Interval, chance, p and
+        `.by` as of `paired_share_difference`.
+
+    Raises
+    ------
+    InputError
+        When lengths differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import metrics as m
+    >>> m.occlusion_difference(2.0 + np.random.default_rng(0).normal(size=40))
+    <occlusion_difference 1.940 [1.685, 2.194]; chance 0.000, p = 0.002, n = 40>
+    """
+    return _mean_by_signs("occlusion_difference", differences, groups, units, resampling, rng)
+
+
+def _mean_by_signs(
+    metric: str,
+    differences: ArrayLike,
+    groups: GroupLabels | None,
+    units: Labels | None,
+    resampling: Resampling | None,
+    rng: Seed,
+) -> Estimate:
+    """Return the mean of differences within images, tested by their signs."""
     image_differences = floats(differences)
     n, finite = len(image_differences), np.isfinite(image_differences)
     image_groups = Groups.of(fill_labels(groups, n))
@@ -458,10 +658,10 @@ def paired_share_difference(
         raise InputError("differences, groups and units: expected one for each image")
     members = [
         finite,
-        *(finite & (image_groups.codes == code) for code in range(len(image_groups))),
+        *(finite & of_group for of_group in _members(image_groups)),
     ]
     overall, *parts = [
-        _signs_of(image_differences[mask], names[mask], name, resampling, rng)
+        _signs_of(metric, image_differences[mask], names[mask], name, resampling, rng)
         for mask, name in zip(members, ("", *image_groups.names), strict=True)
     ]
     values, has_interval = (
@@ -469,7 +669,7 @@ def paired_share_difference(
         not math.isnan(overall.low),
     )
     return make_estimate(
-        "paired_share_difference",
+        metric,
         overall.value,
         {"images": overall.n},
         "Student's t" if has_interval else "none: two images or more, and resampling, are needed",
@@ -496,7 +696,12 @@ def _by_unit(values: Floats, names: AnyArray) -> Floats:
 
 
 def _signs_of(
-    differences: Floats, names: AnyArray, group: str, resampling: Resampling | None, seed: Seed
+    metric: str,
+    differences: Floats,
+    names: AnyArray,
+    group: str,
+    resampling: Resampling | None,
+    seed: Seed,
 ) -> Part:
     """Return the mean of paired differences, tested by sign flips."""
     values, low, high, p, band = (
@@ -513,7 +718,7 @@ def _signs_of(
         band = 1.96 * math.sqrt(float((values**2).sum())) / len(values)
     group_value = GroupValue(group, (group,), len(differences), _mean(values), low, high)
     return Part(
-        "paired_share_difference", group, group_value.value, low, high, 0.0, -band, band, p,
+        metric, group, group_value.value, low, high, 0.0, -band, band, p,
         group_value.n, (group_value,),
         reason="" if group_value.n else "no image with both regions and a map",
     )  # fmt: skip
@@ -542,97 +747,3 @@ def _signed(gap: Part) -> Part:
         low=value - half,
         high=value + half, chance=0.0, chance_low=-band, chance_high=band,
     )  # fmt: skip
-
-
-_share = partial(MetricSpec, kinds=("activations",), unit="share", reference=REFERENCE)
-register(
-    _share(
-        name="activation_share",
-        null_kind=NullHypothesis.MAPS,
-        neutral=None,
-        title="Share of the map in a region",
-        harm="either",
-        definition=(
-            "Share of a class activation map inside a box, cells on its edge in part; mean over "
-            "images."
-        ),
-        direction="Either: whether a model should look at the region is for you to say.",
-        chance="the share with maps exchanged between images",
-        interval="percentile bootstrap over images or units",
-        null="maps are exchangeable between images",
-    ),
-    _share(
-        name="region_area",
-        title="Area of a region",
-        harm=None,
-        definition=(
-            "Share of the image that a box covers, mean over images: the share of a map that "
-            "prefers nothing."
-        ),
-        direction="Neither: a property of the data.",
-        chance="none: it describes the data",
-    ),
-    _share(
-        name="activation_share",
-        aggregate=Aggregate.DIFFERENCE,
-        rest_metric="activation_share",
-        title="Gap in the share of the map",
-        range=(0.0, 1.0),
-        range_note="beyond the area up to 2",
-        unit="points",
-        group_label="share of the map",
-        clause="The share of the activation map of {model} inside {subject} is {groups}",
-        part="{share} for {group}",
-        definition="Largest difference between groups in the mean share of a map inside a region.",
-        threshold=0.05,
-        threshold_reason=POINTS,
-        direction="Higher: the model looks at the region more in some groups than in others.",
-        chance="above 0, more so for small groups",
-        interval="bootstrap over images or units, simultaneous over pairs of groups",
-        null="groups are exchangeable over all images, or between units that have one group",
-        reference=f"{REFERENCE}; {_INTERVALS}",
-    ),
-    _share(
-        name="paired_share_difference",
-        null_kind=NullHypothesis.SIGNS,
-        title="Share of the map on one person less that on another",
-        group_label="share of the map on the first person less that on the second",
-        sentence="The map{model}{subject} lies more on {direction}, by {size}{groups}.",
-        range=(-1.0, 1.0),
-        range_note="less control prompts from −2 to 2",
-        unit="points",
-        harm="either",
-        neutral=0.0,
-        definition=(
-            "Share of the map in one region less that in another of the same image, mean over "
-            "images; less the same for control prompts, where there are some."
-        ),
-        threshold=0.05,
-        threshold_reason=POINTS,
-        direction="Either: above 0 more of the map lies on the first region.",
-        chance="0",
-        interval="Student's t over images or units",
-        null="the two regions of an image exchange their names",
-        reference="Fisher 1935, section 21; Mandal 2024, chapters 4 and 5",
-    ),
-    _share(
-        name="occlusion_difference",
-        null_kind=NullHypothesis.SIGNS,
-        title="Effect of hiding one person less that of hiding another",
-        sentence="The score{model}{subject} rests more on {direction}, by {size}{groups}.",
-        range=ANY_NUMBER,
-        range_note="that of the model's score",
-        unit="number",
-        harm="either",
-        neutral=0.0,
-        definition=(
-            "How far the model's score falls when one region is hidden, less the same of another "
-            "of the same image; mean over images."
-        ),
-        direction="Either: above 0 the score rests more on the first region.",
-        chance="0",
-        interval="Student's t over images or units",
-        null="the two regions of an image exchange their names",
-        reference="Zeiler & Fergus 2014; Fisher 1935, section 21",
-    ),
-)

@@ -13,6 +13,7 @@ from equipoise.metrics.spec import MetricSpec
 @metric(
     MetricSpec(
         name="mean_absolute_error",
+        aliases=("mae",),
         kinds=("regression",),
         range=(0.0, float("inf")),
         harm="higher",

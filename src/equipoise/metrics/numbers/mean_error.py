@@ -11,6 +11,7 @@ from equipoise.metrics.spec import MetricSpec
 @metric(
     MetricSpec(
         name="mean_error",
+        aliases=("me", "mean bias error"),
         kinds=("regression",),
         range=(-float("inf"), float("inf")),
         harm="either",

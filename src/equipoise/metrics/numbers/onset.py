@@ -12,7 +12,8 @@ from scipy import special
 
 from equipoise.core import Booleans, Estimate, Floats, InputError, Span, floats, record
 from equipoise.metrics.labels.shares import Confusion, likeliest
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import MetricSpec, make_estimate
 from equipoise.metrics.vectors.resampling import Jackknife
 from equipoise.stats.intervals import divide
 from equipoise.stats.streams import Seed, stream
@@ -23,6 +24,24 @@ _BAND = 0.95
 _METHOD = "percentiles of {} bootstrap replicates over seeds, the same seeds at all steps"
 
 
+@metric(
+    MetricSpec(
+        name="onset",
+        title="Onset",
+        kinds=("text_to_image",),
+        range=(0.0, math.inf),
+        harm="either",
+        sentence="From step {value} on, {direction}{model}.",
+        definition=(
+            "First denoising step from which a share or an association is outside its chance band, "
+            "through to the last step."
+        ),
+        direction="Either: no harm by itself. It says when a bias becomes visible.",
+        chance="none: it is read from numbers that are each held against chance",
+        interval=_METHOD.format("the"),
+        reference="Mandal 2024, section 11.3",
+    )
+)
 def onset(
     steps: ArrayLike,
     values: ArrayLike,
@@ -225,23 +244,3 @@ def share_replicates(
         shares[step] = divide(of_classes[:, place], of_classes.sum(axis=1))
         shares[step, np.isnan(outcome_shares).any(axis=1)] = np.nan
     return shares
-
-
-register(
-    MetricSpec(
-        name="onset",
-        title="Onset",
-        kinds=("text_to_image",),
-        range=(0.0, math.inf),
-        harm="either",
-        sentence="From step {value} on, {direction}{model}.",
-        definition=(
-            "First denoising step from which a share or an association is outside its chance band, "
-            "through to the last step."
-        ),
-        direction="Either: no harm by itself. It says when a bias becomes visible.",
-        chance="none: it is read from numbers that are each held against chance",
-        interval=_METHOD.format("the"),
-        reference="Mandal 2024, section 11.3",
-    )
-)

@@ -8,12 +8,29 @@ from scipy.special import stdtr, stdtrit
 
 from equipoise.core import Estimate, Floats, NullHypothesis, Part, Span, nans, no_ends
 from equipoise.metrics.rankings.subjects import pairs_of
-from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, make_estimate
 
 _METHOD = "Student's t with standard errors that allow for unequal variances (HC3)"
 _FEWEST = 4
 
 
+@metric(
+    MetricSpec(
+        name="bias_regression",
+        null_kind=NullHypothesis.NORMAL,
+        kinds=("review",),
+        title="Slope of bias on co-occurrence",
+        range=ANY_NUMBER,
+        harm="either",
+        definition="Slope of a model's bias per concept on co-occurrence in its training data.",
+        direction="Either: above 0 the bias follows the training data, below it opposes them.",
+        chance="none: a slope has no chance level; p is against 0",
+        interval=_METHOD,
+        null="the bias does not depend on co-occurrence",
+        reference="MacKinnon & White 1985",
+    )
+)
 def bias_regression(bias: ArrayLike, cooccurrence: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Slope of a model's bias per concept on co-occurrence in its training data.
 
@@ -106,21 +123,3 @@ def _fit(x: Floats, y: Floats) -> tuple[Floats, Floats, float]:
     total = float(((y - y.mean()) ** 2).sum())
     explained = 1.0 - float((residuals**2).sum()) / total if total else np.nan
     return values, np.sqrt(np.diag(covariance)), explained
-
-
-register(
-    MetricSpec(
-        name="bias_regression",
-        null_kind=NullHypothesis.NORMAL,
-        kinds=("review",),
-        title="Slope of bias on co-occurrence",
-        range=ANY_NUMBER,
-        harm="either",
-        definition="Slope of a model's bias per concept on co-occurrence in its training data.",
-        direction="Either: above 0 the bias follows the training data, below it opposes them.",
-        chance="none: a slope has no chance level; p is against 0",
-        interval=_METHOD,
-        null="the bias does not depend on co-occurrence",
-        reference="MacKinnon & White 1985",
-    )
-)

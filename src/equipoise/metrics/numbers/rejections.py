@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any
@@ -39,6 +40,7 @@ from equipoise.core import (
 from equipoise.core.labels import shape_of, unit_codes
 from equipoise.metrics.building import (
     apply_to_draws,
+    bootstrap_method,
     compare_with_chance,
     excluded_of,
     explain_undefined,
@@ -55,7 +57,8 @@ from equipoise.metrics.building import (
 from equipoise.metrics.labels import fill_labels
 from equipoise.metrics.labels.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
-from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
 from equipoise.stats.draws import block_sizes
 from equipoise.stats.exchange import Exchange, varies
 from equipoise.stats.intervals import percentile, simultaneous_gap, wilson
@@ -70,6 +73,16 @@ _NULL = "groups are exchangeable within each set; between sets where each has on
 _FEW = "fewer than two groups have images enough"
 # Members that are moved in all permutations beyond the least number: a second or two.
 _MOVES = 200_000_000
+_rejected = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.WITHIN_SETS,
+    kinds=("generation",),
+    unit="share",
+    reference=(
+        "Howard et al. 2024, SocialCounterfactuals, section 3.3 (filters); Phipson & Smyth 2010 "
+        "(permutation)"
+    ),
+)
 
 
 @record
@@ -289,6 +302,110 @@ def _against_rest(
         )
 
 
+@metric(
+    _rejected(
+        name="rejected_share",
+        rate=True,
+        neutral=None,
+        title="Share rejected",
+        group_label="share rejected",
+        clause="The check {subject} rejects {groups}",
+        part="{share} of the images of {group}",
+        definition="Share of a group's images that a check rejects for their own content.",
+        direction="Higher: more images of the group are rejected.",
+        chance="the share when images of a set exchange their groups",
+        interval="percentile bootstrap over clusters, never inside Wilson's",
+        null="that of the rejection gap, which is tested",
+    )
+)
+def rejected_share(
+    rejected: ArrayLike,
+    groups: GroupLabels,
+    *,
+    checks: ArrayLike | None = None,
+    sets: Labels | None = None,
+    clusters: Labels | None = None,
+    resampling: Resampling | None = DEFAULT,
+    rng: Seed = 0,
+) -> Estimate:
+    """Share of images that a check rejects, with that of each group.
+
+    Parameters
+    ----------
+    rejected, groups, checks, sets, clusters, resampling, rng
+        See `equipoise.metrics.rejection_gap`.
+
+    Returns
+    -------
+    Estimate
+        In [0, 1], higher: more images are rejected. Interval: the outer of Wilson's and of
+        resampled clusters. `.by` has the share of each group, with the band it has when groups
+        are exchangeable.
+
+    Raises
+    ------
+    InputError
+        As `equipoise.metrics.rejection_gap`.
+
+    References
+    ----------
+    Howard et al. 2024, SocialCounterfactuals, section 3.3.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.rejected_share([1, 0, 0, 0] * 30 + [0] * 80, ["women", "men"] * 100)
+    <rejected_share 0.150 [0.101, 0.206]; n = 200 in 2 groups>
+    """
+    rows, excluded = _read_rows(rejected, groups, checks, sets, clusters, None, resampling, rng)
+    n, (n_rejected, n_checks) = len(rows.values), rows.values.sum(axis=0).tolist()
+    boot = rows.boot
+
+    def ends(level: float) -> Span:
+        if boot is None:
+            return math.nan, math.nan
+        low, high = wilson(n_rejected / n_checks * n, n, level)
+        counts = boot.reshape(len(boot), -1, 2).sum(axis=1)
+        resampled = percentile(counts[:, 0] / counts[:, 1], level)
+        return min(float(low), float(resampled[0])), max(float(high), float(resampled[1]))
+
+    return make_estimate(
+        "rejected_share",
+        n_rejected / n_checks,
+        sizes(rows.groups),
+        bootstrap_method(boot, resampling, "clusters, never inside Wilson's"),
+        no_chance="all groups together have nothing to exchange",
+        by=lambda: (part for part in rows(None)[2] if part.aggregate is Aggregate.VALUE),
+        excluded=excluded,
+        unit="image",
+        ends=ends,
+    )
+
+
+@metric(
+    _rejected(
+        name="rejected_share",
+        of_exclusion=True,
+        aggregate=Aggregate.DIFFERENCE,
+        title="Rejection gap",
+        rest_metric="rejected_share",
+        unit="points",
+        group_label="share rejected",
+        clause="The check {subject} rejects {groups}",
+        part="{share} of the images of {group}",
+        groups_harm="higher",
+        definition=(
+            "Largest minus smallest share over groups of the images that a check rejects for their "
+            "own content; of several checks of an image, of the checks."
+        ),
+        threshold=0.05,
+        threshold_reason=POINTS,
+        direction="Higher: the check rejects one group's images more often.",
+        chance="above 0, more so for few images",
+        interval="bootstrap over clusters, simultaneous over pairs of groups",
+        null="groups are exchangeable within each set; sets of one group with each other",
+    )
+)
 def rejection_gap(
     rejected: ArrayLike,
     groups: GroupLabels,
@@ -451,79 +568,3 @@ def _values(rejected: Any, checks: Any) -> Integers:
             "number from 0 to the checks made, or NaN where there was none"
         )
     return integers(rejected_and_checked)
-
-
-_rejected = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.WITHIN_SETS,
-    kinds=("generation",),
-    unit="share",
-    reference=(
-        "Howard et al. 2024, SocialCounterfactuals, section 3.3 (filters); Phipson & Smyth 2010 "
-        "(permutation)"
-    ),
-)
-register(
-    _rejected(
-        name="rejected_share",
-        rate=True,
-        neutral=None,
-        title="Share rejected",
-        group_label="share rejected",
-        clause="The check {subject} rejects {groups}",
-        part="{share} of the images of {group}",
-        definition="Share of a group's images that a check rejects for their own content.",
-        direction="Higher: more images of the group are rejected.",
-        chance="the share when images of a set exchange their groups",
-        interval="percentile bootstrap over clusters, never inside Wilson's",
-        null="that of the rejection gap, which is tested",
-    ),
-    _rejected(
-        name="rejected_share",
-        of_exclusion=True,
-        aggregate=Aggregate.DIFFERENCE,
-        title="Rejection gap",
-        rest_metric="rejected_share",
-        unit="points",
-        group_label="share rejected",
-        clause="The check {subject} rejects {groups}",
-        part="{share} of the images of {group}",
-        groups_harm="higher",
-        definition=(
-            "Largest minus smallest share over groups of the images that a check rejects for their "
-            "own content; of several checks of an image, of the checks."
-        ),
-        threshold=0.05,
-        threshold_reason=POINTS,
-        direction="Higher: the check rejects one group's images more often.",
-        chance="above 0, more so for few images",
-        interval="bootstrap over clusters, simultaneous over pairs of groups",
-        null="groups are exchangeable within each set; sets of one group with each other",
-    ),
-    _rejected(
-        name="kept_share",
-        title="Share of sets kept",
-        harm="lower",
-        definition=(
-            "Share of the requested sets that pass every filter. A rejected set takes its images "
-            "of every group along."
-        ),
-        direction="Lower: more is generated for each set kept.",
-        chance="none: a set belongs to no group",
-        interval="Wilson; over ten or more caption sets, resampled",
-        reference="Howard et al. 2024, SocialCounterfactuals, Table 11",
-    ),
-    _rejected(
-        name="threshold_accuracy",
-        title="Accuracy of a learned threshold",
-        harm="lower",
-        definition=(
-            "Share of people's labels of sets that a detection threshold agrees with, chosen by "
-            "the labels of other caption sets."
-        ),
-        direction="Lower: the filter disagrees with people more often.",
-        chance="none: compare the share of the more frequent label, among the parameters",
-        interval="Wilson, with as many trials as caption sets",
-        reference="Howard et al. 2024, section 8.4",
-    ),
-)

@@ -28,6 +28,7 @@ def round_quarter(y_true: Floats) -> Mapping[str, float]:
 @metric(
     MetricSpec(
         name="share_within_tolerance",
+        aliases=("cs", "cumulative score"),
         kinds=("regression",),
         unit="share",
         harm="lower",

@@ -27,7 +27,8 @@ from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import SPREAD, centred_percentile
 from equipoise.metrics.labels import name_unit
 from equipoise.metrics.measure import NO_INTERVAL
-from equipoise.metrics.spec import MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric
+from equipoise.metrics.spec import MetricSpec, make_estimate
 from equipoise.metrics.vectors.sets import embedding_table
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.chance import band
@@ -51,6 +52,22 @@ def _numbers(table: Any, subject: str) -> Floats:
     return rows
 
 
+@metric(
+    MetricSpec(
+        name="frechet_distance",
+        title="Fréchet distance",
+        symbol="FID",
+        aliases=("fid",),
+        kinds=("generation", "diversity"),
+        range=(0.0, math.inf),
+        neutral=None,
+        definition="|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the features of two sets of images.",
+        direction="Higher: the set lies further from the reference.",
+        reference="Dowson & Landau 1982; Heusel et al. 2017",
+        chance="random parts of the reference, as many images but at most half, against the rest",
+        interval="resampling spread, no confidence interval",
+    )
+)
 def frechet_distance(
     features: ArrayLike,
     reference: ArrayLike,
@@ -204,6 +221,23 @@ def _spread(
     return method, centred_percentile(value, replicates, least)
 
 
+@metric(
+    MetricSpec(
+        name="inception_score",
+        title="Inception score",
+        symbol="IS",
+        aliases=("is",),
+        kinds=("generation", "diversity"),
+        range=(1.0, math.inf),
+        range_note="at most the number of classes",
+        definition="exp of the mean of KL(p(class | image) ‖ p(class)) over images, in nats.",
+        direction="Lower: images look less like one class each, or classes are missing.",
+        harm="lower",
+        reference="Salimans et al. 2016; Barratt & Sharma 2018",
+        chance="none: no groups are exchanged",
+        interval="resampling spread, no confidence interval",
+    )
+)
 def inception_score(
     probabilities: ArrayLike,
     *,
@@ -306,36 +340,3 @@ def _moments(rows: Floats, weights: Floats) -> Moments:
         return mean, centred.T
     values, vectors = np.linalg.eigh(centred.T @ centred)
     return mean, vectors * np.sqrt(np.maximum(values, 0.0))
-
-
-register(
-    MetricSpec(
-        name="frechet_distance",
-        title="Fréchet distance",
-        symbol="FID",
-        kinds=("generation", "diversity"),
-        range=(0.0, math.inf),
-        neutral=None,
-        definition="|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the features of two sets of images.",
-        direction="Higher: the set lies further from the reference.",
-        reference="Dowson & Landau 1982; Heusel et al. 2017",
-        chance="random parts of the reference, as many images but at most half, against the rest",
-        interval="resampling spread, no confidence interval",
-    )
-)
-register(
-    MetricSpec(
-        name="inception_score",
-        title="Inception score",
-        symbol="IS",
-        kinds=("generation", "diversity"),
-        range=(1.0, math.inf),
-        range_note="at most the number of classes",
-        definition="exp of the mean of KL(p(class | image) ‖ p(class)) over images, in nats.",
-        direction="Lower: images look less like one class each, or classes are missing.",
-        harm="lower",
-        reference="Salimans et al. 2016; Barratt & Sharma 2018",
-        chance="none: no groups are exchanged",
-        interval="resampling spread, no confidence interval",
-    )
-)

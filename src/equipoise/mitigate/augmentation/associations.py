@@ -194,7 +194,8 @@ def association_findings(
             means = {key: _mean_over_runs(trained, key) for key in trained[0][0]}
             model, runs = f"{name} ({arm})", len(trained[0])
             for (label, kind), mean in means.items():
-                yield _finding("association_score", model, kind, groups, runs, mean, label)
+                metric = trained[0][0][label, kind].metric
+                yield _finding(metric, model, kind, groups, runs, mean, label)
             for kind in dict.fromkeys(kind for _, kind in means):
                 parts = [mean for (_, of), mean in means.items() if of == kind]
                 total = _total(parts)

@@ -43,6 +43,7 @@ from equipoise.mitigate.augmentation.associations import (
 )
 from equipoise.mitigate.augmentation.changes import ARMS, Changes
 from equipoise.mitigate.augmentation.faces import Faces
+from equipoise.mitigate.measuring import ACCURACY
 from equipoise.mitigate.training import (
     Job,
     Schedule,
@@ -398,7 +399,7 @@ def _make_finding(done: Experiment, network: str, arm: str, threshold: float) ->
         "network": network, "arm": arm,
     }  # fmt: skip
     return Finding(
-        audit="comparison", model=f"{models[1]} − {models[0]}", metric="accuracy",
+        audit="comparison", model=f"{models[1]} − {models[0]}", metric=ACCURACY,
         change_from=models[0], groups="",
         family=Family.COMPOSITE, value=change.value, ci_low=change.low, ci_high=change.high,
         level=LEVEL, chance=0.0, excess=change.value, p_value=change.p_value,
@@ -417,7 +418,7 @@ def accuracy_findings(done: Experiment) -> Iterator[Finding]:
         for arm in done.arms:
             accuracy = _estimate_accuracy(done, network, arm)
             yield Finding(
-                audit="augmentation", model=f"{network} ({arm})", metric="accuracy", groups="",
+                audit="augmentation", model=f"{network} ({arm})", metric=ACCURACY, groups="",
                 family=Family.DESCRIPTIVE, value=accuracy.value, ci_low=max(accuracy.low, 0.0),
                 ci_high=min(accuracy.high, 1.0), level=LEVEL, chance=_majority_share(done),
                 n=len(done.truth), unit="image and training run", method=accuracy.method,
@@ -518,7 +519,7 @@ def tables_of(done: Experiment, *, seed: int = 0, replicates: int = 1000) -> dic
     Difference to the network trained on balanced images.
     """
     numbers = {
-        "accuracy": NUMBER,
+        ACCURACY: NUMBER,
         "low": NUMBER,
         "high": NUMBER,
         "difference": NUMBER,
@@ -578,7 +579,7 @@ def _accuracy_rows(done: Experiment, seed: int, replicates: int) -> Iterator[Row
             accuracy, answers = _estimate_accuracy(done, network, arm), done.answers[network, arm]
             row: Row = {
                 "network": network, "arm": arm, "runs": len(answers), "images": len(done.truth),
-                "accuracy": accuracy.value, "low": max(accuracy.low, 0.0),
+                ACCURACY: accuracy.value, "low": max(accuracy.low, 0.0),
                 "high": min(accuracy.high, 1.0),
                 "chance": _majority_share(done),
             }  # fmt: skip

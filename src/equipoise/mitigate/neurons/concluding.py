@@ -10,9 +10,10 @@ from equipoise.core.conclusion import Conclusion, Standing
 from equipoise.core.finding import REAL, plain_parameters
 from equipoise.core.wording import number
 from equipoise.mitigate.concluding import BEFORE, verdict_of_price
-from equipoise.mitigate.measuring import HALFWAY, MARGIN
+from equipoise.mitigate.measuring import ACCURACY, HALFWAY, MARGIN
+from equipoise.mitigate.trials import ASSOCIATION
 
-BIAS, PRICES = "differential_association", ("accuracy", "text_recall_at_1")
+BIAS, PRICES = ASSOCIATION, (ACCURACY, "text_recall_at_1")
 _NEARLY = 0.9
 
 Row = Mapping[str, Any]

@@ -29,10 +29,11 @@ from equipoise.audits.findings import (
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.labels.answer_levels import expected_answers, one_answer
 from equipoise.audits.labels.answers.config import (
-    RATES_OF_STATES,
+    STATES,
     Config,
     FigureConfig,
     ModelConfig,
+    rates_of_states,
 )
 from equipoise.audits.labels.designs import (
     LabelDesign,
@@ -46,6 +47,7 @@ from equipoise.audits.labels.designs import (
     state_gaps,
     with_folds,
 )
+from equipoise.audits.labels.label_gap import label_gap_of
 from equipoise.audits.labels.mix import mix_of
 from equipoise.audits.labels.unresolved import with_unresolved, worksheet_of
 from equipoise.audits.notes import Note
@@ -305,7 +307,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         mix = mix_of(design, version=design.shown, state_version=question, with_subject=False)
         states = (
             Rate(metric, "", question, (design.state == state).astype(np.int32))
-            for state, metric in RATES_OF_STATES.items()
+            for state, metric in rates_of_states().items()
         )
         gaps = _rates_of_answers(design) if mix.strata[""].vocabulary else ()
         return replace(mix, rates=(*mix.rates, *states, *gaps))
@@ -506,9 +508,11 @@ def _measure_answers(
     metrics, seed = design.config.metrics, design.config.resampling.seed
     gaps = [] if metrics.answer_gap is None else [*_measure_gaps(design, place, resampling)]
     if metrics.cramers_v is not None:
-        effect = EffectSizes("cramers_v", metrics.cramers_v.min_expected, False, "independence")
+        effect = EffectSizes(
+            min_expected=metrics.cramers_v.min_expected, formulation="independence"
+        )
         estimate = measure(design.by_answer, [effect], resampling, seed)[0]
-        draft = whole(estimate, place, Family.COMPOSITE, metric="cramers_v")
+        draft = whole(estimate, place, Family.COMPOSITE, metric=effect.statistic)
         about = gaps[0].finding.direction if gaps else Sentence()
         dropped = (excluded for part in estimate.parts for excluded in part.excluded)
         excluded = (*draft.finding.excluded, *dropped)
@@ -547,10 +551,11 @@ def _measure_answers(
 
 def _rates_of_answers(design: AnswersDesign) -> Iterator[Rate]:
     """Yield the share of each frequent answer; the gap of all answers is that of the widest."""
+    gap_metric = label_gap_of(design.config.audit)
     for answer in design.frequent:
         outcome = np.where(design.label.codes >= 0, design.label.equals(answer), -1)
         for subject in (answer, ""):
-            yield Rate("answer_gap", subject, design.shown, outcome.astype(np.int32))
+            yield Rate(gap_metric, subject, design.shown, outcome.astype(np.int32))
 
 
 def _measure_gaps(
@@ -558,8 +563,9 @@ def _measure_gaps(
 ) -> Iterator[UncorrectedFinding]:
     """Yield the gap of all answers together, then of each answer."""
     frequent, seed = {*design.frequent}, design.config.resampling.seed
+    gap_metric, shows = label_gap_of(place.audit), "share of answers"
     for draft in label_gaps(
-        design.pooled, frequent, "answer_gap", place, resampling, seed, shows="share of answers"
+        design.pooled, frequent, gap_metric, place, resampling, seed, shows=shows
     ):
         alone = draft.finding.subject in ("", *frequent)
         yield draft if alone else without_verdict(draft, "many different answers together")
@@ -584,7 +590,9 @@ def _measure_unanswered(
 ) -> Iterator[UncorrectedFinding]:
     """Yield shares of rows with right, wrong and no answers, and why they have none, by group."""
     states, seed = design.state, design.config.resampling.seed
-    kinds = {state: metric for state, metric in RATES_OF_STATES.items() if (states == state).any()}
+    kinds = {
+        state: metric for state, metric in rates_of_states().items() if (states == state).any()
+    }
     if design.config.metrics.unanswered_rate is None or not kinds:
         return
     gaps = [*map(_about_rows, right_or_wrong(design, place, resampling, seed))]
@@ -593,7 +601,7 @@ def _measure_unanswered(
     states_of_rows = [*map(_about_rows, state_gaps(design, states, kinds, place, resampling, seed))]
     if len(kinds) == 1:
         states_of_rows = [
-            replace(draft, fold=gap_of("unanswered_rate", "")) for draft in states_of_rows
+            replace(draft, fold=gap_of(gaps[0].finding.metric, "")) for draft in states_of_rows
         ]
     yield from [*states_of_rows, *against_rest(states_of_rows)]
 
@@ -703,7 +711,7 @@ def _answer_table(design: AnswersDesign) -> pa.Table:
 def _state_table(design: AnswersDesign) -> pa.Table:
     """Count the rows of each group by state."""
     states, rows = design.state, []
-    kinds = [state for state in ("answered", *RATES_OF_STATES) if (states == state).any()]
+    kinds = [state for state in ("answered", *STATES) if (states == state).any()]
     for group, name in enumerate(design.groups.names):
         mine = states[design.groups.codes == group]
         for state in kinds:

@@ -27,13 +27,15 @@ from equipoise.config.fields import (
     Switch,
     among,
 )
+from equipoise.metrics.spec import SPECS, spec_of
 
-RATES_OF_STATES = {
-    "unknown": "unknown_rate",
-    "refused": "refused_rate",
-    "missing": "empty_rate",
-}
-"""Metric of each state of a row without an answer."""
+STATES = ("unknown", "refused", "missing")
+"""States of a row without an answer."""
+
+
+def rates_of_states() -> dict[str, str]:
+    """Return the metric of each state of a row without an answer."""
+    return {spec.state: name for name, spec in SPECS.items() if spec.state in STATES}
 
 
 class DataConfig(LabelledImagesConfig):
@@ -145,7 +147,7 @@ class Config(AuditConfig):
     def _check_gate(self) -> None:
         """Refuse a gate on the content of free text that has no classes."""
         for index, rule in enumerate(self.gate):
-            if rule.metric in RATES_OF_STATES.values() or rule.metric == "unanswered_rate":
+            if spec_of(rule.metric or "").state in ("unanswered", *STATES):
                 continue
             for name, model in self.models.items():
                 if rule.model in (None, name) and self._lacks_classes(model):

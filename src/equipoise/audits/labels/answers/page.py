@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from equipoise.audits.labels.answers.config import STATES
 from equipoise.core import Aggregate, AuditResult
+from equipoise.metrics.spec import SPECS
 from equipoise.report.blocks import (
     NUMBER,
     PLACE,
@@ -190,10 +192,13 @@ def unresolved_texts(result: AuditResult) -> Section | None:
     return Section.of("unresolved-texts", "Unresolved texts", text, unresolved_table)
 
 
+WITHOUT_ANSWER = tuple(
+    name for name, spec in SPECS.items() if spec.state in ("unanswered", *STATES)
+)
+
 PAGE = Page(
     leads=("answer_gap",),
-    by_group=(("accuracy", Aggregate.DIFFERENCE, "overall"), "unanswered_rate", "refused_rate",
-              "unknown_rate", "empty_rate"),
+    by_group=(("accuracy", Aggregate.DIFFERENCE, "overall"), *WITHOUT_ANSWER),
     subjects="answers",
     sections=(unanswered, answers, figures, texts, unresolved_texts),
     facts=facts,

@@ -22,11 +22,13 @@ from equipoise.audits.findings import (
 )
 from equipoise.audits.group_sizes import Row, groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
-from equipoise.audits.labels.dataset.config import DATA_SET, Config
+from equipoise.audits.labels.dataset.config import DATA_SET, Config, DefectOptions
 from equipoise.audits.labels.designs import OTHER, label_gaps, with_folds
+from equipoise.audits.labels.label_gap import label_gap_of
 from equipoise.audits.notes import Note, note_on_sample
 from equipoise.audits.represented import (
     REPRESENTATION,
+    SHARES,
     representation_rows,
     represented,
 )
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
 # Seconds for a design and for a cell of a resampled table, and numbers of a pass in a second.
 _SECONDS, _SECONDS_PER_CELL, _PASS = 0.1, 2e-7, 5e8
 _COLUMNS = {
-    "representation": REPRESENTATION,
+    SHARES: REPRESENTATION,
     "label_shares": {
         "model": TEXT,
         "groups": TEXT,
@@ -250,7 +252,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
         if metrics.representation is not None:
             of_groups = _measure_representation(design, config, place, resampling)
             drafts += of_groups
-            rows["representation"] = representation_rows(of_groups)
+            rows[SHARES] = representation_rows(of_groups)
         if metrics.label_gap is not None:
             label_shares = list[Row]()
             for findings, label_rows in _measure_labels(design, config, place, resampling):
@@ -453,7 +455,7 @@ def _measure_labels(
             yield _measure_column(design, column, config, label_place, resampling)
     for name, marked in design.data.marks.items():
         gaps, counts = _measure_share(
-            design, marked, config, place, resampling, ("label_gap", name)
+            design, marked, config, place, resampling, (label_gap_of(place.audit), name)
         )
         yield [*gaps, *against_rest(gaps)], [*_label_rows(counts, [name], place)]
 
@@ -469,15 +471,16 @@ def _measure_column(
     drafts = []
     if metrics.cramers_v is not None:
         least = metrics.cramers_v.min_expected
-        effect = EffectSizes("cramers_v", least, False, "independence")
+        effect = EffectSizes(min_expected=least, formulation="independence")
         unpooled = (
             counts
             if pooled.vocabulary == column.vocabulary
             else count(column, column, groups, units=units)
         )
         effect_size = measure(unpooled, [effect], resampling, seed)[0]
-        drafts.append(whole(effect_size, place, Family.COMPOSITE, metric="cramers_v"))
-    if every_gap := label_gaps(counts, frequent, "label_gap", place, resampling, seed):
+        drafts.append(whole(effect_size, place, Family.COMPOSITE, metric=effect.statistic))
+    gap_metric = label_gap_of(place.audit)
+    if every_gap := label_gaps(counts, frequent, gap_metric, place, resampling, seed):
         gap, *leaves = every_gap
         drafts = [draft.changed(direction=gap.finding.direction) for draft in drafts]
         classes = counts.classes if OTHER not in counts.classes else ()
@@ -532,28 +535,39 @@ def _measure_rates(
     design: Design, config: Config, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
     """Yield the shares of images without a value, and with a defect."""
-    data, metrics = design.data, config.metrics
-    marked: dict[tuple[str, str], Booleans] = {}
-    if metrics.missing_rate is not None:
-        for name in config.data.columns:
-            if name not in design.groups.attributes and name != config.data.unit:
-                marked["missing_rate", name] = data.images.coded[name].codes < 0
-    if metrics.image_defect_rate is not None and data.sizes is not None:
-        options, (width, height) = metrics.image_defect_rate, data.sizes.T
-        unread, small = np.isnan(width), width * height < options.pixels
-        longer, shorter = np.fmax(width, height), np.fmin(width, height)
-        marked |= {
-            ("image_defect_rate", "of unknown size"): unread,
-            ("image_defect_rate", f"under {options.pixels:,} pixels"): small,
-            ("image_defect_rate", f"longer than {options.ratio:g} : 1"): (
-                longer > options.ratio * shorter
-            ),
-            ("image_defect_rate", "same bytes as another"): data.repeated,
-        }
-    for names, marks in marked.items():
-        if marks.any() and not marks.all():
-            gaps, _ = _measure_share(design, marks, config, place, resampling, names)
-            yield from [*gaps, *against_rest(gaps)]
+    marked = {
+        "missing_rate": _missing_values(design, config),
+        "image_defect_rate": _defects(design.data, config.metrics.image_defect_rate),
+    }
+    for metric, of_subjects in marked.items():
+        for subject, marks in of_subjects.items():
+            if marks.any() and not marks.all():
+                names = metric, subject
+                gaps, _ = _measure_share(design, marks, config, place, resampling, names)
+                yield from [*gaps, *against_rest(gaps)]
+
+
+def _missing_values(design: Design, config: Config) -> dict[str, Booleans]:
+    """Return the images without a value, by column."""
+    if config.metrics.missing_rate is None:
+        return {}
+    of_groups = {*design.groups.attributes, config.data.unit}
+    columns = [name for name in config.data.columns if name not in of_groups]
+    return {name: design.data.images.coded[name].codes < 0 for name in columns}
+
+
+def _defects(data: DatasetData, options: DefectOptions | None) -> dict[str, Booleans]:
+    """Return the images with each defect, by its name."""
+    if options is None or data.sizes is None:
+        return {}
+    width, height = data.sizes.T
+    longer, shorter = np.fmax(width, height), np.fmin(width, height)
+    return {
+        "of unknown size": np.isnan(width),
+        f"under {options.pixels:,} pixels": width * height < options.pixels,
+        f"longer than {options.ratio:g} : 1": longer > options.ratio * shorter,
+        "same bytes as another": data.repeated,
+    }
 
 
 def _size_rows(design: Design, sizes: Floats) -> Iterator[Row]:

@@ -1,6 +1,8 @@
 """The page of an audit of a data set."""
 
+from equipoise.audits.represented import SHARES
 from equipoise.core import AuditResult
+from equipoise.metrics.spec import SPECS
 from equipoise.report.blocks import (
     CLIPPED,
     NUMBER,
@@ -46,10 +48,10 @@ def _reference_chart(panel: Rows, max_groups: int) -> Chart:
 
 
 representation = TableSection(
-    name="representation",
+    name=SHARES,
     heading="Representation",
     caption="Groups beside the reference",
-    source="representation",
+    source=SHARES,
     columns=[
         Column("Group", "group"),
         Column("n", "n", NUMBER),
@@ -112,11 +114,14 @@ pictures = TableSection(
 
 
 LEADS = ("representation", "representation_gap", "label_gap", "cramers_v")
-
+SHARES_OF_GROUPS = tuple(
+    name for name, spec in SPECS.items() if "dataset" in spec.kinds and spec.rest_metric
+)
+"""Gaps and rates in which each group is held against all others."""
 
 PAGE = Page(
     leads=LEADS,
-    by_group=("representation_gap", "label_gap", "missing_rate", "image_defect_rate"),
+    by_group=(LEADS[1], *SHARES_OF_GROUPS),
     subjects="labels",
     sections=(representation, labels, pictures),
     look="Look at images of the groups that are named first, and check their labels.",
