@@ -95,6 +95,14 @@ from equipoise.metrics.rankings.subjects import (
     score_summary,
 )
 from equipoise.metrics.registry import function_of, metric
+from equipoise.metrics.scores import (
+    ScoreMetric,
+    auroc,
+    average_precision,
+    brier_score,
+    equal_error_rate,
+    expected_calibration_error,
+)
 from equipoise.metrics.scoring import as_score
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.vectors.associations import (
@@ -135,6 +143,7 @@ __all__ = [
     "MetricSpec",
     "NumberMetric",
     "PairScores",
+    "ScoreMetric",
     "accuracy",
     "accuracy_difference",
     "accuracy_gap",
@@ -144,9 +153,12 @@ __all__ = [
     "amplification_change",
     "as_score",
     "association_score",
+    "auroc",
+    "average_precision",
     "bias_amplification",
     "bias_at_k",
     "bias_regression",
+    "brier_score",
     "compare_encoders",
     "concept_disparity",
     "concept_hit_rate",
@@ -164,8 +176,10 @@ __all__ = [
     "directional_amplification",
     "dominant_answer",
     "effect_sizes",
+    "equal_error_rate",
     "equalized_odds",
     "estimate_offset",
+    "expected_calibration_error",
     "expected_max_skew",
     "explained_disparity",
     "favourite_gap",

@@ -1165,26 +1165,6 @@ register(
         null="that of the disparity, two-sided",
     ),
     _disparity(
-        name="average_precision",
-        rest_metric="average_precision",
-        symbol="AP",
-        definition=(
-            "Sum over thresholds of precision times the gain in recall, tied scores grouped."
-        ),
-        direction="Lower: the group's images are ranked worse.",
-    ),
-    _disparity(
-        name="auroc",
-        rest_metric="auroc",
-        title="AUROC",
-        definition=(
-            "Probability that a positive scores above a negative, ties one half; independent of "
-            "prevalence."
-        ),
-        direction="Lower: the group's images are ranked worse.",
-        null="groups are exchangeable within each true class",
-    ),
-    _disparity(
         name="f1",
         rest_metric="f1",
         definition="2 TP / (2 TP + FP + FN) at the threshold of largest F1 on validation rows.",

@@ -58,6 +58,12 @@ from equipoise.audits.labels.predictions.leveling import level_data, outcomes_of
 from equipoise.audits.labels.predictions.levels import pooled_rates
 from equipoise.audits.labels.predictions.mistakes import describe_mistakes, with_mistakes
 from equipoise.audits.labels.predictions.parity import beside_labels
+from equipoise.audits.labels.predictions.score_metrics import COLUMNS as SCORE_COLUMNS
+from equipoise.audits.labels.predictions.score_metrics import (
+    ScoredDesign,
+    metrics_of_scores,
+    notes_of_scores,
+)
 from equipoise.audits.labels.predictions.scores import (
     ModelScores,
     curves,
@@ -188,6 +194,7 @@ _COLUMNS = {
         "reason": TEXT,
     },
 }
+_COLUMNS |= SCORE_COLUMNS
 _STATES = {"model": TEXT, "state": TEXT, "count": INTEGER}
 
 
@@ -360,6 +367,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
         tables, classes = _tables_of(design, parts, config)
+        if (scored_design := _scored(design, data, config)) is not None:
+            findings += scored_design.findings(place, resampling, seed, first=design.first)
         tables |= _tables_over_thresholds(design, data, config, place)
         findings += _describe_classes(design, config, place, classes, resampling)
         notes = tuple(notes_left_out(place, left_out))
@@ -453,6 +462,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         yield from (f"Not measured: {error}" for error in SPECS.broken.values())
         for name, model_scores in data.scores.items():
             yield note_of(name, model_scores, str(config.data.positive))
+            yield from notes_of_scores(name, model_scores.values, config.metrics.scores)
         for design in designs:
             facts = data.counts["models"][design.model]["versions"][design.version]
             if outside := facts.get("choices_outside"):
@@ -539,6 +549,15 @@ def _measure_wording(
     return Measured(tuple(described), _tables_of(design, parts, config)[0])
 
 
+def _scored(design: Design, data: ScoredData, config: Config) -> ScoredDesign | None:
+    """Return the scores of a design; None of labels."""
+    scores = data.scores.get(design.model)
+    if scores is None:
+        return None
+    positive = str(config.data.positive)
+    return ScoredDesign(design, scores.values, positive, config.metrics.scores)
+
+
 def _tables_over_thresholds(
     design: Design, data: ScoredData, config: Config, place: Place
 ) -> dict[str, pa.Table]:
@@ -547,11 +566,14 @@ def _tables_over_thresholds(
     if model_scores is None:
         return {}
     positive, costs = str(config.data.positive), config.models[design.model].costs
+    scored_design = ScoredDesign(design, model_scores.values, positive, config.metrics.scores)
     rows: dict[str, Iterable[Row]] = {
         "threshold_curves": curves(design, model_scores, positive, costs, place.level),
         "threshold_verdicts": verdict_ranges(
             design, model_scores, positive, config.testing, place, config.resampling.seed
         ),
+        "calibration": scored_design.calibration(place.level),
+        "calibrated": scored_design.calibrated(),
     }
     return tables_of(rows, _COLUMNS)
 

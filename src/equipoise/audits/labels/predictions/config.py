@@ -12,6 +12,7 @@ from equipoise.audits.config import (
     Vocabulary,
     check_row_numbers,
 )
+from equipoise.audits.labels.predictions.score_metrics import ScoreOptions
 from equipoise.config.fields import (
     ON,
     Distinct,
@@ -244,7 +245,10 @@ class MistakeOptions(Section):
 
 
 class MetricsConfig(Section):
-    """Options per metric; `false` switches a metric off, everything else the input allows is on."""
+    """Options per metric; `false` switches a metric off, everything else the input allows is on.
+
+    `scores` has those of metrics of scores, by name.
+    """
 
     accuracy: Plain = ON
     worst_group_accuracy: Plain = ON
@@ -257,6 +261,7 @@ class MetricsConfig(Section):
     skewsize: Switch[SkewSizeOptions] = SkewSizeOptions()
     mistake_rate: Switch[MistakeOptions] = MistakeOptions()
     unanswered_rate: Plain = ON
+    scores: ScoreOptions = {}
 
 
 class Config(AuditConfig):

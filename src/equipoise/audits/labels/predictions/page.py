@@ -5,7 +5,11 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from equipoise.audits.labels.predictions.effect_page import bands, over_models, sweep
+from equipoise.audits.labels.predictions.score_metrics import KIND
+from equipoise.audits.labels.predictions.score_page import calibration
 from equipoise.core import Aggregate, AuditResult, Verdict
+from equipoise.metrics.registry import metrics_of
+from equipoise.metrics.scores import ScoreMetric
 from equipoise.report.blocks import (
     CLIPPED,
     NUMBER,
@@ -275,10 +279,11 @@ PAGE = Page(
     by_group=(
         _GAP, "hit_rate", "unanswered_rate", "selection_rate",
         "true_positive_rate", "false_positive_rate", "precision",
+        *((name, Aggregate.DIFFERENCE) for name in metrics_of(ScoreMetric, KIND)),
     ),
     subjects="classes",
     sections=(
-        planted, thresholds, class_effects, bands, accuracy_and_effect, over_models, sweep, hidden,
+        planted, thresholds, calibration, class_effects, bands, accuracy_and_effect, over_models, sweep, hidden,
     ),
     facts=facts,
     commands=("causes", "compare"),
