@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from equipoise.core import Floats, Integers, unwarned
+from equipoise.core import Floats, Integers, floats, unwarned
 from equipoise.metrics.registry import metric
 from equipoise.metrics.scores.metric import INTERVAL, RESULTS, ScoreMetric
 from equipoise.metrics.scores.steps import Steps
@@ -48,4 +48,4 @@ def equal_error_rate(y_true: Integers, y_score: Floats, weights: Floats) -> Floa
         low, high = excess[after - 1, columns], excess[after, columns]
         share = -low / (high - low)
         before = false_positive[after - 1, columns]
-        return before + share * (false_positive[after, columns] - before)
+        return floats(before + share * (false_positive[after, columns] - before))

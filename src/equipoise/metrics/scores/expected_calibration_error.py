@@ -38,14 +38,16 @@ def fifteen_bins(rows: ScoredRows) -> Mapping[str, float]:  # noqa: ARG001 - as 
             "above 0, more so for small groups: of all rows that of a calibrated model, whose "
             "outcomes are drawn from the scores"
         ),
-        interval=INTERVAL,
+        interval=INTERVAL + ", centred at the value",
         null="groups are exchangeable among rows of alike scores",
         reference=(
             "Naeini, Cooper & Hauskrecht 2015, AAAI; Kumar, Liang & Ma 2019, NeurIPS; Roelofs et "
             "al. 2022, AISTATS (bins of equal mass, bias)"
         ),
     ),
-    form=partial(ScoreMetric.of, exchange="score", probabilities=True, defaults=fifteen_bins),
+    form=partial(
+        ScoreMetric.of, exchange="score", probabilities=True, shifts=True, defaults=fifteen_bins
+    ),
 )
 def expected_calibration_error(
     y_true: Integers, y_score: Floats, weights: Floats, *, bins: float

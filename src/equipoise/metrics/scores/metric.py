@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from inspect import Parameter, signature
 from itertools import combinations
 from typing import Literal
@@ -40,6 +39,7 @@ from equipoise.metrics.building import (
     folded_ends,
     gaps,
     group_rows,
+    nan_mean,
     number,
     spread_level,
     too_small,
@@ -94,6 +94,9 @@ class ScoreMetric:
     probabilities : bool
         Whether scores are probabilities, in [0, 1]: its chance level is then what a calibrated
         model shows.
+    shifts : bool
+        Whether chance makes it larger, as a sum of distances, so that replicates lie above the
+        value; intervals are then centred at it.
     defaults : callable
         From all rows to the options that aren't set.
 
@@ -113,6 +116,7 @@ class ScoreMetric:
     statistic: ScoreStatistic
     exchange: Exchange
     probabilities: bool
+    shifts: bool
     defaults: Defaults
 
     @classmethod
@@ -123,11 +127,12 @@ class ScoreMetric:
         *,
         exchange: Exchange = "rows",
         probabilities: bool = False,
+        shifts: bool = False,
         defaults: Defaults = no_options,
     ) -> ScoreMetric:
         """Make a metric of a statistic: groups have a number, which they are compared in."""
         full_spec = replace(spec, rate=True, rest_metric=spec.name)
-        return cls(full_spec, statistic, exchange, probabilities, defaults)
+        return cls(full_spec, statistic, exchange, probabilities, shifts, defaults)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -295,7 +300,7 @@ class ScoreMeasure(Measure):
     def _rarer(counts: ScoreCounts) -> Floats:
         """Return how many rows of its rarer outcome each group has."""
         positives = counts.table[counts.outcomes == 1].sum(axis=0)
-        return np.minimum(positives, counts.table.sum(axis=0) - positives)
+        return floats(np.minimum(positives, counts.table.sum(axis=0) - positives))
 
     def estimate(self, counts: ScoreCounts, draws: Draws) -> Estimate:  # type: ignore[override]
         """Turn the numbers into the estimate."""
@@ -303,7 +308,11 @@ class ScoreMeasure(Measure):
         text = draws.null_text
         if self.metric.exchange == "score" and text:
             text = f"{_ALIKE}; {text.partition('; ')[2]}"
-        draws = replace(draws, observed=exact, null_text=text)
+        boot = draws.boot
+        if boot is not None and self.metric.shifts:
+            centred = boot - nan_mean(boot.T) + exact
+            boot = np.clip(centred, *self.metric.spec.range)
+        draws = replace(draws, observed=exact, boot=boot, null_text=text)
         return (_difference if self.compares else _value)(self, counts, draws)
 
     def by_group(self, counts: ScoreCounts, draws: Draws) -> tuple[GroupValue, ...]:
@@ -320,7 +329,7 @@ class ScoreMeasure(Measure):
         return group_rows(groups, groups.counts, values, low, high, notes.tolist())
 
 
-def _method(measure_of_scores: ScoreMeasure, counts: ScoreCounts, draws: Draws, more: str) -> str:
+def _method(counts: ScoreCounts, draws: Draws, more: str = "") -> str:
     resampling: Resampling | None = Bootstrap() if draws.intervals else None
     return bootstrap_method(draws.boot, resampling, f"{counts.unit}s") + more
 
@@ -341,7 +350,7 @@ def _value(measured: ScoreMeasure, counts: ScoreCounts, draws: Draws) -> Estimat
     reason = "its rows have one outcome only"
     return count_estimate(
         spec.name, counts, replace(draws, null=None),
-        method=_method(measured, counts, draws, ""), ends=ends, chance_test=chance_test,
+        method=_method(counts, draws), ends=ends, chance_test=chance_test,
         no_chance="a number of all rows compares no groups", params=dict(measured.options),
         by=lambda: [main], reason=explain_undefined(value, reason),
     )  # fmt: skip
@@ -363,9 +372,9 @@ def calibrated_numbers(measured: ScoreMeasure, counts: ScoreCounts, rng: Seed = 
     return np.concatenate(values)
 
 
-def _pairwise_ends(boot: Floats | None, columns: Floats) -> Ends:
+def _pairwise_ends(boot: Floats | None, compared: Booleans) -> Ends:
     """Return ends of the largest difference: folded percentiles, simultaneous over pairs."""
-    pairs = [*combinations(np.flatnonzero(columns).tolist(), 2)]
+    pairs = [*combinations(np.flatnonzero(compared).tolist(), 2)]
     if boot is None or not pairs:
         return no_ends
 
@@ -403,7 +412,7 @@ def _difference(measured: ScoreMeasure, counts: ScoreCounts, draws: Draws) -> Es
             parts.append(_against_rest(measured, counts, draws, g, group))
     simultaneous = ", simultaneous over pairs of groups" if int(compared.sum()) > 2 else ""
     return count_estimate(
-        spec.name, counts, draws, method=_method(measured, counts, draws, f"; folded{simultaneous}"),
+        spec.name, counts, draws, method=_method(counts, draws, f"; folded{simultaneous}"),
         ends=ends, chance_test=test, no_chance=_FEW, params=dict(measured.options),
         by=lambda: parts, reason=explain_undefined(value, _FEW), spec=spec,
         interval_kind=IntervalKind.SIMULTANEOUS if simultaneous else IntervalKind.PERCENTILE,

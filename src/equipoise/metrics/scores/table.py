@@ -78,7 +78,8 @@ class ScoredRows:
             raise InputError(f"y_true, row {row}: {truth[row]:g}; expected 0, 1, or NaN for none")
         row_groups = Groups.of(fill_labels(groups, len(truth)))
         owners = None if units is None else Encoded(*encode(units, subject="units"))
-        for subject, codes in (("groups", row_groups.codes), ("units", owners and owners.codes)):
+        unit_codes = None if owners is None else owners.codes
+        for subject, codes in (("groups", row_groups.codes), ("units", unit_codes)):
             if codes is not None and len(codes) != len(truth):
                 raise InputError(
                     f"{subject}: {len(codes)} labels for {len(truth)} rows; expected one each"

@@ -221,10 +221,13 @@ class Design(LabelDesign):
         Groups of the same rows by each choice of attributes.
     first : bool
         Whether these are the first groups of the model and version.
+    score_metrics : int
+        Metrics of scores that are measured.
     """
 
     all_groups: Sequence[Groups] = ()
     first: bool = False
+    score_metrics: int = 0
 
     @property
     def resolved_tests(self) -> int:
@@ -234,7 +237,9 @@ class Design(LabelDesign):
             return 0
         if self.counts.determines_target:
             return (1 if classes == 2 else classes) + 2
-        return (10 if classes == 2 else 9 * classes) + 7
+        labels = (10 if classes == 2 else 9 * classes) + 7
+        groups = int(self.groups.usable.sum())
+        return labels + self.score_metrics * (1 + (groups if groups > 2 else 0))
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -300,6 +305,10 @@ class Predictions(Audit[Config, ScoredData, Design]):
     def designs(self, config: Config, data: ScoredData) -> list[Design]:
         """Return every combination of model, version and groups."""
         first_groups = group_name(config.data.groups[0])
+        score_metrics = {
+            name: len(metrics_of_scores(scores.values, config.metrics.scores))
+            for name, scores in data.scores.items()
+        }
         return [
             Design(
                 model,
@@ -309,6 +318,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
                 rows,
                 all_groups=all_groups,
                 first=groups.name == first_groups,
+                score_metrics=score_metrics.get(model, 0),
             )
             for model, version, groups, all_groups, rows in list_comparisons(config.data, data)
         ]
@@ -369,7 +379,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
         tables, classes = _tables_of(design, parts, config)
         if (scored_design := _scored(design, data, config)) is not None:
             findings += scored_design.findings(place, resampling, seed, first=design.first)
-        tables |= _tables_over_thresholds(design, data, config, place)
+        if resampling is not None:
+            tables |= _tables_over_thresholds(design, data, config, place)
         findings += _describe_classes(design, config, place, classes, resampling)
         notes = tuple(notes_left_out(place, left_out))
         compared = tuple(with_ratios(findings, by_class.classes))

@@ -283,7 +283,8 @@ PAGE = Page(
     ),
     subjects="classes",
     sections=(
-        planted, thresholds, calibration, class_effects, bands, accuracy_and_effect, over_models, sweep, hidden,
+        planted, thresholds, calibration, class_effects, bands, accuracy_and_effect, over_models,
+        sweep, hidden,
     ),
     facts=facts,
     commands=("causes", "compare"),

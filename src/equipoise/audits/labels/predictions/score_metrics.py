@@ -15,6 +15,8 @@ from equipoise.audits.notes import Note
 from equipoise.config.fields import Name, among
 from equipoise.core import Aggregate, Family, Floats, floats
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.core.sentences import Sentence, named
+from equipoise.core.wording import number
 from equipoise.metrics.registry import metrics_of
 from equipoise.metrics.scores.metric import (
     ScoreMetric,
@@ -23,7 +25,9 @@ from equipoise.metrics.scores.metric import (
     measure_scores,
 )
 from equipoise.metrics.scores.table import ScoredRows
-from equipoise.metrics.spec import spec_for
+from equipoise.metrics.spec import spec_for, spec_of
+from equipoise.report.text import count
+from equipoise.report.words import worst_first
 from equipoise.stats import Resampling
 from equipoise.stats.intervals import scored
 
@@ -43,9 +47,7 @@ def _check_options(
     return options
 
 
-ScoreOptions = Annotated[
-    Mapping[Name, Mapping[Name, float] | bool], AfterValidator(_check_options)
-]
+ScoreOptions = Annotated[Mapping[Name, Mapping[Name, float] | bool], AfterValidator(_check_options)]
 """Options by metric of scores; `false` switches one off."""
 
 
@@ -123,7 +125,7 @@ class ScoredDesign:
         ]
         for gap in measure_scores(rows, measures, resampling, seed):
             named = [replace(part, subject=self.positive) for part in gap.parts]
-            gap_finding, *leaves = parts(replace(gap, by=named), place)
+            gap_finding, *leaves = map(_with_direction, parts(replace(gap, by=named), place))
             yield replace(gap_finding, harm=gap.harm)
             spec = spec_for(gap.metric, gap.aggregate)
             yield from (leaf(draft, spec) for draft in leaves)
@@ -190,6 +192,21 @@ class ScoredDesign:
     @property
     def _place(self) -> Row:
         return {"model": self.design.model, "groups": self.design.groups.name}
+
+
+def _with_direction(draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Return a draft that names the group that is worse off, and the one that is best off."""
+    finding = draft.finding
+    groups = worst_first(finding)
+    if not groups or groups[0].value == groups[-1].value:
+        return draft
+    worst, best = groups[0], groups[-1]
+    label = spec_of(finding.metric).label
+    direction = Sentence(
+        "worse for ", named(worst.group), f": {label} {number(worst.value)} (n = {count(worst.n)}) "
+        f"against {number(best.value)} for ", named(best.group),
+    )  # fmt: skip
+    return draft.changed(direction=direction)
 
 
 COLUMNS = {
