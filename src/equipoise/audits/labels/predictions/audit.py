@@ -379,7 +379,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
         tables, classes = _tables_of(design, parts, config)
         if (scored_design := _scored(design, data, config)) is not None:
             findings += scored_design.findings(place, resampling, seed, first=design.first)
-        if resampling is not None:
+        # Where causes are counted again nothing is drawn, and no table is read.
+        if resampling is not None or config.resampling.method == "none":
             tables |= _tables_over_thresholds(design, data, config, place)
         findings += _describe_classes(design, config, place, classes, resampling)
         notes = tuple(notes_left_out(place, left_out))
