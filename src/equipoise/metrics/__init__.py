@@ -29,6 +29,7 @@ from equipoise.metrics.concepts.disparity import (
     concept_hit_rate,
     concept_metrics,
 )
+from equipoise.metrics.concepts.single import concept_difference, f1
 from equipoise.metrics.labels import Counts, count
 from equipoise.metrics.labels import effect_profile as effect_profile  # registers its metrics
 from equipoise.metrics.labels.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
@@ -160,6 +161,7 @@ __all__ = [
     "bias_regression",
     "brier_score",
     "compare_encoders",
+    "concept_difference",
     "concept_disparity",
     "concept_hit_rate",
     "concept_metrics",
@@ -182,6 +184,7 @@ __all__ = [
     "expected_calibration_error",
     "expected_max_skew",
     "explained_disparity",
+    "f1",
     "favourite_gap",
     "frechet_distance",
     "function_of",

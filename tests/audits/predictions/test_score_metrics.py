@@ -95,7 +95,7 @@ def test_tables_hold_each_group_beside_a_calibrated_model(result):
 
 
 def test_the_report_draws_calibration(result, tmp_path):
-    report.write(result, tmp_path)
+    report.write(result, tmp_path, result.shown_page)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Scores as probabilities" in page
     assert report.read(tmp_path).tables["calibration"].num_rows
