@@ -67,7 +67,15 @@ KEYS = {
     "Top level": keys(Config),
     "data": keys(DataConfig),
     "models": [*keys(ModelConfig), *keys(shared.NormalizeConfig)],
-    "metrics": [*METRICS, *(key for options in METRICS.values() for key in keys(options))],
+    "metrics": [
+        *METRICS,
+        *(
+            key
+            for options in METRICS.values()
+            if hasattr(options, "model_fields")
+            for key in keys(options)
+        ),
+    ],
     "extraction": keys(ExtractionConfig),
     "resampling": keys(shared.ResamplingConfig),
     "testing": keys(shared.TestingConfig),

@@ -31,6 +31,7 @@ BY_PLACE = {
     *("total_absolute_association", "activation_share", "iss_cross", "rejection_gap"),
     *("rejected_share", "concept_disparity", "frechet_distance", "inception_score"),
     "directional_amplification",
+    *("concept_difference", "f1"),
 }
 NAMES = {"a": "z", "b": "m", "c": "k"}
 
@@ -64,6 +65,8 @@ MCAS = ("target_images", "target_texts", "a_images", "a_texts", "b_images", "b_t
 COMPONENTS = {"components": m.mcas(*(RNG.normal(size=(6, 4)) for _ in MCAS), resampling=None)}
 TABLE = {"table": np.array([[20, 10, 5], [11, 14, 3], [4, 6, 9]])}
 CONCEPTS = {"scores": RNG.normal(size=(N, 3)), "labels": RNG.random((N, 3)) < 0.5, "groups": GROUP}
+TWO_GROUPS = {**CONCEPTS, "groups": np.where(RIGHT, "a", "b")}
+TWO_GROUPS |= {"choices": m.Choices(min_positives=5)}
 SIMILARITIES = m.ImageSimilarities(
     RNG.normal(size=(N, 3)), ["good", "fine", "bad"], np.where(TRUTH, "a", "b"), ["x"] * N
 )
@@ -95,6 +98,9 @@ CASES = {
         "y_pred_unbiased": LABEL,
         "y_pred_biased": np.where(RIGHT, LABEL, 0),
     },
+    "concept_difference": {**TWO_GROUPS, "first": "b", "second": "a"},
+    # The rows that tune thresholds are drawn by their units.
+    "f1": {**TWO_GROUPS, "units": np.array([f"u{row}" for row in range(N)])},
     **dict.fromkeys(("corrected_shares", "share_mad"), NAMED),
     "share_difference": {
         "shares": shares(),

@@ -28,6 +28,7 @@ from equipoise.data.problems import check_columns, listed, looks_missing
 from equipoise.data.quantities import check_predicted, is_quantity
 from equipoise.data.sentinels import sentinels_of
 from equipoise.data.tables import TableSource, open_table
+from equipoise.metrics.spec import SPECS
 from equipoise.models.modules import as_model
 from equipoise.models.protocols import DESCRIPTIONS, Model, offer_of
 from equipoise.report.result import Result
@@ -70,7 +71,7 @@ class ColumnChoices(TypedDict, total=False):
         Columns of scores of the positive class, a model each.
     threshold : float or str
         Scores from it on count as positive; or the rule that chooses it, `balanced_accuracy`
-        unless given: see docs/config.md.
+        unless given, or "fpr=0.001" for a false positive rate: see docs/config.md.
     model : str, sequence of str, or model
         Models to run on the images.
     images : path
@@ -491,7 +492,7 @@ def _guess_models(
                 fix="name the positive one (--positive), or a column of predicted labels (--pred)",
             )
         requested = named.get("threshold")
-        threshold = "balanced_accuracy" if requested is None else requested
+        threshold = "balanced_accuracy" if requested is None else _threshold(requested)
         models[name] = {"score": name, "threshold": threshold}
         notes.append(f"{name}: a score; threshold: {threshold}")
     for model in run:
@@ -500,6 +501,22 @@ def _guess_models(
         words = models[name].get("vocabulary", ())
         notes += [f"{name}: chooses between {listed(words)}"] if words else []
     return models, notes
+
+
+def _threshold(requested: float | str) -> float | str | dict[str, float]:
+    """Return a threshold as a config has it, a rule of one number as its name and this."""
+    name, written, value = str(requested).partition("=")
+    if not written:
+        return requested
+    try:
+        rate = float(value)
+    except ValueError as error:
+        raise InputError(
+            f"threshold: given {requested!r}; expected a number, a rule, or fpr= and a rate such "
+            "as fpr=0.001"
+        ) from error
+    symbols = {spec.symbol.lower(): key for key, spec in SPECS.items() if spec.symbol}
+    return {symbols.get(name.lower(), name): rate}
 
 
 def _section_of_live_model(named: str | Model, truth: pl.Series, file: str) -> dict[str, Any]:

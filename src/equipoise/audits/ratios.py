@@ -11,7 +11,7 @@ from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.words import contrast, worst_first
 from equipoise.stats import score_ratio
 from equipoise.stats.intervals import wilson_size
-from equipoise.stats.verdict import RARE
+from equipoise.stats.verdict import RARE, RARE_OF_ALL
 
 
 def with_ratios(
@@ -41,15 +41,16 @@ def ratio_of(finding: Finding) -> Ratio | None:
     Returns
     -------
     Ratio or None
-        None where the metric isn't a rate of errors, the errors of all groups together aren't
-        rare, or all groups have the same rate.
+        None where the metric isn't a rate of errors, errors aren't rare, or all groups have the
+        same rate.
     """
     errors = spec_of_finding(finding).errors
     groups, pair = worst_first(finding), contrast(finding)
     if finding.aggregate is not Aggregate.DIFFERENCE or not errors or pair is None:
         return None
     rates = _rates(groups, errors)
-    if not np.average(rates, weights=[group.n for group in groups]) < RARE:
+    of_all = np.average(rates, weights=[group.n for group in groups])
+    if not (of_all < RARE_OF_ALL and rates.min() < RARE):
         return None
     level = spread_level(finding.level, len(groups) * (len(groups) - 1) // 2)
     (rate, other_rate), (n, other_n) = (

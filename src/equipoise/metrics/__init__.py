@@ -29,6 +29,7 @@ from equipoise.metrics.concepts.disparity import (
     concept_hit_rate,
     concept_metrics,
 )
+from equipoise.metrics.concepts.single import concept_difference, f1
 from equipoise.metrics.labels import Counts, count
 from equipoise.metrics.labels.accuracy import accuracy_gap, hit_rate, worst_group_accuracy
 from equipoise.metrics.labels.agreement import krippendorff_alpha
@@ -146,6 +147,14 @@ from equipoise.metrics.rankings.subjects import (
     spearman,
 )
 from equipoise.metrics.registry import function_of, metric
+from equipoise.metrics.scores import (
+    ScoreMetric,
+    auroc,
+    average_precision,
+    brier_score,
+    equal_error_rate,
+    expected_calibration_error,
+)
 from equipoise.metrics.scoring import as_score
 from equipoise.metrics.spec import SPECS, MetricSpec, register
 from equipoise.metrics.vectors.associations import (
@@ -197,6 +206,7 @@ __all__ = [
     "PairScores",
     "RankingMetric",
     "RateMetric",
+    "ScoreMetric",
     "VectorMetric",
     "accuracy",
     "accuracy_difference",
@@ -209,10 +219,15 @@ __all__ = [
     "answer_level",
     "as_score",
     "association_score",
+    "auroc",
     "average_odds",
+    "average_precision",
     "bias_amplification",
     "bias_at_k",
     "bias_regression",
+    "brier_score",
+    "compare_encoders",
+    "concept_difference",
     "concept_disparity",
     "concept_hit_rate",
     "concept_metrics",
@@ -238,9 +253,13 @@ __all__ = [
     "effect_sizes",
     "empty_rate",
     "encoder_difference",
+    "equal_error_rate",
     "equalized_odds",
+    "estimate_offset",
+    "expected_calibration_error",
     "expected_max_skew",
     "explained_disparity",
+    "f1",
     "false_negative_rate",
     "false_positive_rate",
     "favourite_gap",

@@ -159,7 +159,7 @@ def _clusters(
             for place in members:
                 del rest[place]
     decided = [findings[place] for place in strong if _may_lead(findings[place])]
-    restating = explained_by_share(findings, rest)
+    restating = explained_by_share(findings, rest) | _of_rare_errors(findings, rest)
     for members in _by_structure(findings, [*rest], restating):
         stating = [place for place in members if place not in restating]
         eligible = _eligible(findings, stating, decided)
@@ -167,6 +167,30 @@ def _clusters(
             lead = min(eligible, key=lambda place: _place_of(findings[place], leads))
             clusters.append(Cluster(lead, tuple(members)))
     return _without_echoes(findings, clusters)
+
+
+def _of_rare_errors(findings: Sequence[Finding], places: Iterable[int]) -> dict[int, int]:
+    """Return which findings have the same counts as one whose ratio of rare errors decides.
+
+    Where a target has two classes, an effect size of the rows of one class is about the errors
+    that the rate of the other counts.
+    """
+    by_ratio = {_counts_of(findings[place]): place for place in places if findings[place].by_ratio}
+    return {
+        place: by_ratio[counts]
+        for place in places
+        if not findings[place].by_ratio and (counts := _counts_of(findings[place])) in by_ratio
+    }
+
+
+def _counts_of(finding: Finding) -> tuple[object, ...]:
+    """Return groups with their rows, and how many of these have an error."""
+    counts = [
+        (part.group, part.n, round(min(part.value, 1.0 - part.value) * part.n))
+        for part in finding.by_group
+        if not math.isnan(part.value)
+    ]
+    return finding.groups, finding.version, *sorted(counts)
 
 
 def _may_lead(finding: Finding) -> bool:
@@ -224,18 +248,23 @@ def _place_in_cause(
     # Errors of a class are made in the rows of the other, where there are two.
     of_cell = finding.subject == cause.subject or finding.ratio is not None
     return (
-        -_STRENGTH[finding.verdict], not names_groups(finding), not of_cell, not finding.tested,
+        -_STRENGTH[finding.verdict], not finding.by_ratio, not names_groups(finding), not of_cell,
+        not finding.tested,
         *_place_of(finding, leads),
     )  # fmt: skip
 
 
 def _place_of(finding: Finding, leads: Sequence[Selector]) -> tuple[float, ...]:
-    """Return where a finding stands among those that restate one fact, the best first."""
+    """Return where a finding stands among those that restate one fact, the best first.
+
+    A ratio of rare errors says more than points of numbers that the errors make.
+    """
     groups = contrast(finding) if finding.group else None
     worse = groups is None or groups[0].group == finding.group
     whole_of_parts = bool(finding.subject) and finding.family is not Family.COMPOSITE
     return (
         -_STRENGTH.get(finding.verdict, 0),
+        not finding.by_ratio,
         place_in(leads, finding),
         finding.version != "default",
         not (names_groups(finding) and worse),

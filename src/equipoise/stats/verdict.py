@@ -26,8 +26,9 @@ from equipoise.core import REAL, Harm, InputError, Ratio, Verdict
 
 LEAST_RATIO = 1.25
 """The smallest ratio of rare errors that matters."""
-RARE = 0.02
-"""Errors are rare where fewer rows than this share have one."""
+RARE, RARE_OF_ALL = 0.02, 0.05
+"""Errors are rare where fewer rows than these shares have one: of the group with the fewest, and of
+all compared rows. With more of all, points show what matters."""
 
 
 def harmful_excess(value: float, chance: float, harm: Harm) -> float:

@@ -8,6 +8,8 @@ from equipoise import audits
 from equipoise.audits.labels.predictions.config import CostConfig
 from equipoise.audits.labels.predictions.scores import choose_threshold
 from equipoise.core import ConfigError, DataError, Verdict
+from equipoise.metrics.registry import metrics_of
+from equipoise.metrics.scores import ScoreMetric
 
 RNG = np.random.default_rng(4)
 N = 1200
@@ -20,12 +22,13 @@ TABLE = pl.DataFrame({
 })  # fmt: skip
 
 
-def run(table=TABLE, positive="yes", **model):
+def run(table=TABLE, positive="yes", metrics=None, **model):
     data = {"table": table, "id": "id", "target": "hired", "groups": ["sex"]}
     data |= {} if positive is None else {"positive": positive}
     values = {
         "audit": "predictions", "data": data, "resampling": {"permutations": 300},
         "models": {"m": {"table": table, "score": "score"} | model},
+        "metrics": metrics or {},
     }  # fmt: skip
     return audits.run(audits.parse_config(values))
 
@@ -53,7 +56,8 @@ def test_a_score_with_a_threshold_gives_the_findings_of_labels():
     labelled = TABLE.with_columns(
         pred=pl.when(pl.col("score") >= 0.5).then(pl.lit("yes")).otherwise(pl.lit("no"))
     )
-    scored = run(threshold=0.5)
+    labels_alone = {"scores": dict.fromkeys(metrics_of(ScoreMetric, "predictions"), False)}
+    scored = run(threshold=0.5, metrics=labels_alone)
     plain = run(labelled, score=None, prediction="pred")
     assert repr(scored.findings) == repr(plain.findings)
     assert any("0.500 or more count as yes" in note for note in scored.manifest.notes)

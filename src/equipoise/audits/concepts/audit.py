@@ -63,6 +63,7 @@ from equipoise.metrics.concepts.disparity import (
     ConceptResults,
     concept_hit_rate,
     concept_metrics,
+    null_of,
     permutations_of,
     reasons_of,
     summarise,
@@ -79,8 +80,6 @@ Key = tuple[object, ...]
 
 # Why rows take no part: those that only scores decide, and those that the base counts.
 _UNSCORED, _NO_GROUP = "no row of scores", "no group"
-# Metrics that hold for any prevalence: only [Hall]'s samples give other numbers.
-_ANY_PREVALENCE = ("auroc", "true_positive_rate", "false_positive_rate")
 # Seconds for a row of a concept in one replicate of a metric, and shuffled once, and for a shuffle
 # whatever its rows: rough guides. The first from 300 concepts of 100,000 images in three versions
 # (docs/audits/concepts.md).
@@ -505,7 +504,10 @@ def _measure(
 def _comparable_choices(choices: Choices, metric: Metric) -> Choices:
     """Return choices that are equal where the numbers of a metric are."""
     choices = replace(choices, metric=metric)
-    if choices.prevalence == "weighted" and metric in _ANY_PREVALENCE:
+    # A metric that compares groups within each class holds for any prevalence: only [Hall]'s
+    # samples give other numbers.
+    within_class = null_of(metric, Choices(prevalence="observed")) == "class"
+    if choices.prevalence == "weighted" and within_class:
         choices = replace(choices, prevalence="observed")
     if choices.prevalence == "observed":
         choices = replace(choices, prevalence_ratio=1)
@@ -651,8 +653,8 @@ def _leaf_finding(run: Run, draft: UncorrectedFinding) -> UncorrectedFinding:
 def _null_fields(run: Run, concept: int | None) -> Fields:
     """Return the null hypothesis of a concept or of the mean, and its method."""
     method = run.results.null_differences(concept)[1]
-    exchanged = run.results.choices.prevalence != "observed" or run.metric == "auroc"
-    permuted = NullHypothesis.WITHIN_CLASS if exchanged else NullHypothesis.ROWS
+    within_class = null_of(run.metric, run.results.choices) == "class"
+    permuted = NullHypothesis.WITHIN_CLASS if within_class else NullHypothesis.ROWS
     kind = NullHypothesis.REPLICATES if method == CENTRED else permuted
     return {"null": kind if method else NullHypothesis.NONE, "null_drawn": method}
 

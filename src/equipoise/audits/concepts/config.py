@@ -36,12 +36,12 @@ from equipoise.config.fields import (
 from equipoise.config.images import PicturesConfig
 from equipoise.core import MIN_SIZE, Facts, Fields, Strings
 from equipoise.data import ArraySource
-from equipoise.metrics.concepts.cells import Metric
+from equipoise.metrics.concepts.cells import RANKED, Metric
+from equipoise.metrics.spec import spec_of
 
 BASELINE = "baseline"
 BY_KEY = ("terms", "columns", "where")
 """Choices that change by attribute or column."""
-_WORSE_WHEN_HIGHER = "false_positive_rate"
 
 
 Columns = OneOrMore[Text]
@@ -338,7 +338,7 @@ class Config(AuditConfig):
     data: DataConfig
     models: Models[ModelConfig]
     concepts: Distinct[Text] = ()
-    metrics: Some[Metric] = ("average_precision", "auroc")
+    metrics: Some[Metric] = RANKED
     hit_rate: PositiveInt | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Text, Changes] = {}
@@ -419,7 +419,7 @@ class Config(AuditConfig):
                     f"{place}: ratio {choices.ratio} under prevalence 'hall'; expected a whole "
                     "number of negatives to draw for each positive"
                 )
-            if (version.metric == _WORSE_WHEN_HIGHER) != (self.primary == _WORSE_WHEN_HIGHER):
+            if spec_of(version.metric).harm != spec_of(self.primary).harm:
                 raise ValueError(
                     f"{place}: metric {version.metric!r} beside {self.primary!r} in the baseline; "
                     "of false_positive_rate higher is worse, of the others lower, so that "

@@ -1,9 +1,11 @@
 """The page of an audit of concepts, with the effect of other choices."""
 
 from collections.abc import Sequence
+from typing import get_args
 
 from equipoise.audits.concepts.config import BASELINE
-from equipoise.core import Aggregate, AuditResult
+from equipoise.core import Aggregate, AuditResult, Strings
+from equipoise.metrics.concepts.cells import Metric
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import (
     CLIPPED,
@@ -34,9 +36,7 @@ _FEWEST = 3
 _EFFECTS = (
     "surfaces", "explains", "switches", "magnifies", "shrinks", "gained power", "lost power",
 )  # fmt: skip
-_METRICS = (
-    "average_precision", "auroc", "true_positive_rate", "false_positive_rate", "precision", "f1",
-)  # fmt: skip
+_METRICS: Strings = get_args(Metric)
 
 
 def facts(result: AuditResult) -> Pairs:

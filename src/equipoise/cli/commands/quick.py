@@ -65,7 +65,8 @@ def _threshold(
     "--threshold",
     metavar="NUMBER",
     callback=_threshold,
-    help="Scores from it on are positive; or balanced_accuracy (default), prevalence or cost.",
+    help="Scores from it on are positive; or balanced_accuracy (default), prevalence, cost, or "
+    "fpr=0.001 for that false positive rate.",
 )
 @click.option("--model", metavar="MODEL", help="Model to run on the images, such as hf:ID.")
 @click.option("--images", type=PATH, metavar="DIR", help="Folder of the images, for --model.")

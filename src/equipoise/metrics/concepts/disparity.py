@@ -85,7 +85,8 @@ from equipoise.metrics.labels import (
 from equipoise.metrics.labels.accuracy import HitRate
 from equipoise.metrics.labels.comparisons import OTHERS, all_others
 from equipoise.metrics.measure import DEFAULT, NULLS, measure, permutations_text
-from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate, register
+from equipoise.metrics.registry import metric as metric_of_estimates
+from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
 from equipoise.stats.chance import folded_band
 from equipoise.stats.draws import Sampler, TableSampler
 from equipoise.stats.resampling import Bootstrap, Permutation, Resampling, level_of, resolution_of
@@ -842,6 +843,43 @@ def _group_value(results: ConceptResults, g: int, concepts: Booleans, note: str)
 HALL_RULE = "[Hall]'s protocol has its own rule: the interval against 0; see `low` and `high`"
 
 
+concept_record = partial(
+    MetricSpec,
+    null_kind=NullHypothesis.REPLICATES,
+    kinds=("concepts",),
+    rate=True,
+    harm="lower",
+    sentence="The results{model}{subject} are {direction}.",
+    threshold=0.05,
+    threshold_reason=POINTS,
+    chance="above 0 for the gap between groups",
+    interval=(
+        "percentile bootstrap over images or units, folded at 0, simultaneous over pairs of groups"
+    ),
+    null=(
+        "groups are exchangeable within each true class; over all rows where prevalence is not "
+        "fixed"
+    ),
+    reference="Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'",
+)
+"""A record of an assessment of concepts, from the fields that others don't share."""
+
+
+@metric_of_estimates(
+    concept_record(
+        name="concept_disparity",
+        aggregate=Aggregate.DIFFERENCE,
+        title="Disparity over concepts",
+        rate=False,
+        harm="higher",
+        definition=(
+            "Largest difference over pairs of groups in the mean over concepts of a one-vs-all "
+            "metric, over the concepts that both groups have."
+        ),
+        direction="Higher: the classifier works better for one group than for another.",
+        null="no difference between groups: centred replicates (asymptotic)",
+    )
+)
 def concept_disparity(  # noqa: PLR0913 - the choices of the assessment, all with defaults
     scores: ArrayLike,
     labels: ArrayLike,
@@ -1124,84 +1162,3 @@ def concept_hit_rate(
         units=units,
     )
     return measure(counts, [HitRate(k)], resampling, rng)[0]
-
-
-_disparity = partial(
-    MetricSpec,
-    null_kind=NullHypothesis.REPLICATES,
-    kinds=("concepts",),
-    rate=True,
-    harm="lower",
-    sentence="The results{model}{subject} are {direction}.",
-    threshold=0.05,
-    threshold_reason=POINTS,
-    chance="above 0 for the gap between groups",
-    interval=(
-        "percentile bootstrap over images or units, folded at 0, simultaneous over pairs of groups"
-    ),
-    null=(
-        "groups are exchangeable within each true class; over all rows where prevalence is not "
-        "fixed"
-    ),
-    reference="Hall et al. 2023, 'Towards Reliable Assessments of Demographic Disparities'",
-)
-register(
-    _disparity(
-        name="concept_disparity",
-        aggregate=Aggregate.DIFFERENCE,
-        title="Disparity over concepts",
-        rate=False,
-        harm="higher",
-        definition=(
-            "Largest difference over pairs of groups in the mean over concepts of a one-vs-all "
-            "metric, over the concepts that both groups have."
-        ),
-        direction="Higher: the classifier works better for one group than for another.",
-        null="no difference between groups: centred replicates (asymptotic)",
-    ),
-    _disparity(
-        name="concept_difference",
-        of_pair=True,
-        title="Difference of two groups",
-        range=(-1.0, 1.0),
-        rate=False,
-        harm="either",
-        definition=(
-            "Metric of the first group minus that of the second, for a concept or the mean over "
-            "concepts."
-        ),
-        direction="Either: positive means the first group has the larger value.",
-        chance="about 0",
-        interval=(
-            "percentile bootstrap over images or units; by [Hall]'s protocol, significant if it "
-            "excludes 0"
-        ),
-        null="that of the disparity, two-sided",
-    ),
-    _disparity(
-        name="average_precision",
-        rest_metric="average_precision",
-        symbol="AP",
-        definition=(
-            "Sum over thresholds of precision times the gain in recall, tied scores grouped."
-        ),
-        direction="Lower: the group's images are ranked worse.",
-    ),
-    _disparity(
-        name="auroc",
-        rest_metric="auroc",
-        title="AUROC",
-        definition=(
-            "Probability that a positive scores above a negative, ties one half; independent of "
-            "prevalence."
-        ),
-        direction="Lower: the group's images are ranked worse.",
-        null="groups are exchangeable within each true class",
-    ),
-    _disparity(
-        name="f1",
-        rest_metric="f1",
-        definition="2 TP / (2 TP + FP + FN) at the threshold of largest F1 on validation rows.",
-        direction="Lower: more wrong decisions for each right one.",
-    ),
-)

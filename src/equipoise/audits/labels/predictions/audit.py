@@ -62,6 +62,12 @@ from equipoise.audits.labels.predictions.leveling import level_data, outcomes_of
 from equipoise.audits.labels.predictions.levels import pooled_rates
 from equipoise.audits.labels.predictions.mistakes import describe_mistakes, with_mistakes
 from equipoise.audits.labels.predictions.parity import beside_labels
+from equipoise.audits.labels.predictions.score_metrics import COLUMNS as SCORE_COLUMNS
+from equipoise.audits.labels.predictions.score_metrics import (
+    ScoredDesign,
+    metrics_of_scores,
+    notes_of_scores,
+)
 from equipoise.audits.labels.predictions.scores import (
     ModelScores,
     curves,
@@ -160,6 +166,7 @@ _COLUMNS = {
         "most": NUMBER,
     },
 }
+_COLUMNS |= SCORE_COLUMNS
 _STATES = {"model": TEXT, "state": TEXT, "count": INTEGER}
 
 
@@ -186,10 +193,13 @@ class Design(LabelDesign):
         Groups of the same rows by each choice of attributes.
     first : bool
         Whether these are the first groups of the model and version.
+    score_metrics : int
+        Metrics of scores that are measured.
     """
 
     all_groups: Sequence[Groups] = ()
     first: bool = False
+    score_metrics: int = 0
 
     @property
     def resolved_tests(self) -> int:
@@ -199,7 +209,9 @@ class Design(LabelDesign):
             return 0
         if self.counts.determines_target:
             return (1 if classes == 2 else classes) + 2
-        return (10 if classes == 2 else 9 * classes) + 7
+        labels = (10 if classes == 2 else 9 * classes) + 7
+        groups = int(self.groups.usable.sum())
+        return labels + self.score_metrics * (1 + (groups if groups > 2 else 0))
 
     def seconds(self, draws: int) -> float:
         """About how long it takes to measure."""
@@ -265,6 +277,10 @@ class Predictions(Audit[Config, ScoredData, Design]):
     def designs(self, config: Config, data: ScoredData) -> list[Design]:
         """Return every combination of model, version and groups."""
         first_groups = group_name(config.data.groups[0])
+        score_metrics = {
+            name: len(metrics_of_scores(scores.values, config.metrics.scores))
+            for name, scores in data.scores.items()
+        }
         return [
             Design(
                 model,
@@ -274,6 +290,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
                 rows,
                 all_groups=all_groups,
                 first=groups.name == first_groups,
+                score_metrics=score_metrics.get(model, 0),
             )
             for model, version, groups, all_groups, rows in list_comparisons(config.data, data)
         ]
@@ -331,7 +348,11 @@ class Predictions(Audit[Config, ScoredData, Design]):
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
         tables, classes = _tables_of(design, measured, config)
-        tables |= _tables_over_thresholds(design, data, config, place)
+        if (scored_design := _scored(design, data, config)) is not None:
+            findings += scored_design.findings(place, resampling, seed, first=design.first)
+        # Where causes are counted again nothing is drawn, and no table is read.
+        if resampling is not None or config.resampling.method == "none":
+            tables |= _tables_over_thresholds(design, data, config, place)
         findings += _describe_classes(design, config, place, classes, resampling)
         notes = tuple(notes_left_out(place, measured.left_out))
         compared = tuple(with_ratios(findings, by_class.classes))
@@ -424,6 +445,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         yield from (f"Not measured: {error}" for error in SPECS.broken.values())
         for name, model_scores in data.scores.items():
             yield note_of(name, model_scores, str(config.data.positive))
+            yield from notes_of_scores(name, model_scores.values, config.metrics.scores)
         for design in designs:
             facts = data.counts["models"][design.model]["versions"][design.version]
             if outside := facts.get("choices_outside"):
@@ -510,6 +532,15 @@ def _measure_wording(
     return Measured(tuple(described), _tables_of(design, measured, config)[0])
 
 
+def _scored(design: Design, data: ScoredData, config: Config) -> ScoredDesign | None:
+    """Return the scores of a design; None of labels."""
+    scores = data.scores.get(design.model)
+    if scores is None:
+        return None
+    positive = str(config.data.positive)
+    return ScoredDesign(design, scores.values, positive, config.metrics.scores)
+
+
 def _tables_over_thresholds(
     design: Design, data: ScoredData, config: Config, place: Place
 ) -> dict[str, pa.Table]:
@@ -518,11 +549,14 @@ def _tables_over_thresholds(
     if model_scores is None:
         return {}
     positive, costs = str(config.data.positive), config.models[design.model].costs
+    scored_design = ScoredDesign(design, model_scores.values, positive, config.metrics.scores)
     rows: dict[str, Iterable[Row]] = {
         "threshold_curves": curves(design, model_scores, positive, costs, place.level),
         "threshold_verdicts": verdict_ranges(
             design, model_scores, positive, config.testing, place, config.resampling.seed
         ),
+        "calibration": scored_design.calibration(place.level),
+        "calibrated": scored_design.calibrated(),
     }
     return tables_of(rows, _COLUMNS)
 

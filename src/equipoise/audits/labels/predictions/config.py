@@ -12,6 +12,7 @@ from equipoise.audits.config import (
     Vocabulary,
     check_row_numbers,
 )
+from equipoise.audits.labels.predictions.score_metrics import ScoreOptions
 from equipoise.config.fields import (
     ON,
     Distinct,
@@ -45,6 +46,12 @@ class DataConfig(LabelledImagesConfig):
     positive: Label | None = None
 
 
+class RateConfig(Section):
+    """The false positive rate of all rows that a threshold keeps to."""
+
+    false_positive_rate: Annotated[float, Field(gt=0, lt=1, strict=False)]
+
+
 class CostConfig(Section):
     """Costs of a false positive and of a false negative."""
 
@@ -74,9 +81,10 @@ class ModelConfig(LabelModelConfig):
         column of its probability. Probabilities may stand beside `prediction`.
     score : str
         In their place: the column of a score of `data.positive`, higher for more likely.
-    threshold : float or str
+    threshold : float, str or mapping
         Scores from it on count as positive; or the rule that chooses it: the largest balanced
-        accuracy, as many positive rows as there are (`prevalence`), or the smallest `cost`.
+        accuracy, as many positive rows as there are (`prevalence`), the smallest `cost`, or the
+        `false_positive_rate` of all rows that it keeps to.
     costs : mapping
         What errors cost, for that rule and the curve of the cost.
     id : str, optional
@@ -113,7 +121,7 @@ class ModelConfig(LabelModelConfig):
     top: Names = ()
     probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
     score: Name | None = None
-    threshold: Annotated[float, Field(strict=False)] | Rule = "balanced_accuracy"
+    threshold: Annotated[float, Field(strict=False)] | Rule | RateConfig = "balanced_accuracy"
     costs: CostConfig = CostConfig()
     vocabulary: Vocabulary | None = None
     templates: Templates = "plain"
@@ -244,7 +252,10 @@ class MistakeOptions(Section):
 
 
 class MetricsConfig(Section):
-    """Options per metric; `false` switches a metric off, everything else the input allows is on."""
+    """Options per metric; `false` switches a metric off, everything else the input allows is on.
+
+    `scores` has those of metrics of scores, by name.
+    """
 
     accuracy: Plain = ON
     worst_group_accuracy: Plain = ON
@@ -257,6 +268,7 @@ class MetricsConfig(Section):
     skewsize: Switch[SkewSizeOptions] = SkewSizeOptions()
     mistake_rate: Switch[MistakeOptions] = MistakeOptions()
     unanswered_rate: Plain = ON
+    scores: ScoreOptions = Field(default_factory=dict)
 
 
 class Config(AuditConfig):

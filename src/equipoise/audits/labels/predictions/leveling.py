@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
 from typing import TypeVar
@@ -13,7 +13,8 @@ import numpy as np
 from equipoise.audits.candidates import lacking_of, scores_of
 from equipoise.audits.cells import Cell, Outcomes
 from equipoise.audits.labels.designs import LabelDesign
-from equipoise.core import Booleans, Floats, Groups, Integers, Integers32
+from equipoise.audits.labels.predictions.scores import ModelScores
+from equipoise.core import Booleans, Fields, Floats, Groups, Integers, Integers32
 from equipoise.data import PredictionData
 from equipoise.data.predictions import ModelPredictions, Predictions
 
@@ -64,7 +65,8 @@ def level_data(data: DataT, design: LabelDesign, cell: Cell) -> DataT:
         outside & of_class,
         design.predictions.codes,
     )
-    return replace(data, models={**data.models, key: _taken(data.models[key], donors)})
+    models = {**data.models, key: _taken(data.models[key], donors)}
+    return replace(data, models=models, **_moved_scores(data, {key: donors}))
 
 
 def _matters(values: Integers32, classes: Integers32, inside: Booleans, right: Booleans) -> bool:
@@ -88,10 +90,7 @@ def _matters(values: Integers32, classes: Integers32, inside: Booleans, right: B
 
 
 def sample_data(data: DataT, share: float, seed: int) -> DataT:
-    """Return data of a random share of the rows, in their order.
-
-    Scores stay those of all rows, as only labels made of them are counted again.
-    """
+    """Return data of a random share of the rows, in their order."""
     n = len(data.ids)
     rows = np.random.default_rng(seed).choice(n, int(share * n), replace=False, shuffle=False)
     rows.sort()
@@ -104,7 +103,19 @@ def sample_data(data: DataT, share: float, seed: int) -> DataT:
         },
         coded_unit=None if data.coded_unit is None else data.coded_unit.take(rows),
         models={name: _taken(model, rows) for name, model in data.models.items()},
+        **_moved_scores(data, dict.fromkeys(data.models, rows)),
     )
+
+
+def _moved_scores(data: PredictionData, rows: Mapping[str, Integers]) -> Fields:
+    """Return the field of scores with those of other rows by model; nothing of labels alone."""
+    scores: Mapping[str, ModelScores] = vars(data).get("scores", {})
+    moved = {
+        name: replace(model_scores, values=model_scores.values[rows[name]])
+        for name, model_scores in scores.items()
+        if name in rows
+    }
+    return {"scores": {**scores, **moved}} if scores else {}
 
 
 def _exchanged(

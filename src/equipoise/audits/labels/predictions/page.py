@@ -10,8 +10,12 @@ from equipoise.audits.labels.predictions.effect_page import (
     over_models,
     sweep,
 )
+from equipoise.audits.labels.predictions.score_metrics import KIND
+from equipoise.audits.labels.predictions.score_page import calibration
 from equipoise.audits.labels.predictions.scores import CURVES
 from equipoise.core import Aggregate, AuditResult, Verdict
+from equipoise.metrics.registry import metrics_of
+from equipoise.metrics.scores import ScoreMetric
 from equipoise.report.blocks import (
     CLIPPED,
     NUMBER,
@@ -294,10 +298,12 @@ PAGE = Page(
     ),
     by_group=(
         _GAP, "hit_rate", "unanswered_rate", *(rate.name for rate in CURVES),
+        *((name, Aggregate.DIFFERENCE) for name in metrics_of(ScoreMetric, KIND)),
     ),
     subjects="classes",
     sections=(
-        planted, thresholds, class_effects, bands, accuracy_and_effect, over_models, sweep, hidden,
+        planted, thresholds, calibration, class_effects, bands, accuracy_and_effect, over_models,
+        sweep, hidden,
     ),
     facts=facts,
     commands=("causes", "compare"),

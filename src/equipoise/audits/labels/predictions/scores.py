@@ -11,18 +11,24 @@ from equipoise.audits.columns import Row
 from equipoise.audits.config import TestingConfig
 from equipoise.audits.findings import Place, conclude, parts
 from equipoise.audits.labels.designs import LabelDesign
-from equipoise.audits.labels.predictions.config import CostConfig, ModelConfig
+from equipoise.audits.labels.predictions.config import (
+    CostConfig,
+    ModelConfig,
+    Rule,
+)
 from equipoise.core import Booleans, ConfigError, Finding, Floats, record
 from equipoise.core.wording import number
 from equipoise.data import Coded, read_table
 from equipoise.data.labels import LabelRows, Outputs, part_of
 from equipoise.data.problems import listed, match
 from equipoise.data.quantities import check_predicted
-from equipoise.metrics.labels import Null, count
+from equipoise.metrics.labels import Null
+from equipoise.metrics.labels import count as count_rows
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rates import Rates, rates_of_classes
 from equipoise.metrics.measure import measure
 from equipoise.metrics.spec import spec_of
+from equipoise.report.text import count
 from equipoise.stats import Permutation
 from equipoise.stats.intervals import divide, scored
 
@@ -56,11 +62,14 @@ class ModelScores:
     threshold : float
     rule : str
         How the threshold was chosen, in words; "" where it was given.
+    too_few : str
+        Why the rows can't tell a threshold for its rule well; "" where they can.
     """
 
     values: Floats
     threshold: float
     rule: str
+    too_few: str = ""
 
 
 def read_scores(
@@ -95,12 +104,10 @@ def read_scores(
             f"{truth.column} has {listed(classes, 5)}. To do: name it under data.positive"
         )
     place = classes.index(positive)
-    threshold, rule = section.threshold, ""
-    if isinstance(threshold, str):
-        usable = ~np.isnan(values) & (truth.target.codes >= 0)
-        right = truth.target.codes[usable] == place
-        rule = _RULES[threshold]
-        threshold = choose_threshold(values[usable], right, threshold, section.costs)
+    usable = ~np.isnan(values) & (truth.target.codes >= 0)
+    right = truth.target.codes[usable] == place
+    scores = _with_threshold(section, values, values[usable], right)
+    threshold = scores.threshold
     codes = np.where(
         np.isnan(file_scores), -1, np.where(file_scores >= threshold, place, 1 - place)
     )
@@ -108,10 +115,47 @@ def read_scores(
         model=name, content="labels", source=table.name, ids=ids, column=column, rows=table.rows,
         labels=Coded(codes.astype(np.int32)[:, None], classes), inputs={table.name: table.digest},
     )  # fmt: skip
-    return outputs, ModelScores(values, threshold, rule)
+    return outputs, scores
 
 
-def choose_threshold(scores: Floats, positive: Booleans, rule: str, costs: CostConfig) -> float:
+# Negatives beyond a threshold from which on their share is known to about a third of itself.
+_FEWEST = 10
+
+
+def _with_threshold(
+    section: ModelConfig, values: Floats, scores: Floats, positive: Booleans
+) -> ModelScores:
+    """Return all scores with the threshold that is given, or chosen among some of them."""
+    threshold = section.threshold
+    if isinstance(threshold, float):
+        return ModelScores(values, threshold, "")
+    if isinstance(threshold, str):
+        chosen = choose_threshold(scores, positive, threshold, section.costs)
+        return ModelScores(values, chosen, _RULES[threshold])
+    rate, negatives = threshold.false_positive_rate, int((~positive).sum())
+    chosen, too_few = threshold_at_rate(scores[~positive], scores, rate), ""
+    if negatives * rate < _FEWEST:
+        too_few = (
+            f"{count(negatives)} rows are negative, and {negatives * rate:.2g} of them are called "
+            f"positive at this rate: too few to tell it, which takes "
+            f"{count(round(_FEWEST / rate))}."
+        )
+    rule = f"at most {100 * rate:g} % of all negative rows are called positive"
+    return ModelScores(values, chosen, rule, too_few)
+
+
+def threshold_at_rate(negatives: Floats, scores: Floats, rate: float) -> float:
+    """Return the lowest score from which on no larger share of negatives lies than a rate.
+
+    Above all scores where even the highest are of too many negatives.
+    """
+    candidates = np.unique(scores)
+    reaching = len(negatives) - np.searchsorted(np.sort(negatives), candidates, side="left")
+    kept = candidates[reaching <= rate * len(negatives)]
+    return float(kept[0]) if len(kept) else float(np.nextafter(candidates[-1], np.inf))
+
+
+def choose_threshold(scores: Floats, positive: Booleans, rule: Rule, costs: CostConfig) -> float:
     """Return the threshold that a rule chooses among the scores; of equals the largest.
 
     Parameters
@@ -145,8 +189,10 @@ def note_of(name: str, model_scores: ModelScores, positive: str) -> str:
     chosen = (
         f" It was chosen on these rows, so that {model_scores.rule}." if model_scores.rule else ""
     )
+    few = f" {model_scores.too_few}" if model_scores.too_few else ""
     return (
-        f"{name}: scores of {number(model_scores.threshold)} or more count as {positive}.{chosen}"
+        f"{name}: scores of {number(model_scores.threshold)} or more count as "
+        f"{positive}.{chosen}{few}"
     )
 
 
@@ -224,7 +270,7 @@ def verdict_ranges(
     def findings_at(threshold: float) -> dict[str, Finding]:
         codes = np.where(np.isnan(values), -1, np.where(values >= threshold, index, 1 - index))
         label = Coded(codes.astype(np.int32), target.vocabulary)
-        counts = count(target, label, design.groups, units=design.units)
+        counts = count_rows(target, label, design.groups, units=design.units)
         drafts = [
             draft
             for estimate in measure(counts, [Rates("class"), Rates("rows")], resampling, seed)
