@@ -29,6 +29,7 @@ from equipoise.metrics.concepts.disparity import (
     concept_hit_rate,
     concept_metrics,
 )
+from equipoise.metrics.evaluating import Evaluation, evaluate
 from equipoise.metrics.labels import Counts, count
 from equipoise.metrics.labels import effect_profile as effect_profile  # registers its metrics
 from equipoise.metrics.labels.accuracy import accuracy, accuracy_gap, hit_rate, worst_group_accuracy
@@ -131,6 +132,7 @@ __all__ = [
     "CosineScores",
     "CountMetric",
     "Counts",
+    "Evaluation",
     "ImageSimilarities",
     "MetricSpec",
     "NumberMetric",
@@ -166,6 +168,7 @@ __all__ = [
     "effect_sizes",
     "equalized_odds",
     "estimate_offset",
+    "evaluate",
     "expected_max_skew",
     "explained_disparity",
     "favourite_gap",

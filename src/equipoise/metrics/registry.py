@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, TypeVar, cast, overload
 
 from equipoise.core import Aggregate, ComparedTo, Estimate
 from equipoise.discovery import calling_module
@@ -69,6 +69,8 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     ...     return 2 * abs(y_pred - y_true)
     >>> mean_doubled_error([20, 30], [21, 33]).value
     4.0
+    >>> from equipoise.metrics.registry import remove
+    >>> remove("mean_doubled_error")
     """
 
     def registered(function: Definition) -> Definition:
@@ -88,14 +90,30 @@ def function_of(
 ) -> Function:
     """Return the function of a metric, by default of its first record.
 
+    How groups compare in it is a function of its own, or one that the form of the metric has:
+    `mean_error.difference`.
+
     Raises
     ------
     KeyError
         When there is none.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.function_of("mean_error") is m.mean_error
+    True
     """
     SPECS.find(name)
-    function: Function = _FUNCTIONS[name, aggregate or spec_of(name).aggregate, compared_to]
-    return function
+    first = spec_of(name).aggregate
+    key = (name, aggregate or first, compared_to)
+    if key in _FUNCTIONS:
+        function: Function = _FUNCTIONS[key]
+        return function
+    of_form = getattr(_FUNCTIONS.get((name, first, "")), key[1], None)
+    if compared_to or not callable(of_form):
+        raise KeyError(key)
+    return cast("Function", of_form)
 
 
 def metrics_of(form: type[MetricOfForm], kind: str) -> dict[str, MetricOfForm]:
