@@ -15,7 +15,9 @@ from equipoise.audits.labels.predictions.config import SkewSizeOptions
 from equipoise.audits.labels.predictions.effects import main_options
 from equipoise.config.fields import Section
 from equipoise.config.files import parse_yaml
-from equipoise.metrics import SPECS
+from equipoise.core import ConfigError
+from equipoise.metrics import SPECS, CountMetric, MetricSpec, metric
+from equipoise.metrics.registry import remove
 from equipoise.metrics.spec import spec_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -53,6 +55,27 @@ def test_metrics_are_on_unless_switched_off():
     assert metrics.hit_rate.k == 5
     assert metrics.accuracy is not None
     assert metrics.skewsize == main_options(metrics.effect_sizes)
+
+
+def test_a_metric_of_the_registry_is_switched_by_its_name():
+    record = MetricSpec(
+        name="share_right", kinds=("predictions",), definition="A share.",
+        direction="Higher: more.", reference="an example",
+    )  # fmt: skip
+    metric(record, form=CountMetric)(lambda counts, tables: tables.sum(axis=(1, 2)))
+    try:
+        for option, on in ((False, False), (True, True), ({}, True)):
+            config = parse_config(values(metrics={"share_right": option}))
+            assert parse_config(config.resolved) == config
+            assert ("share_right" in config.metrics.on) == on
+        assert "share_right" in parse_config(values()).metrics.on
+        for options in ({"share_right": {"k": 1}}, {"share_right": "no"}, {"share_wrong": False}):
+            with pytest.raises(ConfigError):
+                parse_config(values(metrics=options))
+    finally:
+        remove("share_right")
+    with pytest.raises(ConfigError):
+        parse_config(values(metrics={"share_right": False}))
 
 
 def test_a_threshold_replaces_its_default_only():

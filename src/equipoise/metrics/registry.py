@@ -21,6 +21,10 @@ class Metric(Protocol):
     def spec(self) -> MetricSpec:
         """The record, with what the form says of all its metrics."""
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of the options that it takes in a configuration."""
+
 
 EstimateFunction = TypeVar("EstimateFunction", bound=Function)
 Statistic = TypeVar("Statistic", bound=Callable[..., object])

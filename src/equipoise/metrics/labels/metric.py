@@ -53,6 +53,11 @@ class CountMetric:
         )[0]  # fmt: skip
 
     @property
+    def options(self) -> tuple[str, ...]:
+        """Names of its options: it has none."""
+        return ()
+
+    @property
     def measure(self) -> CountMeasure:
         """What `equipoise.metrics.measure` takes."""
         return CountMeasure(self.spec, self.statistic, self.null)

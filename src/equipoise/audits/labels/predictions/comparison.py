@@ -351,8 +351,8 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
         yield effect_sizes(metrics.effect_sizes)
     if metrics.skewsize is not None:
         yield SkewSize(**metrics.skewsize.model_dump())
-    for count_metric in metrics_of(CountMetric, config.audit).values():
-        yield count_metric.measure
+    registered = metrics_of(CountMetric, config.audit).items()
+    yield from (metric.measure for name, metric in registered if name in metrics.on)
 
 
 def effect_sizes(options: EffectSizeOptions) -> EffectSizes:

@@ -28,6 +28,8 @@ from equipoise.config.fields import (
     given_keys,
     one_or_list,
 )
+from equipoise.config.switches import MetricSwitches
+from equipoise.metrics.labels.metric import CountMetric
 
 
 class DataConfig(LabelledImagesConfig):
@@ -243,8 +245,11 @@ class MistakeOptions(Section):
     top: PositiveInt = 3
 
 
-class MetricsConfig(Section):
+class MetricsConfig(MetricSwitches):
     """Options per metric; `false` switches a metric off, everything else the input allows is on."""
+
+    kind = "predictions"
+    form = CountMetric
 
     accuracy: Plain = ON
     worst_group_accuracy: Plain = ON
