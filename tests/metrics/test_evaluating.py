@@ -107,6 +107,34 @@ def test_what_does_not_fit_is_refused(truth, metrics):
         m.evaluate(truth, ESTIMATED, GROUP, metrics)
 
 
+@pytest.fixture
+def of_class():
+    """Calls of a metric of one class that takes no weights."""
+    calls = []
+    record = m.MetricSpec(
+        name="share_of_class", kinds=("predictions",), definition="How often.", of_class=True,
+        direction="Higher: more.", reference="an example",
+    )  # fmt: skip
+
+    @m.metric(record)
+    def share_of_class(y_true, y_pred, groups, *, positive, units=None):
+        calls.append((positive, units))
+        return m.accuracy(y_true, y_pred, groups, resampling=None)
+
+    yield calls
+    registry.remove("share_of_class")
+
+
+def test_a_metric_gets_the_keywords_that_it_takes(of_class, shares):
+    units = [*range(240)]
+    names = ["share_of_class", "share_right"]
+    m.evaluate(LABEL, PREDICTED, GROUP, names, positive="a", units=units, resampling=QUICK)
+    assert of_class == [("a", units)]
+    for options in ({}, {"positive": "a", "weights": np.ones((240, 1))}):
+        with pytest.raises(InputError):
+            m.evaluate(LABEL, PREDICTED, GROUP, names, resampling=QUICK, **options)
+
+
 def test_numbers_with_decimals_are_no_labels(shares):
     with pytest.raises(InputError) as refusal:
         m.evaluate(AGE + 0.5, ESTIMATED, GROUP, "share_right")

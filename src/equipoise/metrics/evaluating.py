@@ -93,7 +93,7 @@ class Evaluation(Mapping[str, Estimate]):
         return plot
 
     def __repr__(self) -> str:
-        return "\n".join([f"<{len(self)} metrics>", *map(repr, self.values())])
+        return "\n".join(map(repr, self.values()))
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(repr(estimate)[1:-1])}</li>" for estimate in self.values())
@@ -122,7 +122,7 @@ def evaluate(  # noqa: PLR0913 - one keyword for each choice
         Names or aliases, maybe with how groups compare: "accuracy", "mean_error_difference",
         "worst_group_accuracy". A mapping has the options of each: ``{"hit": {"k": 3}}``.
     positive : str or int, optional
-        The class that a metric of one class is of.
+        The class that metrics of a class are of.
 
     Returns
     -------
@@ -148,27 +148,29 @@ def evaluate(  # noqa: PLR0913 - one keyword for each choice
     names = [metrics] if isinstance(metrics, str) else [*metrics]
     options = metrics if isinstance(metrics, Mapping) else {}
     inputs = _inputs(y_true)
-    functions = {name: _function(name, inputs) for name in names}
-    classes = dict.fromkeys(("positive", "subject"), positive)
-    data = {
-        key: x
-        for key, x in {**classes, "weights": weights, "units": units}.items()
-        if x is not None
+    records = {name: _find(name, inputs) for name in names}
+    functions = {
+        name: function_of(spec.name, spec.aggregate, spec.compared_to)
+        for name, spec in records.items()
     }
-    shared = data | {"resampling": resampling, "rng": rng}
-    measures = {
+    counted = {
         name: measure_of_counts
         for name, function in functions.items()
         if isinstance(measure_of_counts := getattr(function, "measure", None), Measure)
         and not options.get(name)
     }
     estimates = dict[str, Estimate]()
-    if measures:
+    if counted:
         counts = count(y_true, y_pred, groups, weights=weights, units=units)
-        measured = measure(counts, [*measures.values()], resampling, rng)
-        estimates = dict(zip(measures, measured, strict=True))
+        measured = measure(counts, [*counted.values()], resampling, rng)
+        estimates = dict(zip(counted, measured, strict=True))
     for name in [name for name in names if name not in estimates]:
-        keywords = _keywords(name, functions[name], shared, options.get(name, {}))
+        passed = {"weights": weights, "units": units, **options.get(name, {})}
+        needed = {key: value for key, value in passed.items() if value is not None}
+        optional: dict[str, Any] = {"resampling": resampling, "rng": rng}
+        if records[name].of_class and positive is not None:
+            optional["positive"] = positive
+        keywords = _keywords(name, functions[name], needed, optional)
         estimates[name] = functions[name](y_true, y_pred, groups, **keywords)
     return Evaluation({name: estimates[name] for name in names})
 
@@ -182,14 +184,13 @@ def _inputs(y_true: Labels) -> frozenset[Input]:
     return frozenset({"labels", "numbers"} if whole else {"numbers"})
 
 
-def _function(name: str, inputs: frozenset[Input]) -> Function:
-    """Return the function that a name is of, of those that take the input."""
+def _find(name: str, inputs: frozenset[Input]) -> MetricSpec:
+    """Return the record that a name is of, of those whose function takes the input."""
     records = find_records(name)
-    for record_of_name in records:
-        function = _fitting(record_of_name, inputs)
-        if function is not None:
-            return function
-    fitting = [spec.name for spec in SPECS.values() if _fitting(spec, inputs) is not None]
+    for candidate in records:
+        if _fits(candidate, inputs):
+            return candidate
+    fitting = [spec.name for spec in SPECS.values() if _fits(spec, inputs)]
     if records:
         problem = f"{name!r} doesn't take true and predicted {' or '.join(sorted(inputs))} by group"
     else:
@@ -198,33 +199,46 @@ def _function(name: str, inputs: frozenset[Input]) -> Function:
     raise InputError(f"metrics: {problem}. Metrics of this input: {', '.join(fitting)}")
 
 
-def _fitting(spec: MetricSpec, inputs: frozenset[Input]) -> Function | None:
-    """Return the function of a record where it takes true values, predictions and groups."""
+def _fits(spec: MetricSpec, inputs: frozenset[Input]) -> bool:
+    """Whether the function of a record takes true values, predictions and groups."""
     try:
         function = function_of(spec.name, spec.aggregate, spec.compared_to)
     except KeyError:
-        return None
-    of_numbers = isinstance(getattr(function, "__self__", function), NumberMetric)
-    parameters = signature(function).parameters.values()
+        return False
+    whole = _metric_of(function)
+    parameters = signature(whole).parameters.values()
     names = [item.name for item in parameters if item.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    fits = (*names,) == _ROWS and ("numbers" if of_numbers else "labels") in inputs
-    return function if fits else None
+    of_numbers = isinstance(whole, NumberMetric)
+    return (*names,) == _ROWS and ("numbers" if of_numbers else "labels") in inputs
 
 
-def _keywords(name: str, function: Function, shared: Options, options: Options) -> dict[str, Any]:
-    """Return the keywords that a function takes, and refuse what it lacks."""
-    parameters = signature(function).parameters.values()
-    keyword_only = [item for item in parameters if item.kind is Parameter.KEYWORD_ONLY]
-    names = [item.name for item in keyword_only]
-    open_ended = any(item.kind is Parameter.VAR_KEYWORD for item in parameters)
-    keywords = {key: value for key, value in shared.items() if key in names}
-    unknown = [key for key in options if key not in names and not open_ended]
+def _metric_of(function: Function) -> Function:
+    """Return the metric that a comparison of groups is a method of; else the function."""
+    whole: Function = getattr(function, "__self__", function)
+    return whole
+
+
+def _keywords(name: str, function: Function, needed: Options, optional: Options) -> dict[str, Any]:
+    """Return the keywords that a function takes.
+
+    Raises
+    ------
+    InputError
+        When it doesn't take a keyword that is needed, or lacks one.
+    """
+    parameters = dict(signature(function).parameters)
+    open_ended = any(item.kind is Parameter.VAR_KEYWORD for item in parameters.values())
+    if open_ended:
+        # A comparison of groups passes what it doesn't know to the metric.
+        parameters |= signature(_metric_of(function)).parameters
+    names = [key for key, item in parameters.items() if item.kind is Parameter.KEYWORD_ONLY]
+    unknown = [] if open_ended else [key for key in needed if key not in names]
     missing = [
-        item.name
-        for item in keyword_only
-        if item.default is Parameter.empty and item.name not in {**keywords, **options}
+        key
+        for key in names
+        if parameters[key].default is Parameter.empty and key not in {**needed, **optional}
     ]
     if unknown or missing:
-        problem = f"has no option {unknown[0]!r}" if unknown else f"needs {missing[0]!r}"
+        problem = f"doesn't take {unknown[0]!r}" if unknown else f"needs {missing[0]!r}"
         raise InputError(f"metrics: {name!r} {problem}. Options: {', '.join(names)}")
-    return keywords | dict(options)
+    return {**{key: value for key, value in optional.items() if key in names}, **needed}
