@@ -33,8 +33,9 @@ def shares():
         )  # fmt: skip
 
         @m.metric(record, form=m.CountMetric)
-        def share(counts, tables):
-            return tables[:, counts.truth == counts.prediction].sum(axis=(1, 2)) / len(GROUP)
+        def share(counts, tables, *, of: int = 1):
+            right = tables[:, counts.truth == counts.prediction].sum(axis=(1, 2))
+            return right / len(GROUP) / of
 
         return share
 
@@ -52,6 +53,15 @@ def test_each_estimate_is_that_of_its_function(shares):
     for name, function in zip(result, (metric, metric, other), strict=True):
         expected = function(LABEL, PREDICTED, GROUP, resampling=QUICK, rng=4)
         assert numbers(result[name]) == numbers(expected)
+
+
+def test_a_metric_of_counts_has_options(shares):
+    metric, _ = shares
+    whole = metric(LABEL, PREDICTED, GROUP, resampling=None)
+    half = m.evaluate(LABEL, PREDICTED, GROUP, {"hits": {"of": 2}}, resampling=None)["hits"]
+    assert half.value == pytest.approx(whole.value / 2)
+    with pytest.raises(InputError):
+        metric(LABEL, PREDICTED, GROUP, off=2)
 
 
 def test_tables_are_drawn_once_for_all(shares, monkeypatch):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from equipoise.config.fields import Name, Section, among
 from equipoise.core import Facts
 from equipoise.metrics.registry import Metric, metrics_of
+from equipoise.metrics.spec import SPECS
 
 
 class MetricSwitches(Section):
@@ -27,7 +28,7 @@ class MetricSwitches(Section):
     """
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[Name, Mapping[Name, float] | bool]
+    __pydantic_extra__: dict[Name, Mapping[Name, Any] | bool]
     kind: ClassVar[str]
     form: ClassVar[type[Metric]]
 
@@ -43,9 +44,10 @@ class MetricSwitches(Section):
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
-        for name, options in (self.__pydantic_extra__ or {}).items():
-            for option in options if isinstance(options, Mapping) else ():
-                among(name, option, self.registered()[name].options)
+        extra = self.__pydantic_extra__ or {}
+        for name, options in extra.items():
+            if isinstance(options, Mapping):
+                extra[name] = _checked(name, options, self.registered()[name].options)
         return self
 
     def options(self, metric: str) -> Facts | None:
@@ -53,7 +55,7 @@ class MetricSwitches(Section):
         if metric in type(self).model_fields:
             section: Section | None = getattr(self, metric)
             return None if section is None else section.model_dump()
-        options = (self.__pydantic_extra__ or {}).get(metric, True)
+        options = (self.__pydantic_extra__ or {}).get(metric, SPECS[metric].by_default)
         if isinstance(options, Mapping):
             return options
         return {} if options else None
@@ -63,3 +65,22 @@ class MetricSwitches(Section):
         """Options of the metrics that are switched on, by name."""
         options = {name: self.options(name) for name in self.allowed_keys()}
         return {name: facts for name, facts in options.items() if facts is not None}
+
+
+def _checked(metric: str, options: Facts, types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a metric in the types that it takes.
+
+    Raises
+    ------
+    ValueError
+        When it doesn't take an option, or not this value.
+    """
+    checked = {}
+    for name, value in options.items():
+        among(metric, name, types)
+        try:
+            checked[name] = TypeAdapter(types[name]).validate_python(value, strict=True)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]["msg"]
+            raise ValueError(f"{metric}.{name}: {problem[0].lower()}{problem[1:]}") from None
+    return checked

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast, overload
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature, unwrap
+from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
 from equipoise.core import Aggregate, ComparedTo, Estimate
 from equipoise.discovery import calling_module
@@ -22,8 +23,8 @@ class Metric(Protocol):
         """The record, with what the form says of all its metrics."""
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """Names of the options that it takes in a configuration."""
+    def options(self) -> Mapping[str, object]:
+        """Types of the options that it takes in a configuration, by name."""
 
 
 EstimateFunction = TypeVar("EstimateFunction", bound=Function)
@@ -128,6 +129,28 @@ def metrics_of(form: type[MetricOfForm], kind: str) -> dict[str, MetricOfForm]:
         for name, function in functions.items()
         if isinstance(function, form) and kind in function.spec.kinds
     }
+
+
+def options_of(statistic: Callable[..., object]) -> dict[str, object]:
+    """Return the types of a function's keyword-only parameters, which are options of a metric.
+
+    Examples
+    --------
+    >>> from equipoise.metrics.registry import options_of
+    >>> def share(counts, tables, *, k: int = 5): ...
+    >>> options_of(share)
+    {'k': <class 'int'>}
+    """
+
+    def options() -> None: ...
+
+    # Types of other parameters may exist for type checkers alone.
+    options.__annotations__ = {
+        name: float if parameter.annotation is Parameter.empty else parameter.annotation
+        for name, parameter in signature(statistic).parameters.items()
+        if parameter.kind is Parameter.KEYWORD_ONLY
+    }
+    return get_type_hints(options, globalns=getattr(unwrap(statistic), "__globals__", None))
 
 
 def remove(name: str) -> None:

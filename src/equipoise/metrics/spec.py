@@ -90,6 +90,8 @@ class MetricSpec:
         Whether it is a number of each group, so that groups have a difference in it.
     of_class : bool
         Whether groups have a value per class, so that a finding without a class is a summary.
+    by_default : bool
+        Whether audits measure it where no configuration names it.
     of_models : bool
         Whether its findings compare models, and are corrected together.
     of_base_rates : bool
@@ -194,6 +196,7 @@ class MetricSpec:
     unit: Unit = "number"
     rate: bool = False
     of_class: bool = False
+    by_default: bool = True
     of_models: bool = False
     of_base_rates: bool = False
     of_one_answer: bool = False

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
 from numpy.typing import ArrayLike
 
 from equipoise.core import Estimate, Floats, GroupLabels, InputError, Labels, floats, record
@@ -13,6 +17,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels.table import Counts, Null
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, Statistic, measure_rows
+from equipoise.metrics.registry import options_of
 from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -27,6 +32,7 @@ class CountMetric:
     spec : MetricSpec
     statistic : callable
         From `Counts` and tables (r, outcomes, groups) to the numbers of the tables, shape (r,).
+        Its keyword-only parameters are options of the metric.
     null : "rows", "class", "prediction" or None
         Within what groups are exchanged for the chance level; None: it has none.
     """
@@ -45,17 +51,31 @@ class CountMetric:
         units: Labels | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
+        **options: object,
     ) -> Estimate:
         """Return the estimate; see `equipoise.metrics` and `equipoise.metrics.count`."""
         return measure_rows(
-            [self.measure], y_true, y_pred, groups, weights=weights, units=units,
-            resampling=resampling, rng=rng,
+            [self.with_options(**options).measure], y_true, y_pred, groups, weights=weights,
+            units=units, resampling=resampling, rng=rng,
         )[0]  # fmt: skip
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """Names of its options: it has none."""
-        return ()
+    def options(self) -> Mapping[str, object]:
+        """Types of its options, by name: the keyword-only parameters of the statistic."""
+        return options_of(self.statistic)
+
+    def with_options(self, **options: object) -> CountMetric:
+        """Return the metric with options set.
+
+        Raises
+        ------
+        InputError
+            When it doesn't take one.
+        """
+        for name in {*options} - {*self.options}:
+            allowed = ", ".join(self.options) or "none"
+            raise InputError(f"{self.spec.name}: unknown option {name!r}; options: {allowed}")
+        return replace(self, statistic=partial(self.statistic, **options)) if options else self
 
     @property
     def measure(self) -> CountMeasure:

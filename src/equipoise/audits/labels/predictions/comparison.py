@@ -351,8 +351,9 @@ def measures_of(config: Config, counts: Counts) -> Iterator[Measure]:
         yield effect_sizes(metrics.effect_sizes)
     if metrics.skewsize is not None:
         yield SkewSize(**metrics.skewsize.model_dump())
-    registered = metrics_of(CountMetric, config.audit).items()
-    yield from (metric.measure for name, metric in registered if name in metrics.on)
+    registered = metrics_of(CountMetric, config.audit)
+    for name in [name for name in metrics.on if name in registered]:
+        yield registered[name].with_options(**metrics.on[name]).measure
 
 
 def effect_sizes(options: EffectSizeOptions) -> EffectSizes:
