@@ -9,7 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from equipoise.config.fields import Name, Section, among
 from equipoise.core import Facts
-from equipoise.metrics.registry import Metric, metrics_of
+from equipoise.metrics.registry import Metric, OptionTypes, metrics_of
 from equipoise.metrics.spec import SPECS
 
 
@@ -67,7 +67,7 @@ class MetricSwitches(Section):
         return {name: facts for name, facts in options.items() if facts is not None}
 
 
-def _checked(metric: str, options: Facts, types: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(metric: str, options: Facts, types: OptionTypes) -> dict[str, Any]:
     """Return options of a metric in the types that it takes.
 
     Raises

@@ -12,6 +12,8 @@ from equipoise.metrics.spec import SPECS, MetricSpec, register_for, spec_of, unr
 
 Function = Callable[..., Estimate]
 Definition = Callable[..., Any]
+OptionTypes = Mapping[str, Any]
+"""Types of options, as annotations have them, by name."""
 Key = tuple[str, Aggregate, ComparedTo]
 
 
@@ -23,7 +25,7 @@ class Metric(Protocol):
         """The record, with what the form says of all its metrics."""
 
     @property
-    def options(self) -> Mapping[str, object]:
+    def options(self) -> OptionTypes:
         """Types of the options that it takes in a configuration, by name."""
 
 
@@ -131,7 +133,7 @@ def metrics_of(form: type[MetricOfForm], kind: str) -> dict[str, MetricOfForm]:
     }
 
 
-def options_of(statistic: Callable[..., object]) -> dict[str, object]:
+def options_of(statistic: Definition) -> OptionTypes:
     """Return the types of a function's keyword-only parameters, which are options of a metric.
 
     Examples

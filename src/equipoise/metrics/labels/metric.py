@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from numpy.typing import ArrayLike
 
 from equipoise.core import Estimate, Floats, GroupLabels, InputError, Labels, floats, record
+from equipoise.core.types import Json
 from equipoise.metrics.building import (
     count_estimate,
     ends_of,
@@ -17,7 +17,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels.table import Counts, Null
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, Statistic, measure_rows
-from equipoise.metrics.registry import options_of
+from equipoise.metrics.registry import OptionTypes, options_of
 from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -51,7 +51,7 @@ class CountMetric:
         units: Labels | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
-        **options: object,
+        **options: Json,
     ) -> Estimate:
         """Return the estimate; see `equipoise.metrics` and `equipoise.metrics.count`."""
         return measure_rows(
@@ -60,11 +60,11 @@ class CountMetric:
         )[0]  # fmt: skip
 
     @property
-    def options(self) -> Mapping[str, object]:
+    def options(self) -> OptionTypes:
         """Types of its options, by name: the keyword-only parameters of the statistic."""
         return options_of(self.statistic)
 
-    def with_options(self, **options: object) -> CountMetric:
+    def with_options(self, **options: Json) -> CountMetric:
         """Return the metric with options set.
 
         Raises

@@ -19,7 +19,7 @@ from equipoise.core import (
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.numbers.means import mean_difference, mean_value
-from equipoise.metrics.registry import options_of
+from equipoise.metrics.registry import OptionTypes, options_of
 from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -81,7 +81,7 @@ class NumberMetric:
         return cls(full_spec, row_numbers, defaults, in_unit)
 
     @property
-    def options(self) -> Mapping[str, object]:
+    def options(self) -> OptionTypes:
         """Types of its options, by name."""
         return options_of(self.row_numbers)
 
