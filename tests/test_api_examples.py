@@ -20,7 +20,7 @@ WITHOUT = {
     "Manifest", "ModelInfo", "PairScorer", "Plot", "StepImage", "SteppedGenerator", "TextTable",
     "amplification_change",
     "cooccurrence_amplification", "directional_amplification", "load_config", "load_generator",
-    "metric", "register",
+    "register",
 }  # fmt: skip
 
 

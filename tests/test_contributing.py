@@ -73,10 +73,16 @@ def test_a_metric_is_one_file(folder):
         result = audits.run(audits.parse_config(config), base=folder)
         (finding,) = (candidate for candidate in result.findings if candidate.metric == "wrong_gap")
         text = sentence(finding)
+        off = audits.parse_config(config | {"metrics": {"wrong_gap": False}, "gate": []})
+        assert audits.parse_config(off.resolved) == off
+        others = audits.run(off, base=folder).findings
         with pytest.raises(InputError, match="wrong_gap"):
             replace(wrong_gap, statistic=lambda *_: np.zeros(3))(*rows)
     finally:
         registry.remove("wrong_gap")
+    assert {item.metric for item in result.findings} - {item.metric for item in others} == {
+        "wrong_gap"
+    }
     assert estimate.value == pytest.approx(0.4)
     assert estimate.p_value is not None
     assert (finding.value, finding.threshold, finding.verdict) == (0.4, 0.1, "disparity")

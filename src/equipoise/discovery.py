@@ -234,7 +234,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         self.check_free(name, module)
         self._registered[name] = item
-        self._places[name] = self._place(name, module)
+        self._places[name] = self.place(name, module)
         _NAMES[self.group].add(name)
 
     def has(self, name: str) -> bool:
@@ -250,7 +250,7 @@ class Registry(Mapping[str, T], Generic[T]):
             With the modules of both.
         """
         if name in self._registered:
-            raise _taken(self._places[name], self._place(name, module))
+            raise _taken(self._places[name], self.place(name, module))
 
     def remove(self, name: str) -> None:
         """Forget a name, to define it again."""
@@ -287,7 +287,8 @@ class Registry(Mapping[str, T], Generic[T]):
         """Return the number of names."""
         return sum(1 for _ in self)
 
-    def _place(self, name: str, module: str) -> Place:
+    def place(self, name: str, module: str) -> Place:
+        """Return the place of a name that a module registers."""
         plugins = (place for places in self._plugins.values() for place in places)
         package = next((place.package for place in plugins if place.value == module), "")
         if module.partition(".")[0] == PACKAGE:

@@ -1,6 +1,7 @@
 """The configuration: what is read, and that nothing escapes its check."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import yaml
@@ -15,7 +16,9 @@ from equipoise.audits.labels.predictions.config import SkewSizeOptions
 from equipoise.audits.labels.predictions.effects import main_options
 from equipoise.config.fields import Section
 from equipoise.config.files import parse_yaml
-from equipoise.metrics import SPECS
+from equipoise.core import ConfigError
+from equipoise.metrics import SPECS, CountMetric, MetricSpec, metric
+from equipoise.metrics.registry import remove
 from equipoise.metrics.spec import spec_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -53,6 +56,51 @@ def test_metrics_are_on_unless_switched_off():
     assert metrics.hit_rate.k == 5
     assert metrics.accuracy is not None
     assert metrics.skewsize == main_options(metrics.effect_sizes)
+
+
+def test_a_metric_of_the_registry_is_switched_by_its_name():
+    record = MetricSpec(
+        name="share_right", kinds=("predictions",), definition="A share.",
+        direction="Higher: more.", reference="an example", aliases=("hits",),
+    )  # fmt: skip
+
+    @metric(record, form=CountMetric)
+    def share_right(counts, tables, *, k: int = 5, mode: Literal["max", "mean"] = "max"):
+        return tables.sum(axis=(1, 2)) / k
+
+    try:
+        chosen = {"k": 3, "mode": "mean"}
+        for option, on in ((False, False), (True, True), ({}, True), (chosen, True)):
+            config = parse_config(values(metrics={"share_right": option}))
+            assert parse_config(config.resolved) == config
+            assert ("share_right" in config.metrics.on) == on
+        assert config.metrics.on["share_right"] == chosen
+        assert "share_right" in parse_config(values()).metrics.on
+        for options in ({"n": 1}, {"k": 1.5}, {"mode": "most"}, "no"):
+            with pytest.raises(ConfigError):
+                parse_config(values(metrics={"share_right": options}))
+        with pytest.raises(ConfigError):
+            parse_config(values(metrics={"share_wrong": False}))
+        with pytest.raises(ConfigError, match="did you mean 'share_right'"):
+            parse_config(values(testing={"thresholds": {"hits": 0.1}}))
+    finally:
+        remove("share_right")
+    with pytest.raises(ConfigError):
+        parse_config(values(metrics={"share_right": False}))
+
+
+def test_a_metric_that_is_off_by_default_is_switched_on():
+    record = MetricSpec(
+        name="share_right", kinds=("predictions",), definition="A share.", by_default=False,
+        direction="Higher: more.", reference="an example",
+    )  # fmt: skip
+    metric(record, form=CountMetric)(lambda counts, tables: tables.sum(axis=(1, 2)))
+    try:
+        assert "share_right" not in parse_config(values()).metrics.on
+        for option in (True, {}):
+            assert "share_right" in parse_config(values(metrics={"share_right": option})).metrics.on
+    finally:
+        remove("share_right")
 
 
 def test_a_threshold_replaces_its_default_only():

@@ -9,7 +9,8 @@ import pytest
 from equipoise import audits
 from equipoise.audits import load_config
 from equipoise.core import AuditResult
-from equipoise.metrics import SPECS
+from equipoise.metrics import SPECS, MetricSpec, metric
+from equipoise.metrics.registry import remove
 from report.synthetic import finding, manifest
 
 
@@ -95,6 +96,25 @@ def test_a_card_says_all_there_is(command, name):
         assert part in out
     facts = json.loads(command("metrics", name, "--json")[1])[name]
     assert facts["threshold"] == card.threshold
+
+
+def test_metrics_are_found_by_alias_and_searched(command):
+    record = MetricSpec(
+        name="caught", aliases=("sensitive_share",), kinds=("predictions",),
+        definition="A share of rows.", direction="Higher: more.", reference="an example",
+    )  # fmt: skip
+    metric(record)(len)
+    try:
+        for arguments in (("sensitive_share",), ("--search", "sensitive share")):
+            assert "sensitive_share" in command("metrics", *arguments)[1]
+            facts = json.loads(command("metrics", *arguments, "--json")[1])
+            assert facts["caught"]["aliases"] == ["sensitive_share"]
+        assert "sensitive_share" in command("metrics")[1]
+    finally:
+        remove("caught")
+    assert "zzzzzz" in command("metrics", "--search", "zzzzzz")[1]
+    assert json.loads(command("metrics", "--search", "zzzzzz", "--json")[1]) == {}
+    assert command("metrics", "ndkl", "--search", "ndkl")[0] == 2
 
 
 def test_an_unknown_metric_is_named_with_the_nearest(command):

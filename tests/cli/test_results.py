@@ -57,7 +57,7 @@ def test_a_table_has_the_groups_and_a_plot_their_values(result):
     marks = {mark.label.split(" (")[0]: mark.value for mark in plot.marks}
     assert marks == pytest.approx(dict(right))
     assert plot.percent
-    assert len(result.to_pandas()) == len(result.to_polars()) == len(result.findings)
+    assert len(result.to_frame()) == len(result.findings)
 
 
 def test_an_estimator_is_audited_as_its_predictions_are(result):

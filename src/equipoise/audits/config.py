@@ -63,6 +63,7 @@ from equipoise.data import (
     read_table,
 )
 from equipoise.data.resolver import NO_CLASS
+from equipoise.metrics.naming import find_records
 from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.report import GateRule
 from equipoise.report.gate_rules import GateVerdict, Of, On, new_spelling
@@ -89,9 +90,9 @@ def check_metric(name: object, info: ValidationInfo) -> None:
     metrics = [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
     if name not in metrics:
         kind = f" of audits of {audit.replace('_', ' ')}" if audit else ""
-        raise ValueError(
-            f"{name!r} is no metric{kind}. Allowed: {', '.join(metrics)}{nearest(name, metrics)}"
-        )
+        names = [spec.name for spec in find_records(str(name)) if spec.name in metrics]
+        hint = f"; did you mean {names[0]!r}?" if names else nearest(name, metrics)
+        raise ValueError(f"{name!r} is no metric{kind}. Allowed: {', '.join(metrics)}{hint}")
     SPECS.find(name)
 
 

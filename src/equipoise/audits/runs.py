@@ -93,7 +93,7 @@ def load(run: Paths) -> Result:
     Returns
     -------
     Result
-        It shows itself in notebooks; `.table()`, `.plot()` and `.to_pandas()` give its parts.
+        It shows itself in notebooks; `.table()`, `.plot()` and `.to_frame()` give its parts.
 
     Raises
     ------

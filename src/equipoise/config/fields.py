@@ -45,15 +45,19 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, values: Any) -> Any:
-        allowed = keys(cls)
         for key in values if isinstance(values, Mapping) else ():
-            if key not in allowed:
+            if key not in cls.model_fields and key not in (allowed := cls.allowed_keys()):
                 allowed_keys = (
                     f"Allowed here: {', '.join(allowed) or 'nothing'}{nearest(key, allowed)}"
                 )
                 message = f"unknown key. {allowed_keys}"
                 raise PydanticCustomError("unknown_key", message, {"key": str(key)})
         return values
+
+    @classmethod
+    def allowed_keys(cls) -> list[str]:
+        """Return the keys that the section takes."""
+        return keys(cls)
 
 
 def _label(value: object) -> object:
@@ -238,7 +242,7 @@ def among(key: str, values: Iterable[str] | None, allowed: Iterable[str]) -> Non
     for value in [values] if isinstance(values, str) else values or ():
         if value not in allowed_values:
             raise ValueError(
-                f"{key}: given {value!r}. Allowed: {', '.join(allowed_values)}"
+                f"{key}: given {value!r}. Allowed: {', '.join(allowed_values) or 'nothing'}"
                 f"{nearest(value, allowed_values)}"
             )
 

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
 
-from equipoise.core.errors import InputError
-from equipoise.core.finding import Aggregate, ComparedTo, IntervalKind, NullHypothesis
+from equipoise.core.finding import Aggregate, ComparedTo, IntervalKind, NullHypothesis, Variant
+from equipoise.core.frames import Frame, frame_of, frame_of_table
 from equipoise.core.parts import Part, parts_from_table, parts_to_table
 from equipoise.core.records import record
 from equipoise.core.types import Facts, Span
@@ -22,9 +21,13 @@ from equipoise.core.views import Mark, Plot, TextTable
 from equipoise.core.wording import number
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
+    from matplotlib.axes import Axes
 
+_ENDS = {"value": float, "low": float, "high": float}
+BY_GROUP: Mapping[str, type] = {"metric": str, "class": str, "group": str, **_ENDS, "n": int}
+"""Columns of the values of groups, with their types."""
+_CHANCE = {"chance": float, "p_value": float}
+BY_CLASS: Mapping[str, type] = {"metric": str, "class": str, **_ENDS, **_CHANCE, "n": int}
 Harm = Literal["higher", "lower", "either"]
 Ends = Callable[[float], Span]
 
@@ -181,27 +184,42 @@ class Estimate:
         """Whether there is a value at all."""
         return not math.isnan(self.value)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the parts (`by`) as a pandas data frame.
+    def to_frame(self) -> Frame:
+        """Return the parts (`by`), one a row, as a polars data frame; no row without parts."""
+        return frame_of_table(parts_to_table(()) if self.by is None else self.by)
 
-        Raises
-        ------
-        InputError
-            When the estimate has no parts.
+    @property
+    def by_group(self) -> Frame:
+        """The groups' own values, one a row.
+
+        The columns are `metric` (what the value is), `class` ("" over all classes), `group`,
+        `value`, `low` and `high` (the interval), and `n`.
         """
-        frame: pd.DataFrame = self._parts().to_pandas()
-        return frame
+        values = {
+            (part.shows or part.metric, part.subject, group.group): group
+            for part in self.parts
+            if part.aggregate is not Aggregate.AGAINST_REST
+            for group in part.by_group
+        }
+        rows = [(*key, row.value, row.low, row.high, row.n) for key, row in values.items()]
+        return frame_of(BY_GROUP, rows)
 
-    def to_polars(self) -> pl.DataFrame:
-        """Return the parts (`by`) as a polars data frame.
+    @property
+    def by_class(self) -> Frame:
+        """The values of the classes, one a row; no row where there is no value by class.
 
-        Raises
-        ------
-        InputError
-            When the estimate has no parts.
+        The columns are `metric`, `class`, `value`, `low` and `high` (the interval), `chance`,
+        `p_value`, and `n`. Of rankings and scores, queries and concepts take the place of classes.
         """
-        frame: pl.DataFrame = import_module("polars").from_arrow(self._parts())
-        return frame
+        rows = [
+            (
+                name_with(part.metric, part.aggregate), part.subject, part.value, part.low,
+                part.high, part.chance, part.p_value, part.n,
+            )
+            for part in self.parts
+            if part.subject and part.variant is Variant.MAIN
+        ]  # fmt: skip
+        return frame_of(BY_CLASS, rows)
 
     def table(self) -> TextTable:
         """Return the values of the groups as a table; of several classes or queries, their own."""
@@ -213,13 +231,29 @@ class Estimate:
         ]  # fmt: skip
         return TextTable(title, ("", "Value", "Interval", "Chance", "n"), tuple(rows))
 
-    def plot(self) -> Plot:
-        """Return the values of `table` as a chart with intervals, which notebooks show."""
+    def plot(self, ax: Axes | None = None) -> Plot:
+        """Return the values of `table` as a chart with intervals, which notebooks show.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw it, too.
+
+        Examples
+        --------
+        >>> from equipoise import metrics as m
+        >>> gender, true = ["women", "men"] * 60, ["chef", "chef", "nurse", "nurse"] * 30
+        >>> gap = m.accuracy_gap(true, ["nurse"] * 60 + true[60:], gender)
+        >>> gap.plot().save("gap.svg")  # doctest: +SKIP
+        """
         title, marks, _ = self._marks()
-        return Plot(title, tuple(mark for mark in marks if not math.isnan(mark.value)))
+        plot = Plot(title, tuple(mark for mark in marks if not math.isnan(mark.value)))
+        if ax is not None:
+            plot.draw(ax)
+        return plot
 
     @property
-    def label(self) -> str:
+    def _label(self) -> str:
         """The metric, and how groups compare in it where the value is no level."""
         return name_with(self.metric, self.aggregate)
 
@@ -228,26 +262,26 @@ class Estimate:
         parts, ends = self.parts, self.interval()
         if not parts:
             n = sum(self.n.values())
-            parts = (Part(self.label, "", self.value, ends.low, ends.high, n=n),)
+            parts = (Part(self._label, "", self.value, ends.low, ends.high, n=n),)
         if len(parts) == 1 and parts[0].by_group:
             groups = parts[0].by_group
             marks = [Mark(group.group, group.value, group.low, group.high) for group in groups]
-            return f"{self.label} by group", marks, [group.n for group in groups]
+            return f"{self._label} by group", marks, [group.n for group in groups]
         mixed = len({(part.metric, part.aggregate) for part in parts}) > 1
         marks = [
             Mark(
                 f"{part.subject} {name_with(part.metric, part.aggregate)}".strip()
                 if mixed
-                else part.subject or self.label,
+                else part.subject or self._label,
                 part.value, part.low, part.high, "", part.chance_low, part.chance_high,
             )
             for part in parts
         ]  # fmt: skip
-        return self.label, marks, [part.n for part in parts]
+        return self._label, marks, [part.n for part in parts]
 
     def __repr__(self) -> str:
         if not self.estimable:
-            return f"<{self.label} can't be estimated: {self.reason}>"
+            return f"<{self._label} can't be estimated: {self.reason}>"
         ends, facts = self.interval(), []
         interval = "" if math.isnan(ends.low) else f" {_ends(ends.low, ends.high)}"
         if self.chance is not None:
@@ -256,16 +290,11 @@ class Estimate:
             facts.append(f"p = {self.p_value:.2g}")
         groups = f" in {len(self.n)} groups" if len(self.n) > 1 else ""
         facts.append(f"n = {sum(self.n.values()):,}{groups}")
-        return f"<{self.label} {number(self.value)}{interval}; {', '.join(facts)}>"
+        return f"<{self._label} {number(self.value)}{interval}; {', '.join(facts)}>"
 
     def _repr_html_(self) -> str:
         text = escape(repr(self)[1:-1]).replace(" [", ", 95 % interval [", 1)
         return f"<p>{text}</p>{self.table()._repr_html_()}"
-
-    def _parts(self) -> pa.Table:
-        if self.by is None:
-            raise InputError(f"{self.metric}: has no parts, `by` is None; read `value`")
-        return self.by
 
     def __float__(self) -> float:
         return self.value

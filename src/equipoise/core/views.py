@@ -7,13 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from equipoise.core.errors import InputError
 from equipoise.core.types import Json, Strings
 from equipoise.core.wording import number, percent, visible
+from equipoise.core.writing import write
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from matplotlib.axes import Axes
 
 COLORS = ("#0b62a8", "#c2570c", "#00806a", "#a63d7f", "#77690a", "#55606b", "#6a4fb3", "#8c3b2e")
 VEGA_LITE = "application/vnd.vegalite.v5+json"
@@ -91,11 +96,6 @@ class TextTable:
         lines = [" & ".join(map(as_latex, cells)) + r" \\" for cells in (self.columns, *self.rows)]
         head = [rf"\begin{{tabular}}{{{'l' * len(self.columns)}}}", r"\toprule", lines[0]]
         return "\n".join([*head, r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}"])
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the table, as text, as a pandas data frame."""
-        frame: pd.DataFrame = import_module("pandas").DataFrame(self.rows, columns=self.columns)
-        return frame
 
 
 def _html(text: str) -> str:
@@ -236,6 +236,64 @@ class Plot:
             f'aria-label="{_html(self.title)}" width="{_WIDTH}" style="max-width:100%;'
             f'font:12px system-ui,sans-serif">{"".join(parts)}</svg>'
         )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the chart to a file: .svg or .html, or .png and .pdf, which matplotlib draws.
+
+        Raises
+        ------
+        InputError
+            When the name ends otherwise, or matplotlib is needed and isn't installed.
+        """
+        suffix = Path(path).suffix.lower()
+        if suffix == ".svg":
+            data = self.to_svg().encode()
+        elif suffix == ".html":
+            head = f'<!doctype html><meta charset="utf-8"><title>{_html(self.title)}</title>'
+            data = f"{head}\n{self.to_svg()}\n".encode()
+        elif suffix in (".png", ".pdf"):
+            data = self._drawn(suffix.removeprefix("."))
+        else:
+            raise InputError(f"{path}: a chart is written as .svg, .html, .png or .pdf")
+        write(Path(path), data)
+
+    def _drawn(self, file_format: str) -> bytes:
+        """Return the chart as matplotlib draws it."""
+        try:
+            matplotlib = import_module("matplotlib.figure")
+        except ImportError as error:
+            raise InputError(
+                f"a chart as {file_format} needs matplotlib. To do: install it, or write .svg"
+            ) from error
+        rows = len({mark.label for mark in self.marks})
+        figure = matplotlib.Figure(figsize=(6.4, 1.2 + 0.3 * rows), layout="constrained")
+        self.draw(figure.subplots())
+        file = BytesIO()
+        figure.savefig(file, format=file_format, dpi=200)
+        return file.getvalue()
+
+    def draw(self, ax: Axes) -> None:
+        """Draw the chart into axes of matplotlib: a row for each label, the first at the top."""
+        labels = [*dict.fromkeys(mark.label for mark in self.marks)]
+        step = 0.6 / max(len(self.series), 1)
+        for place, series in enumerate(self.series):
+            marks = [mark for mark in self.marks if mark.series == series]
+            shift = (place - (len(self.series) - 1) / 2) * step
+            rows = [labels.index(mark.label) + shift for mark in marks]
+            color = COLORS[place % len(COLORS)]
+            for mark, row in zip(marks, rows, strict=True):
+                chance, ends = (mark.chance_low, mark.chance_high), (mark.low, mark.high)
+                ax.fill_betweenx([row - step / 2, row + step / 2], *chance, color="0.8", zorder=0)
+                ax.plot(ends, (row, row), color=color)
+            values = [mark.value for mark in marks]
+            ax.plot(values, rows, "o", color=color, label=series or None)
+        ax.set_yticks(range(len(labels)), [visible(label) for label in labels])
+        ax.set_ylim(len(labels) - 0.5, -0.5)
+        ax.set_title(visible(self.title))
+        if self.percent:
+            ax.xaxis.set_major_formatter(lambda value, _: percent(value))
+        if len(self.series) > 1:
+            ax.legend()
 
     def _repr_mimebundle_(self, **_: Json) -> dict[str, Json]:
         return {VEGA_LITE: self.to_dict(), "text/html": self.to_svg(), "text/plain": repr(self)}

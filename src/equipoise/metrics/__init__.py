@@ -30,6 +30,7 @@ from equipoise.metrics.concepts.disparity import (
     concept_metrics,
 )
 from equipoise.metrics.concepts.single import concept_difference, f1
+from equipoise.metrics.evaluating import Evaluation, evaluate
 from equipoise.metrics.labels import Counts, count
 from equipoise.metrics.labels.accuracy import accuracy_gap, hit_rate, worst_group_accuracy
 from equipoise.metrics.labels.agreement import krippendorff_alpha
@@ -200,6 +201,7 @@ __all__ = [
     "CosineScores",
     "CountMetric",
     "Counts",
+    "Evaluation",
     "ImageSimilarities",
     "MetricSpec",
     "NumberMetric",
@@ -256,6 +258,7 @@ __all__ = [
     "equal_error_rate",
     "equalized_odds",
     "estimate_offset",
+    "evaluate",
     "expected_calibration_error",
     "expected_max_skew",
     "explained_disparity",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, overload
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature, unwrap
+from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
 from equipoise.core import Aggregate, ComparedTo, Estimate
 from equipoise.discovery import calling_module
@@ -11,6 +12,8 @@ from equipoise.metrics.spec import SPECS, MetricSpec, register_for, spec_of, unr
 
 Function = Callable[..., Estimate]
 Definition = Callable[..., Any]
+OptionTypes = Mapping[str, Any]
+"""Types of options, as annotations have them, by name."""
 Key = tuple[str, Aggregate, ComparedTo]
 
 
@@ -20,6 +23,14 @@ class Metric(Protocol):
     @property
     def spec(self) -> MetricSpec:
         """The record, with what the form says of all its metrics."""
+
+
+class SwitchedMetric(Metric, Protocol):
+    """A metric that the section `metrics:` of a configuration switches by its name."""
+
+    @property
+    def options(self) -> OptionTypes:
+        """Types of the options that it takes in a configuration, by name."""
 
 
 EstimateFunction = TypeVar("EstimateFunction", bound=Function)
@@ -69,6 +80,8 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     ...     return 2 * abs(y_pred - y_true)
     >>> mean_doubled_error([20, 30], [21, 33]).value
     4.0
+    >>> from equipoise.metrics.registry import remove
+    >>> remove("mean_doubled_error")
     """
 
     def registered(function: Definition) -> Definition:
@@ -88,14 +101,30 @@ def function_of(
 ) -> Function:
     """Return the function of a metric, by default of its first record.
 
+    How groups compare in it is a function of its own, or one that the form of the metric has:
+    `mean_error.difference`.
+
     Raises
     ------
     KeyError
         When there is none.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> m.function_of("mean_error") is m.mean_error
+    True
     """
     SPECS.find(name)
-    function: Function = _FUNCTIONS[name, aggregate or spec_of(name).aggregate, compared_to]
-    return function
+    first = spec_of(name).aggregate
+    key = (name, aggregate or first, compared_to)
+    if key in _FUNCTIONS:
+        function: Function = _FUNCTIONS[key]
+        return function
+    of_form = getattr(_FUNCTIONS.get((name, first, "")), key[1], None)
+    if compared_to or not callable(of_form):
+        raise KeyError(key)
+    return cast("Function", of_form)
 
 
 def metrics_of(form: type[MetricOfForm], kind: str = "") -> dict[str, MetricOfForm]:
@@ -106,6 +135,28 @@ def metrics_of(form: type[MetricOfForm], kind: str = "") -> dict[str, MetricOfFo
         for name, function in functions.items()
         if isinstance(function, form) and kind in ("", *function.spec.kinds)
     }
+
+
+def options_of(statistic: Definition) -> OptionTypes:
+    """Return the types of a function's keyword-only parameters, which are options of a metric.
+
+    Examples
+    --------
+    >>> from equipoise.metrics.registry import options_of
+    >>> def share(counts, tables, *, k: int = 5): ...
+    >>> options_of(share)
+    {'k': <class 'int'>}
+    """
+
+    def options() -> None: ...
+
+    # Types of other parameters may exist for type checkers alone.
+    options.__annotations__ = {
+        name: float if parameter.annotation is Parameter.empty else parameter.annotation
+        for name, parameter in signature(statistic).parameters.items()
+        if parameter.kind is Parameter.KEYWORD_ONLY
+    }
+    return get_type_hints(options, globalns=getattr(unwrap(statistic), "__globals__", None))
 
 
 def remove(name: str) -> None:

@@ -1,6 +1,7 @@
 """One record per metric: what its numbers mean, when they count, how they are shown."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -26,7 +27,7 @@ from equipoise.core import (
     Variant,
 )
 from equipoise.core.estimate import Parts
-from equipoise.discovery import Registry, calling_module
+from equipoise.discovery import Registry, calling_module, refused
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
 
@@ -74,7 +75,7 @@ class MetricSpec:
     symbol : str
         Symbol in formulas; "" where there is none.
     aliases : tuple of str
-        Other names in the field, by which it is found: "tpr", "recall".
+        Other names in the field, by which the record is found: "tpr", "recall".
     kinds : tuple of str
         Kinds of audit that report it, the main one first.
     definition : str
@@ -93,6 +94,8 @@ class MetricSpec:
         Whether it is a number of each group, so that groups have a difference in it.
     of_class : bool
         Whether groups have a value per class, so that a finding without a class is a summary.
+    by_default : bool
+        Whether audits measure it where no configuration names it.
     of_models : bool
         Whether its findings compare models, and are corrected together.
     of_pair : bool
@@ -214,6 +217,7 @@ class MetricSpec:
     unit: Unit = "number"
     rate: bool = False
     of_class: bool = False
+    by_default: bool = True
     of_models: bool = False
     of_pair: bool = False
     of_base_rates: bool = False
@@ -324,6 +328,8 @@ class MetricSpec:
 
 
 _RECORDS: dict[tuple[str, Aggregate, ComparedTo], MetricSpec] = {}
+ALIASES: dict[str, MetricSpec] = {}
+"""Records by their aliases, each as `plain_name` spells it."""
 SPECS = Registry[MetricSpec](
     "metric", "equipoise.metrics", "equipoise.metrics", Path(__file__).parent
 )
@@ -357,10 +363,32 @@ def register_for(module: str, spec: MetricSpec) -> None:
     key = (spec.name, spec.aggregate, spec.compared_to)
     if key in _RECORDS:
         SPECS.check_free(spec.name, module)
+    for alias in (spec.name, *spec.aliases):
+        _check_alias(alias, spec, module)
+    ALIASES.update({plain_name(alias): spec for alias in spec.aliases})
     _RECORDS[key] = spec
     if not SPECS.has(spec.name):
         SPECS.add(spec.name, spec, module)
     _record_of.cache_clear()
+
+
+def _check_alias(alias: str, spec: MetricSpec, module: str) -> None:
+    """Refuse a name or an alias of a metric that is an alias of another, or its name."""
+    holder = ALIASES.get(plain_name(alias))
+    name = alias if holder is None and SPECS.has(alias) else getattr(holder, "name", spec.name)
+    if name != spec.name:
+        problem = f"{alias!r} is a name of the metric {name}, too"
+        raise refused(problem, "leave the alias out", SPECS.place(spec.name, module))
+
+
+def plain_name(name: str) -> str:
+    """Return a name as metrics have them: "Equalised Odds" is equalised_odds."""
+    return re.sub(r"[\s_-]+", "_", name.strip().lower())
+
+
+def aliases_of(name: str) -> Strings:
+    """Return the aliases of all records of a metric."""
+    return tuple(alias for alias, spec in ALIASES.items() if spec.name == name)
 
 
 def unregister(name: str) -> None:
@@ -369,6 +397,8 @@ def unregister(name: str) -> None:
         SPECS.remove(name)
     for key in [key for key in _RECORDS if key[0] == name]:
         del _RECORDS[key]
+    for alias in aliases_of(name):
+        del ALIASES[alias]
     _record_of.cache_clear()
 
 

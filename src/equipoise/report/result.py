@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from tempfile import mkdtemp
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from equipoise.core import AuditResult, Finding, RunError
 from equipoise.core.finding import REAL, findings_to_table
+from equipoise.core.frames import Frame, frame_of_table
 from equipoise.core.views import Mark, Plot, TextTable
 from equipoise.report.blocks import Page, Row, Statement, Step, Summary, Table, Words
 from equipoise.report.by_group import group_table
@@ -28,8 +28,8 @@ from equipoise.report.text import count, enclose, listed, plural, verdict_title,
 from equipoise.report.words import compares, has_shares, models_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     import polars as pl
+    from matplotlib.axes import Axes
 
 
 def first_screen(result: AuditResult, page: Page, place: Place | None = None) -> Summary:
@@ -141,13 +141,15 @@ class Result(AuditResult):
         notes = [" ".join(block.items) for block in section.blocks if isinstance(block, Words)]
         return replace(table, caption=". ".join([table.caption, *notes]))
 
-    def plot(self) -> Plot:
-        """Return the chart of the first screen, which notebooks show."""
+    def plot(self, ax: Axes | None = None) -> Plot:
+        """Return the chart of the first screen, which notebooks show; `ax` is drawn into, too."""
         summary = first_screen(self, self.shown_page)
-        if summary.chart is None:
-            return Plot("", (), _are_shares(summary))
-        marks = tuple(_mark(row) for row in summary.chart.rows if "label" in row)
-        return Plot(summary.chart.title, marks, _are_shares(summary))
+        chart = summary.chart
+        marks = () if chart is None else tuple(_mark(row) for row in chart.rows if "label" in row)
+        plot = Plot("" if chart is None else chart.title, marks, _are_shares(summary))
+        if ax is not None:
+            plot.draw(ax)
+        return plot
 
     @property
     def groups(self) -> dict[str, dict[str, int]]:
@@ -225,15 +227,9 @@ class Result(AuditResult):
             )
         return self.origin
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return the findings, one a row, as a pandas data frame."""
-        frame: pd.DataFrame = findings_to_table(self.findings).to_pandas()
-        return frame
-
-    def to_polars(self) -> pl.DataFrame:
+    def to_frame(self) -> Frame:
         """Return the findings, one a row, as a polars data frame."""
-        frame: pl.DataFrame = import_module("polars").from_arrow(findings_to_table(self.findings))
-        return frame
+        return frame_of_table(findings_to_table(self.findings))
 
     def __repr__(self) -> str:
         conclusions = conclusions_about_groups(self, self.shown_page.leads)

@@ -125,7 +125,7 @@ class Regression(Audit[Config, RegressionData, Design]):
         metrics = [
             metric
             for name, metric in metrics_of(NumberMetric, self.name).items()
-            if config.options(name) is not None
+            if config.metrics.options(name) is not None
         ]
         designs = []
         for model, predicted in data.models.items():
@@ -151,7 +151,7 @@ class Regression(Audit[Config, RegressionData, Design]):
         least = least_difference(data)
         findings = list[UncorrectedFinding]()
         for metric in design.metrics:
-            options = dict(config.options(metric.spec.name) or {})
+            options = dict(config.metrics.options(metric.spec.name) or {})
             values, params = metric.numbers(
                 design.target, design.predicted, {**metric.defaults(data.target), **options}
             )

@@ -68,7 +68,10 @@ class PairedModels:
     def changes(self, metric: NumberMetric) -> Iterator[UncorrectedFinding]:
         """Yield the change of the mean over all images, then of each group."""
         target, shared = self.data.target, self.shared
-        options = {**metric.defaults(target), **(self.config.options(metric.spec.name) or {})}
+        options = {
+            **metric.defaults(target),
+            **(self.config.metrics.options(metric.spec.name) or {}),
+        }
         first, second = (
             metric.numbers(target[shared], values[shared], options)[0] for values in self.predicted
         )
@@ -160,7 +163,7 @@ def compare(runs: Runs, manifests: Mapping[str, AuditResult]) -> AuditResult:
         draft
         for pair in combinations(models, 2)
         for metric in metrics_of(NumberMetric, "regression").values()
-        if metric.spec.harm != "either" and config.options(metric.spec.name) is not None
+        if metric.spec.harm != "either" and config.metrics.options(metric.spec.name) is not None
         for draft in PairedModels(
             config, data, pair, (models[pair[0]], models[pair[1]])
         ).changes(metric)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 
 from numpy.typing import ArrayLike
 
 from equipoise.core import Estimate, Fact, Floats, GroupLabels, InputError, Labels, floats, record
+from equipoise.core.types import Json
 from equipoise.metrics.building import (
     count_estimate,
     ends_of,
@@ -24,7 +27,7 @@ from equipoise.metrics.measure import (
     Topic,
     measure_rows,
 )
-from equipoise.metrics.registry import metrics_of
+from equipoise.metrics.registry import OptionTypes, metrics_of, options_of
 from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -39,6 +42,7 @@ class CountMetric:
     spec : MetricSpec
     statistic : callable
         From `Counts` and tables (r, outcomes, groups) to the numbers of the tables, shape (r,).
+        Its keyword-only parameters are options of the metric.
     null : "rows", "class", "prediction" or None
         Within what groups are exchanged for the chance level; None: it has none.
     """
@@ -57,12 +61,31 @@ class CountMetric:
         units: Labels | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
+        **options: Json,
     ) -> Estimate:
         """Return the estimate; see `equipoise.metrics` and `equipoise.metrics.count`."""
         return measure_rows(
-            [self.measure], y_true, y_pred, groups, weights=weights, units=units,
-            resampling=resampling, rng=rng,
+            [self.with_options(**options).measure], y_true, y_pred, groups, weights=weights,
+            units=units, resampling=resampling, rng=rng,
         )[0]  # fmt: skip
+
+    @property
+    def options(self) -> OptionTypes:
+        """Types of its options, by name: the keyword-only parameters of the statistic."""
+        return options_of(self.statistic)
+
+    def with_options(self, **options: Json) -> CountMetric:
+        """Return the metric with options set.
+
+        Raises
+        ------
+        InputError
+            When it doesn't take one.
+        """
+        for name in {*options} - {*self.options}:
+            allowed = ", ".join(self.options) or "none"
+            raise InputError(f"{self.spec.name}: unknown option {name!r}; options: {allowed}")
+        return replace(self, statistic=partial(self.statistic, **options)) if options else self
 
     @property
     def measure(self) -> CountMeasure:
@@ -115,7 +138,7 @@ class CountMeasure(Measure):
 
 
 def measures_of(
-    counts: Counts, switches: Mapping[str, Mapping[str, object]], kind: str
+    counts: Counts, switches: Mapping[str, Mapping[str, Json]], kind: str
 ) -> list[Measure]:
     """Return what an audit of labels by group measures.
 
@@ -127,7 +150,12 @@ def measures_of(
     kind : str
         The kind of audit: metrics of count tables are measured that report it.
     """
-    count_metrics = metrics_of(CountMetric, kind).values()
+    registered = metrics_of(CountMetric, kind)
+    count_metrics = [
+        metric.with_options(**switches[name])
+        for name, metric in registered.items()
+        if name in switches
+    ]
     topics = [(topic, name) for name, (topic, _) in MEASURES.items() if name in switches]
     measures = [
         measure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from inspect import Parameter, signature
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +19,7 @@ from equipoise.core import (
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.numbers.means import mean_difference, mean_value
+from equipoise.metrics.registry import OptionTypes, options_of
 from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -81,12 +81,9 @@ class NumberMetric:
         return cls(full_spec, row_numbers, defaults, in_unit)
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """Names of its options."""
-        parameters = signature(self.row_numbers).parameters.values()
-        return tuple(
-            parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY
-        )
+    def options(self) -> OptionTypes:
+        """Types of its options, by name."""
+        return options_of(self.row_numbers)
 
     def numbers(
         self, y_true: ArrayLike, y_pred: ArrayLike, options: Mapping[str, float]

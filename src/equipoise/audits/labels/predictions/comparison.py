@@ -52,6 +52,7 @@ from equipoise.audits.labels.predictions.config import EffectSizeOptions
 from equipoise.audits.labels.predictions.effects import main_options
 from equipoise.audits.labels.predictions.mistakes import describe_labels
 from equipoise.audits.notes import merged
+from equipoise.config.fields import Section
 from equipoise.core import (
     Aggregate,
     AuditResult,
@@ -318,9 +319,9 @@ def _count_jointly(
 
 def list_measures(config: Config, counts: Counts) -> list[Measure]:
     """Return every metric of labels by group that is switched on."""
-    switches = {}
+    switches = dict(config.metrics.of_registry)
     for name, options in config.metrics:
-        if options is not None:
+        if isinstance(options, Section):
             main = main_options(options) if isinstance(options, EffectSizeOptions) else options
             switches[name] = main.model_dump()
     return measures_of(counts, switches, config.audit)

@@ -29,6 +29,8 @@ from equipoise.config.fields import (
     given_keys,
     one_or_list,
 )
+from equipoise.config.switches import MetricSwitches
+from equipoise.metrics.labels.metric import CountMetric
 
 
 class DataConfig(LabelledImagesConfig):
@@ -251,11 +253,14 @@ class MistakeOptions(Section):
     top: PositiveInt = 3
 
 
-class MetricsConfig(Section):
+class MetricsConfig(MetricSwitches):
     """Options per metric; `false` switches a metric off, everything else the input allows is on.
 
     `scores` has those of metrics of scores, by name.
     """
+
+    kind = "predictions"
+    form = CountMetric
 
     accuracy: Plain = ON
     worst_group_accuracy: Plain = ON
