@@ -351,7 +351,6 @@ _WELCH = "jackknife over the images of each set, Student's t (Welch)"
 _set = partial(
     MetricSpec,
     kinds=("diversity", "dataset"),
-    aliases=("iss",),
     range=(0.0, 2.0),
     reference=REFERENCE,
 )
@@ -603,6 +602,7 @@ def principal_components(sets: Mapping[str, ArrayLike], components: int) -> dict
 @metric(
     _set(
         name="iss_intra",
+        aliases=("iss", "image similarity score"),
         title="Diversity within a set",
         symbol="ISS intra",
         harm="lower",
