@@ -250,7 +250,7 @@ def strictest(chance_tests: Iterable[ChanceTest]) -> ChanceTest:
 
 
 def strictest_null(draws: Draws, index: int, harm: Harm) -> Floats:
-    """Return the draws that give number `index` its largest p-value; an empty array without any."""
+    """Return the draws of the largest p-value of number `index`; an empty array without any."""
     columns = [null[:, index] for null in draws.nulls] or [np.empty(0)]
     if len(columns) == 1:
         return columns[0]

@@ -331,14 +331,14 @@ def measure(
 
 
 def _exchanges(counts: Counts, null: Null, resampling: Resampling, rng: Seed) -> list[Blocks]:
-    """Return tables with groups permuted, for each way in which these may be exchangeable."""
+    """Return tables with groups permuted, for each kind of exchange."""
     affordable = MAX_DRAWN_CELLS // max(counts.sampler.effort, 1)
     n_permutations = null_draws(resampling, affordable)
     return counts.sampler.exchanges(counts.strata(null), n_permutations, rng)
 
 
 def permutations_text(exchanges: Sequence[Sized]) -> str:
-    """Return how many permutations there are, of one exchange or of both that units have."""
+    """Return the numbers of permutations, of one exchange or of two, as text."""
     if len(exchanges) == 1:
         return f"{len(exchanges[0])} permutations"
     together, single = map(len, exchanges)

@@ -425,7 +425,7 @@ class ItemSampler:
         return self._blocks(tables.draw, replicates, seed, "permutation")
 
     def exchanges(self, strata: Integers, replicates: int, seed: Seed) -> list[Blocks]:
-        """Return the blocks of `permute` and, where units have several groups, those of rows.
+        """Return the blocks of `permute` and, for units of several groups, those of rows.
 
         Cells of a unit may be independent of each other, or its rows (`RowExchange`): nothing in
         the data tells which. The larger p-value is right in both cases.
@@ -451,7 +451,7 @@ class ItemSampler:
         seed: Seed,
         name: str = "permutation",
     ) -> Blocks:
-        """Return blocks of tables whose rows have the groups that a function shuffles."""
+        """Return blocks of tables, the groups of rows shuffled by a function."""
 
         def draw_table(rng: np.random.Generator) -> Floats:
             return self._count(shuffle(self.group, rng), self.weight)
@@ -465,7 +465,7 @@ class ItemSampler:
         seed: Seed,
         name: str,
     ) -> Blocks:
-        """Return blocks of tables, each of which has a stream of its own."""
+        """Return blocks of tables, with a stream for each table."""
 
         def draw(start: int, size: int) -> Floats:
             rngs = (stream(seed, name, start + step) for step in range(size))

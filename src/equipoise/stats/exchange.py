@@ -97,18 +97,18 @@ class Exchange:
 
 @record
 class RowExchange:
-    """Which rows may exchange their groups where rows of a unit don't belong together.
+    """Exchanges of groups between single rows, for units of several groups.
 
     Units of one group exchange it as wholes. Units of several groups exchange all of these with
     units that have as many rows in each stratum, and shuffle them within each stratum.
 
     Attributes
     ----------
-    whole, mixed : ndarray of int64
+    uniform, mixed : ndarray of int64
         Rows of units of one group, and rows of others: alike units follow each other, and so do a
         unit's rows in a stratum.
-    of_whole : Exchange
-        Of the rows of `whole`.
+    of_uniform : Exchange
+        Of the rows of `uniform`.
     of_mixed : Exchange
         Of mixed units, each of which exchanges where its rows begin in `mixed`.
     place, step : ndarray, shape (mixed rows,)
@@ -117,9 +117,9 @@ class RowExchange:
         Where the rows of a mixed unit in a stratum begin, and the last of all end.
     """
 
-    whole: Integers
+    uniform: Integers
     mixed: Integers
-    of_whole: Exchange
+    of_uniform: Exchange
     of_mixed: Exchange
     place: Integers
     step: Integers
@@ -128,9 +128,9 @@ class RowExchange:
     @classmethod
     def of(cls, group: Integers, unit: Integers, stratum: Integers) -> RowExchange:
         """Tell units of one group from units of several, and find which of these are alike."""
-        several = varies(unit, group)[unit]
-        whole, mixed = np.flatnonzero(~several), np.flatnonzero(several)
-        of_whole = Exchange.of(group[whole], unit[whole], stratum[whole])
+        varying = varies(unit, group)[unit]
+        uniform, mixed = np.flatnonzero(~varying), np.flatnonzero(varying)
+        of_uniform = Exchange.of(group[uniform], unit[uniform], stratum[uniform])
         units, strata = numbered(unit[mixed]), numbered(stratum[mixed])
         kind = _kinds(units, strata)
         order = np.lexsort((strata, units, kind[units]))
@@ -139,9 +139,9 @@ class RowExchange:
         first = np.flatnonzero(new_unit)
         place = np.cumsum(new_unit) - 1
         return cls(
-            whole,
+            uniform,
             mixed,
-            of_whole,
+            of_uniform,
             Exchange(np.arange(len(first)), kind[units[first]], first),
             place,
             np.arange(len(mixed)) - first[place],
@@ -151,7 +151,7 @@ class RowExchange:
     def shuffle(self, group: Integers, rng: np.random.Generator) -> Integers:
         """Return each row's group after one random exchange."""
         exchanged = group.copy()
-        exchanged[self.whole] = self.of_whole.shuffle(group[self.whole], rng)
+        exchanged[self.uniform] = self.of_uniform.shuffle(group[self.uniform], rng)
         source = self.of_mixed.groups(rng)[self.place] + self.step
         mixed_groups = group[self.mixed[source]]
         shuffle_within(rng.integers(0, 1 << 64, dtype=np.uint64), self.starts, mixed_groups)
@@ -160,7 +160,7 @@ class RowExchange:
 
 
 def _kinds(unit: Integers, stratum: Integers) -> Integers:
-    """Number units, themselves numbered, by how many rows they have in each stratum."""
+    """Number units by their numbers of rows in each stratum; alike ones have one number."""
     n_strata = int(stratum.max()) + 1
     pieces, rows = np.unique(unit * n_strata + stratum, return_counts=True)
     content = np.stack([pieces % n_strata, rows], axis=1)
