@@ -169,7 +169,7 @@ class VectorMetric:
         return compare_with_null(null, value, self.spec.value_harm, text, resolution=finest)
 
 
-def set_names(metric: Callable[..., object]) -> Strings:
+def set_names(metric: Callable[..., Estimate]) -> Strings:
     """Return the names of the sets that a metric takes: targets, then attributes."""
     function = metric.statistic if isinstance(metric, VectorMetric) else metric
     parameters = signature(function).parameters.values()
