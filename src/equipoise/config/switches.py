@@ -9,7 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from equipoise.config.fields import Name, Section, among
 from equipoise.core import Facts
-from equipoise.metrics.registry import Metric, OptionTypes, metrics_of
+from equipoise.metrics.registry import OptionTypes, SwitchedMetric, metrics_of
 from equipoise.metrics.spec import SPECS
 
 
@@ -30,10 +30,10 @@ class MetricSwitches(Section):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[Name, Mapping[Name, Any] | bool]
     kind: ClassVar[str]
-    form: ClassVar[type[Metric]]
+    form: ClassVar[type[SwitchedMetric]]
 
     @classmethod
-    def registered(cls) -> Mapping[str, Metric]:
+    def registered(cls) -> Mapping[str, SwitchedMetric]:
         """Return the metrics that the registry has of the form."""
         return metrics_of(cls.form, cls.kind)
 

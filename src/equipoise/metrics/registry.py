@@ -24,6 +24,10 @@ class Metric(Protocol):
     def spec(self) -> MetricSpec:
         """The record, with what the form says of all its metrics."""
 
+
+class SwitchedMetric(Metric, Protocol):
+    """A metric that a kind of audit measures because the registry has it."""
+
     @property
     def options(self) -> OptionTypes:
         """Types of the options that it takes in a configuration, by name."""
