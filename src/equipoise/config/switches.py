@@ -51,7 +51,7 @@ class MetricSwitches(Section):
         return self
 
     def options(self, metric: str) -> Facts | None:
-        """Return the options of a metric, None where it is switched off."""
+        """Return the options of a metric, None if it is off."""
         if metric in type(self).model_fields:
             section: Section | None = getattr(self, metric)
             return None if section is None else section.model_dump()

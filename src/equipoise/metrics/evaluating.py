@@ -176,7 +176,7 @@ def evaluate(  # noqa: PLR0913 - one keyword for each choice
 
 
 def _inputs(y_true: Labels) -> frozenset[Input]:
-    """Return what the true values can be: whole numbers are labels, too."""
+    """Return the forms that true values can have: whole numbers are labels, too."""
     array = np.asarray(y_true)
     if array.dtype.kind not in "iuf":
         return frozenset({"labels"})
@@ -185,7 +185,7 @@ def _inputs(y_true: Labels) -> frozenset[Input]:
 
 
 def _find(name: str, inputs: frozenset[Input]) -> MetricSpec:
-    """Return the record that a name is of, of those whose function takes the input."""
+    """Return the record of a name, of the records with a function that takes the input."""
     records = find_records(name)
     for candidate in records:
         if _fits(candidate, inputs):

@@ -130,7 +130,7 @@ Extreme = Literal["worst", "shortfall", "gap"]
 
 @dataclass(frozen=True)
 class ExtremeRate:
-    """Of which rates a number is the largest or smallest, so that models are compared in these.
+    """Rates with an extreme that a number is, so that models are compared in these rates.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class ExtremeRate:
 
 @dataclass(frozen=True)
 class ChangedRate:
-    """A rate whose change between two models is a finding of each group.
+    """A rate that has a finding of its change between two models for each group.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class Measure:
 
     @property
     def extreme(self) -> ExtremeRate | None:
-        """The rates whose largest or smallest it is; None of other numbers."""
+        """The rates that it is the largest or smallest of; None of other numbers."""
         return None
 
     def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
@@ -206,11 +206,11 @@ class Measure:
         return []
 
     def group_rates(self, counts: Counts) -> list[ChangedRate]:  # noqa: ARG002 - as above
-        """Return the rates whose changes between two models are findings of each group."""
+        """Return the rates with changes between two models that are findings of each group."""
         return []
 
     def reads_classes_apart(self, counts: Counts) -> bool:  # noqa: ARG002 - as above
-        """Whether it sees no tie between the groups of one true class and those of another."""
+        """Whether it sees no tie between the groups of different true classes."""
         return False
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
@@ -227,7 +227,7 @@ class Measure:
 
 
 class Topic(IntEnum):
-    """What a measure is about; findings of an audit stand in this order."""
+    """Topic of a measure; findings of an audit stand in this order."""
 
     ACCURACY = 0
     GAPS = 1

@@ -44,14 +44,14 @@ def find_records(name: str) -> list[MetricSpec]:
 
 
 def _first(name: str, suffix: str) -> MetricSpec | None:
-    """Return the record of a name without its suffix; None where there is none."""
+    """Return the record of a name without its suffix, or None."""
     base = name.removesuffix(suffix)
     record = ALIASES.get(base) or SPECS.get(base)
     return record if base != name else None
 
 
 def search(text: str) -> list[MetricSpec]:
-    """Return the metrics whose record has the words of a text, the best match first.
+    """Return the metrics with the words of a text in their record, the best match first.
 
     Examples
     --------

@@ -27,7 +27,7 @@ _WRITE = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server replied to a request.
+    """The reply of a server to a request.
 
     Attributes
     ----------

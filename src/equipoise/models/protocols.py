@@ -9,7 +9,7 @@ from equipoise.models.info import ModelInfo
 
 
 class ServiceError(ModelError):
-    """A model can't be used at all now, such as one whose server refuses the key.
+    """A model can't be used at all now: its server refuses the key, for example.
 
     No image is to blame for it.
     """

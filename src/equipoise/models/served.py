@@ -78,12 +78,12 @@ class ServedModel:
 
     @property
     def facts(self) -> dict[str, Json]:
-        """Where the model is, and what the server says of it."""
+        """Address of the model, and its entry in the server's list."""
         return {**asdict(self.address), "reported": dict(self.reported or {})}
 
     @property
     def info(self) -> ModelInfo:
-        """Facts that identify the model: its address, what the server says, the parameters."""
+        """Facts that identify the model: its address, its entry on the server, the parameters."""
         digest = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode()).hexdigest()
         return ModelInfo(
             f"served:{self.address.url}#{self.address.model}", "served", digest,
@@ -118,7 +118,7 @@ class ServedModel:
             )
 
     def look_up(self) -> Mapping[str, Json]:
-        """Return what the server says of the model.
+        """Return the server's entry of the model.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class ServedModel:
         return Pace(self.service.concurrency)
 
     def _encode(self, image: Image) -> bytes:
-        """Return a picture as it is sent."""
+        """Return a picture in the form that is sent."""
         from PIL import Image as Pillow
 
         picture, buffer = Pillow.fromarray(image), io.BytesIO()
@@ -269,7 +269,7 @@ class Session:
         return Reply("request", self._hide_key(text)[:_SHOWN], attempts=self.model.service.attempts)
 
     def _read(self, status: int, body: Json) -> Reply | None:
-        """Return what a reply says; None where the request may be sent again.
+        """Read a reply; None where the request may be sent again.
 
         Raises
         ------
@@ -302,7 +302,7 @@ class Session:
         return status, answer
 
     def _exchange(self, method: str, path: str, body: Any) -> tuple[int, Json, float]:
-        """Return the status, the body (None where it is no JSON) and the seconds to wait."""
+        """Return the status, the body (None unless it is JSON) and the seconds to wait."""
         key = os.environ.get(self.model.service.key, "") if self.model.service.key else ""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         response: Response = self.client.request(
@@ -328,7 +328,7 @@ class Session:
 
 
 def reply_of(body: Mapping[str, Any]) -> Reply | None:
-    """Return what a chat completion says; None where it has another form.
+    """Read a chat completion; None where it has another form.
 
     A filter may stop an answer (`finish_reason`), stand in its place (`refusal`), or leave none.
     """

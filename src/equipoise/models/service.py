@@ -50,7 +50,7 @@ class Service:
 
     @property
     def parameters(self) -> dict[str, Json]:
-        """What a request says beside its model and messages."""
+        """Parameters of a request, without its model and messages."""
         seed: dict[str, Json] = {} if self.seed is None else {"seed": self.seed}
         return {"max_tokens": self.max_tokens, "temperature": self.temperature, **seed}
 

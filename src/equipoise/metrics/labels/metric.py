@@ -140,7 +140,7 @@ class CountMeasure(Measure):
 def measures_of(
     counts: Counts, switches: Mapping[str, Mapping[str, Json]], kind: str
 ) -> list[Measure]:
-    """Return what an audit of labels by group measures.
+    """Return the measures of an audit of labels by group.
 
     Parameters
     ----------
@@ -166,5 +166,5 @@ def measures_of(
 
 
 def switches_about(topic: Topic) -> list[str]:
-    """Return the keys that switch on what is measured about a topic."""
+    """Return the keys that switch on the measures of a topic."""
     return [name for name in SPECS if name in MEASURES and MEASURES[name][0] is topic]

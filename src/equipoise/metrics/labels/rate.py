@@ -175,7 +175,7 @@ class Rate:
 
     @property
     def repeats(self) -> bool:
-        """Whether its gaps are, or are below, those of other rates."""
+        """Whether its gaps are, or are below, the gaps of other rates."""
         return self.opposite is not None or (len(self.bases) > 1 and not self.predictions)
 
     @property

@@ -242,7 +242,7 @@ class RateMetric:
 
     @property
     def __signature__(self) -> Signature:
-        """Parameters of the data, and those of every metric."""
+        """Parameters of the data, and of every metric."""
         keywords = [
             parameter
             for parameter in signature(type(self).__call__).parameters.values()

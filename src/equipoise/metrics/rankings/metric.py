@@ -225,7 +225,7 @@ class RankingMetric:
 
 @record
 class SecondaryNumber:
-    """A number beside the main one of a metric, with parts of its own.
+    """A secondary number of a metric, with parts of its own.
 
     Attributes
     ----------
@@ -365,7 +365,7 @@ class Measurement:
         return facts
 
     def group_numbers(self, observed: RankedLabels) -> Floats:
-        """Return what each query shows for each group, (queries, groups)."""
+        """Return the number of each query for each group, (queries, groups)."""
         if self.metric.group_numbers is not None:
             return self._applied(self.metric.group_numbers, observed, target=self.target)
         values = self._values(observed, self.target) if self.metric.of_groups else observed.shares
@@ -499,7 +499,7 @@ def exchanged(
 def estimates(
     measures: Sequence[Measurement], resampling: Resampling | None, rng: Seed
 ) -> list[Estimate]:
-    """Turn measurements into estimates; those of one ranking and K share draws."""
+    """Turn measurements into estimates; one ranking and K share draws."""
     by_measure: dict[int, Estimate] = {}
     for top_k in {id(measure.top_k): measure.top_k for measure in measures}.values():
         sharing = [measure for measure in measures if measure.top_k is top_k]

@@ -201,7 +201,7 @@ class ScoreMetric:
 
 
 def are_probabilities(scores: Floats) -> bool:
-    """Whether all scores lie from 0 to 1."""
+    """Whether all scores are from 0 to 1."""
     return bool(((scores >= 0.0) & (scores <= 1.0)).all())
 
 
@@ -256,7 +256,7 @@ class ScoreMeasure(Measure):
         return _NULLS[self.metric.exchange] if self.compares else None
 
     def __call__(self, counts: ScoreCounts, tables: Floats) -> Floats:  # type: ignore[override]
-        """Return the main number, those of groups, and those of all others of each."""
+        """Return the main number, then each group's, then each one's of all others."""
         groups = self.group_numbers(counts, tables)
         if not self.compares:
             pooled = self._numbers(counts, tables.sum(axis=2, keepdims=True))
