@@ -158,27 +158,27 @@ def test_rates_without_groups_are_of_all_rows():
 def test_a_rate_of_a_users_own_is_measured_by_audits():
     @m.metric(
         m.MetricSpec(
-            name="share_missed", kinds=("predictions",), unit="share", of_class=True,
+            name="missed", kinds=("predictions",), unit="share", of_class=True,
             definition="Share of all rows that are of a class and predicted as another.",
             direction="Higher: more rows are missed.", reference="an example",
         ),
         form=partial(m.RateMetric.of, bases=("rows",)),
     )  # fmt: skip
-    def share_missed(cells):
+    def missed(cells):
         return cells["missed"], cells["total"]
 
     try:
-        gap = share_missed.difference(*ROW, positive="dog", **FEW)
+        gap = missed.difference(*ROW, positive="dog", **FEW)
         findings = audits.run(
             audits.parse_config({"audit": "predictions", **CONFIGS["predictions"], **DRAWN})
         ).findings
         (finding,) = [
             finding
             for finding in findings
-            if (finding.metric, finding.subject) == ("share_missed", "dog")
+            if (finding.metric, finding.subject) == ("missed", "dog")
             and finding.aggregate is DIFFERENCE
         ]
     finally:
-        remove("share_missed")
+        remove("missed")
     assert (finding.value, finding.p_value) == pytest.approx((gap.value, gap.p_value))
     assert finding.ci_low == pytest.approx(gap.interval().low)

@@ -29,6 +29,15 @@ class CountMetric:
         From `Counts` and tables (r, outcomes, groups) to the numbers of the tables, shape (r,).
     null : "rows", "class", "prediction" or None
         Within what groups are exchanged for the chance level; None: it has none.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> spec = m.MetricSpec(
+    ...     name="tables", kinds=(), definition="How many.", direction="None.", reference="none"
+    ... )
+    >>> m.CountMetric(spec, lambda counts, tables: tables.sum(axis=(1, 2)), None).spec.title
+    'Tables'
     """
 
     spec: MetricSpec
