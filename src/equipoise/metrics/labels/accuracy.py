@@ -267,7 +267,7 @@ def _labels(labels: Cell | Iterable[Cell]) -> frozenset[str]:
 @metric(
     _record(
         name="hit_rate",
-        aliases=("top-k accuracy", "hit rate at 5", "top_k_accuracy_score"),
+        aliases=("top-k accuracy",),
         rest_metric="hit_rate",
         title="Hit rate at k",
         kinds=("predictions", "concepts"),

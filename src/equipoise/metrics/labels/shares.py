@@ -736,6 +736,7 @@ _share = partial(
 @metric(
     _share(
         name="share_mad",
+        aliases=("mean absolute deviation of shares",),
         title="Inequality of shares",
         group_label="share of images",
         of_whole=True,
