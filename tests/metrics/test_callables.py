@@ -9,6 +9,7 @@ import pytest
 from equipoise import audits
 from equipoise import metrics as m
 from equipoise.core import Aggregate
+from equipoise.metrics.registry import remove
 from equipoise.stats import Bootstrap
 
 FEW = {"resampling": Bootstrap(40, 200, 0.95, 0.005)}
@@ -152,3 +153,32 @@ def test_rates_without_groups_are_of_all_rows():
     whole = m.selection_rate(None, LABEL, positive="dog", **FEW)
     assert whole.value == pytest.approx((LABEL == "dog").mean())
     assert whole.n == {"all": N}
+
+
+def test_a_rate_of_a_users_own_is_measured_by_audits():
+    @m.metric(
+        m.MetricSpec(
+            name="missed", kinds=("predictions",), unit="share", of_class=True,
+            definition="Share of all rows that are of a class and predicted as another.",
+            direction="Higher: more rows are missed.", reference="an example",
+        ),
+        form=partial(m.RateMetric.of, bases=("rows",)),
+    )  # fmt: skip
+    def missed(cells):
+        return cells["missed"], cells["total"]
+
+    try:
+        gap = missed.difference(*ROW, positive="dog", **FEW)
+        findings = audits.run(
+            audits.parse_config({"audit": "predictions", **CONFIGS["predictions"], **DRAWN})
+        ).findings
+        (finding,) = [
+            finding
+            for finding in findings
+            if (finding.metric, finding.subject) == ("missed", "dog")
+            and finding.aggregate is DIFFERENCE
+        ]
+    finally:
+        remove("missed")
+    assert (finding.value, finding.p_value) == pytest.approx((gap.value, gap.p_value))
+    assert finding.ci_low == pytest.approx(gap.interval().low)

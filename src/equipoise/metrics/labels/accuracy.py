@@ -320,7 +320,7 @@ def _labels(labels: Cell | Iterable[Cell]) -> frozenset[str]:
 @metric(
     _record(
         name="hit_rate",
-        aliases=("top-k accuracy", "hit rate at 5", "top_k_accuracy_score"),
+        aliases=("top-k accuracy",),
         rest_metric="hit_rate",
         title="Hit rate at k",
         kinds=("predictions", "concepts"),
@@ -376,11 +376,10 @@ class HitRate(Measure):
         level, gap = self._level_and_gap
         rate = level.estimate(counts, replace(draws.without(1), nulls=()))
         difference = gap.estimate(counts, draws.without(0))
-        compared = sum(group.n for group in difference.parts[0].by_group if not group.note)
         return replace(
             rate,
             method=f"{rate.method}; pairwise Newcombe for the gap",
             no_chance="the hit rate itself compares no groups; its gap in `by` has a chance level",
             params={"k": self.k, "null": self.null},
-            by=[*rate.parts, replace(difference.parts[0], n=compared)],
+            by=[*rate.parts, *difference.parts],
         )

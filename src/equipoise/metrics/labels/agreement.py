@@ -36,6 +36,7 @@ _NO_CHANCE = "alpha subtracts the agreement by chance: 0 is chance"
 @metric(
     MetricSpec(
         name="krippendorff_alpha",
+        aliases=("Krippendorff's alpha", "inter-annotator agreement"),
         kinds=("review",),
         title="Krippendorff's alpha",
         symbol="α",

@@ -324,6 +324,7 @@ _spec = partial(
 @metric(
     _spec(
         name="cooccurrence_amplification",
+        aliases=("BiasAmp",),
         definition=(
             "Mean over labels of the rise, from training images to predictions, in the share of "
             "groups that the training images over-represent."
@@ -562,6 +563,7 @@ def _draw(
 @metric(
     _spec(
         name="directional_amplification",
+        aliases=("directional bias amplification",),
         definition=(
             "Mean over pairs of attribute and task of the change in the conditional share, signed "
             "by the correlation of the pair."

@@ -384,6 +384,7 @@ class _Explained(Measure):
 @metric(
     MetricSpec(
         name="explained_disparity",
+        aliases=("Kitagawa decomposition", "Oaxaca-Blinder decomposition"),
         null_kind=NullHypothesis.CAUSE,
         kinds=("review",),
         title="Explained disparity",

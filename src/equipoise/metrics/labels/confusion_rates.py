@@ -27,7 +27,13 @@ _rate = partial(
 @metric(
     _rate(
         name="true_positive_rate",
-        aliases=("tpr", "recall", "sensitivity", "recall_score"),
+        aliases=(
+            "tpr",
+            "recall",
+            "sensitivity",
+            "equal opportunity",
+            "equal opportunity difference",
+        ),
         within_class="always",
         rest_metric="true_positive_rate",
         kinds=("predictions", "concepts"),
@@ -49,7 +55,7 @@ def true_positive_rate(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="false_positive_rate",
-        aliases=("fpr", "fall-out", "type I error rate"),
+        aliases=("fpr", "fall-out", "predictive equality"),
         rest_metric="false_positive_rate",
         mirror="true_positive_rate",
         kinds=("predictions", "concepts"),
@@ -72,7 +78,7 @@ def false_positive_rate(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="true_negative_rate",
-        aliases=("tnr", "specificity", "selectivity"),
+        aliases=("tnr", "specificity"),
         fold="false_positive_rate",
         symbol="TNR",
         group_label="true negative rate",
@@ -92,7 +98,7 @@ def true_negative_rate(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="false_negative_rate",
-        aliases=("fnr", "miss rate", "type II error rate"),
+        aliases=("fnr", "miss rate"),
         fold="true_positive_rate",
         symbol="FNR",
         harm="higher",
@@ -113,7 +119,7 @@ def false_negative_rate(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="precision",
-        aliases=("ppv", "positive predictive value", "predictive parity", "precision_score"),
+        aliases=("ppv", "positive predictive value", "predictive parity"),
         of_base_rates=True,
         rest_metric="precision",
         kinds=("predictions", "concepts"),
@@ -167,7 +173,7 @@ def negative_predictive_value(cells: Cells) -> tuple[Pair, Pair]:
 @metric(
     _rate(
         name="selection_rate",
-        aliases=("acceptance rate", "positive rate"),
+        aliases=("positive rate", "acceptance rate", "disparate impact"),
         of_base_rates=True,
         of_labels=True,
         fold="demographic_parity",
@@ -190,7 +196,7 @@ def selection_rate(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="accuracy",
-        aliases=("acc", "accuracy_score"),
+        aliases=("acc",),
         kinds=("predictions", "answers"),
         of_class=False,
         group_label="accuracy",
@@ -223,7 +229,7 @@ def accuracy(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="average_odds",
-        aliases=("average odds difference", "average_odds_difference", "aod"),
+        aliases=("average odds difference", "aod"),
         mirror="average_odds",
         definition="Mean of true and false positive rate of a class.",
         direction="Lower: at the same truth, the group receives the label less often.",

@@ -905,6 +905,7 @@ effect_size_mean = metric(
     _effect(
         name="effect_size_mean",
         profile="mean_effect_size",
+        aliases=("mean Cramér's V",),
         title="Mean effect size",
         definition="Mean of the effect sizes over classes that can be estimated.",
         interval="inversion of the expected mean, over equal and uneven effects",
@@ -1305,6 +1306,7 @@ def _of_table(
 cramers_v = metric(
     _table(
         name="cramers_v",
+        aliases=("Cramer's V",),
         title="Cramér's V",
         symbol="V",
         kinds=("predictions", "answers", "dataset"),
@@ -1333,6 +1335,7 @@ cramers_v_corrected = metric(
 phi = metric(
     _table(
         name="phi",
+        aliases=("phi coefficient",),
         symbol="φ",
         range=(0.0, math.inf),
         range_note="at most sqrt(min(groups, labels) − 1)",
@@ -1354,6 +1357,7 @@ phi_corrected = metric(
 tschuprows_t = metric(
     _table(
         name="tschuprows_t",
+        aliases=("Tschuprow's T",),
         title="Tschuprow's T",
         symbol="T",
         range=(0.0, 1.0),

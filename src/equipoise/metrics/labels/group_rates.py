@@ -152,7 +152,8 @@ class GroupRates(Measure):
             method = clustered_method(counts, method)
         spec = spec_for(self.rate.name, *comparison)
         chance_test = compare_with_chance(draws, 0, spec.value_harm)
-        total = self.rate.totals(cells)[0, 0].sum()
+        totals = self.rate.totals(cells)[0, 0]
+        total = totals[usable].sum() if self.compares else totals.sum()
         rate_part = part(
             spec.name, self.subject, draws, 0, ends=ends, chance_test=chance_test, n=round(total),
             by_group=self.by_group(counts, draws), aggregate=self.aggregate,

@@ -45,6 +45,15 @@ class CountMetric:
         Its keyword-only parameters are options of the metric.
     null : "rows", "class", "prediction" or None
         Within what groups are exchanged for the chance level; None: it has none.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> spec = m.MetricSpec(
+    ...     name="tables", kinds=(), definition="How many.", direction="None.", reference="none"
+    ... )
+    >>> m.CountMetric(spec, lambda counts, tables: tables.sum(axis=(1, 2)), None).spec.title
+    'Tables'
     """
 
     spec: MetricSpec

@@ -6,12 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import Parameter, Signature, signature
-from typing import cast
+from typing import Any, cast
 
-from equipoise.core import Chance, Estimate, InputError, Span, record
+from equipoise.core import Chance, Estimate, GroupLabels, InputError, Labels, Span, record
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import make_estimate, spec_of
 from equipoise.stats.resampling import Resampling, level_of
+from equipoise.stats.streams import Seed
+
+Option = Labels | GroupLabels | Resampling | Seed | None
+"""What metrics take by name."""
 
 
 @record
@@ -43,7 +47,7 @@ class PartMetric:
     whole: Callable[..., Estimate]
     of_whole: bool = False
 
-    def __call__(self, *data: object, subject: str = "", **options: object) -> Estimate:
+    def __call__(self, *data: Any, subject: str = "", **options: Option) -> Estimate:
         """Return the number of a subject.
 
         Raises
@@ -54,8 +58,8 @@ class PartMetric:
         estimate = self.whole(*data, **options)
         if self.of_whole and not subject:
             return replace(estimate, metric=self.name, reference=spec_of(self.name).reference)
-        resampling = cast("Resampling | None", options.get("resampling", DEFAULT))
-        return estimate_of_part(estimate, self.name, subject, level_of(resampling))
+        level = level_of(cast("Resampling | None", options.get("resampling", DEFAULT)))
+        return estimate_of_part(estimate, self.name, subject, level)
 
     @property
     def __signature__(self) -> Signature:

@@ -108,8 +108,7 @@ class Cells(dict[str, Floats]):
     @classmethod
     def _sum_right(cls, counts: Counts, tables: Floats) -> Cells:
         right, total = tables[:, counts.right].sum(axis=1)[:, None], counts.totals(tables)[:, None]
-        whole = counts.independent
-        usable = counts.groups.usable
+        usable, whole = counts.groups.usable, counts.independent
         return cls(usable, whole, both=right, truth=total, prediction=right, total=total)
 
     def of_class(self, place: int) -> Cells:
@@ -206,15 +205,16 @@ class Rate:
 
     def shares(self, cells: Cells) -> Floats:
         """Return the rate of every class and group, (r, classes, groups); NaN without rows."""
-        if self.name not in cells:
+        name = f"rate {self.name}"  # A rate may be called as a cell is.
+        if name not in cells:
             term_shares = [divide(*pair) for pair in self.counts(cells)]
             if self.predictions:
                 wrong, right = term_shares
                 rate = divide(right, right + self.odds(cells) * wrong)
             else:
                 rate = np.asarray(sum(term_shares) / len(term_shares))
-            cells[self.name] = rate
-        return cells[self.name]
+            cells[name] = rate
+        return cells[name]
 
     def odds(self, cells: Cells) -> Floats:
         """Return how many rows of compared groups can be wrong for one that can be right."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -23,7 +23,7 @@ from equipoise.core import (
     no_ends,
     record,
 )
-from equipoise.core.labels import shape_of
+from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.building import sizes
 from equipoise.metrics.labels.comparisons import AgainstRest, all_others
 from equipoise.metrics.labels.group_rates import GroupRate
@@ -35,6 +35,8 @@ from equipoise.stats.intervals import divide
 from equipoise.stats.resampling import Resampling
 from equipoise.stats.streams import Seed
 
+Data = Labels | GroupLabels | ArrayLike | Iterable[Cell | Iterable[Cell]] | None
+"""What counts are made of: columns of rows, and options by name."""
 Counting = Callable[..., Counts]
 """From what users have to counts by group."""
 
@@ -134,11 +136,11 @@ class RateMetric:
 
     def __call__(
         self,
-        *data: object,
-        positive: object = "",
+        *data: Data,
+        positive: Cell = "",
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
-        **named: object,
+        **named: Data,
     ) -> Estimate:
         """Return the rate over all rows, with that of each group."""
         counts = self.count(*data, **named)
@@ -146,13 +148,13 @@ class RateMetric:
 
     def difference(
         self,
-        *data: object,
-        positive: object = "",
+        *data: Data,
+        positive: Cell = "",
         null: Null | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
         compared_to: ComparedTo = "",
-        **named: object,
+        **named: Data,
     ) -> Estimate:
         """Return the highest minus the lowest rate; without `positive` the largest over classes.
 
@@ -168,12 +170,12 @@ class RateMetric:
 
     def ratio(
         self,
-        *data: object,
-        positive: object = "",
+        *data: Data,
+        positive: Cell = "",
         null: Null | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
-        **named: object,
+        **named: Data,
     ) -> Estimate:
         """Return the lowest over the highest rate of groups."""
         counts, null = self.count(*data, **named), null or self.rate.null
@@ -181,12 +183,12 @@ class RateMetric:
 
     def worst_group(
         self,
-        *data: object,
-        positive: object = "",
+        *data: Data,
+        positive: Cell = "",
         null: Null | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
-        **named: object,
+        **named: Data,
     ) -> Estimate:
         """Return the worst rate of a group: the lowest, or the highest where high ones harm."""
         counts, null = self.count(*data, **named), null or self.rate.null
@@ -194,11 +196,11 @@ class RateMetric:
 
     def against_rest(
         self,
-        *data: object,
+        *data: Data,
         group: str,
-        positive: object = "",
+        positive: Cell = "",
         resampling: Resampling | None = DEFAULT,
-        **named: object,
+        **named: Data,
     ) -> Estimate:
         """Return the rate of a group minus that of all other groups, without draws.
 
@@ -253,7 +255,7 @@ class RateMetric:
             parameters=[*data.parameters.values(), *keywords], return_annotation=Estimate
         )
 
-    def _subject(self, counts: Counts, positive: object) -> str:
+    def _subject(self, counts: Counts, positive: Cell) -> str:
         """Return the class that is meant, "" for all."""
         subject = str(positive)
         if subject not in counts.classes and not (self.of_all and not subject):
@@ -264,7 +266,7 @@ class RateMetric:
     def _measure(
         self,
         counts: Counts,
-        positive: object,
+        positive: Cell,
         aggregate: Aggregate,
         null: Null | None,
         resampling: Resampling | None,

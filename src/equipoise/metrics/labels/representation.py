@@ -398,6 +398,7 @@ def _counts(weights: Floats, total: int) -> Integers:
 representation = metric(
     _spec(
         name="representation",
+        aliases=("skew of a data set",),
         of_whole=True,
         range=ANY_NUMBER,
         unit="log ratio",

@@ -443,7 +443,7 @@ def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
     return [place.get(name, -1) for name in names]
 
 
-def independent_rows(codes: Integers32, units: Any) -> float:
+def independent_rows(codes: Integers32, units: Labels | None) -> float:
     """Return how many independent images say as much.
 
     That is n over the design effect: how much more shares vary between units than images.
@@ -736,6 +736,7 @@ _share = partial(
 @metric(
     _share(
         name="share_mad",
+        aliases=("mean absolute deviation of shares",),
         title="Inequality of shares",
         group_label="share of images",
         of_whole=True,
