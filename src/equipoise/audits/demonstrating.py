@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from equipoise.audits.config import parse_config
-from equipoise.audits.labels.predictions.config import Config
 from equipoise.audits.opening import prepare
 from equipoise.audits.running import run
 from equipoise.config.files import parse_yaml
@@ -55,8 +54,10 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
     table = pa.table(columns)
     labels = table.select(["image_id", "shape", "colour"])
     predicted = {variant.name: f"predicted_{variant.name}" for variant in VARIANTS}
+    configured = _configured("predictions")
+    effect_size = configured["metrics"]["effect_sizes"]["statistic"]
     config = parse_config(
-        _configured("predictions")
+        configured
         | {
             "data": {"table": labels, "id": "image_id", "target": "shape", "groups": ["colour"]},
             "models": {
@@ -74,8 +75,7 @@ def demo(*, progress: Progress | None = None) -> tuple[AuditResult, PredictionDa
         f"Figures marked as the paper's are from {SOURCE}; its images and network are larger.",
         *(f"{variant.name}: {variant.truth}" for variant in VARIANTS),
     )
-    assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
-    planted = pa.Table.from_pylist([*_planted(result, config)], _PLANTED)
+    planted = pa.Table.from_pylist([*_planted(result, effect_size)], _PLANTED)
     return _with(result, {"planted": planted}, notes), inputs.data
 
 
@@ -103,18 +103,15 @@ _PLANTED = pa.schema(
 )
 
 
-def _planted(result: AuditResult, config: Config) -> Iterator[Row]:
+def _planted(result: AuditResult, effect_size: str) -> Iterator[Row]:
     """Yield the effect size and gaps of every class of each model."""
     findings_by_measure = {
         (finding.model, finding.metric, finding.subject): finding for finding in result.findings
     }
-    options = config.metrics.effect_sizes
-    assert options is not None  # noqa: S101 - the demonstration measures them
-    (statistic,) = options.statistic
     for variant in VARIANTS:
         name = variant.name
         for place, shape in enumerate(SHAPES):
-            effect = findings_by_measure[name, statistic, shape]
+            effect = findings_by_measure[name, effect_size, shape]
             yield {
                 "model": name,
                 "removed": "" if variant.shape is None else f"{variant.colour} {variant.shape}",

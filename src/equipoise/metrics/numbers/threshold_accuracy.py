@@ -75,29 +75,8 @@ def learned_threshold(
 ) -> Learned:
     """Choose how many images of a set must show an attribute, by people's labels.
 
-    Parameters
-    ----------
-    shown : array-like of int, shape (m,)
-        Images of each set in which the attribute was detected.
-    labels : array-like of bool, shape (m,)
-        Whether people found that the set shows the attribute.
-    size : int
-        Images of a set.
-    clusters : array-like of str, shape (m,)
-        What must not be in two folds of the cross-validation, such as the caption set.
-    level : float
-        Of the interval.
-
-    Returns
-    -------
-    Learned
-        Cross-validated in up to five folds, the folds drawn by the clusters' names. The interval
-        is Wilson's, with as many trials as there are clusters.
-
-    Raises
-    ------
-    InputError
-        When there are fewer than ten labels or two clusters, or all are the same.
+    Parameters and errors are those of `threshold_accuracy`. Folds, at most five, are drawn by the
+    clusters' names.
     """
     counts, truth = np.asarray(values, dtype=np.int64), np.asarray(labels, dtype=bool)
     n, yes = len(truth), int(truth.sum())
