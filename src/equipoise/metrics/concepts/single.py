@@ -43,7 +43,7 @@ from equipoise.stats.streams import Seed
         null="that of the disparity, two-sided",
     )
 )
-def concept_difference(
+def concept_difference(  # noqa: PLR0913 - as in concept_disparity
     scores: ArrayLike,
     labels: ArrayLike,
     groups: GroupLabels,
