@@ -78,6 +78,26 @@ def test_ten_times_as_many_errors_are_a_disparity_and_lead(planted):
     assert conclusion.ratio == finding.ratio
 
 
+def test_errors_that_are_rare_in_one_group_have_a_ratio_that_leads():
+    # As of face matchers: 4.9 and 0.2 %, of all pairs 2.6 %.
+    result = audit(pairs({"A": 245, "B": 10}))
+    finding, (conclusion, *_) = gap(result), result.conclusions
+    assert finding.by_ratio
+    assert finding.ratio.value == pytest.approx(24.5)
+    assert finding.verdict is conclusion.verdict is Verdict.DISPARITY
+    assert (conclusion.metric, conclusion.group, conclusion.other) == (finding.metric, "A", "B")
+
+
+def test_errors_that_are_frequent_in_all_groups_together_have_no_ratio():
+    assert gap(audit(pairs({"A": 600, "B": 50}))).ratio is None
+
+
+def test_of_several_groups_each_rare_one_counts():
+    finding = gap(audit(pairs({"A": 250, "B": 240, "C": 12, "D": 10})))
+    assert finding.by_ratio
+    assert finding.verdict is Verdict.DISPARITY
+
+
 def test_surfaces_show_the_ratio_and_both_counts(planted, tmp_path):
     finding = gap(planted)
     sentence, table_verdict = headline(finding), shown_verdict(finding)

@@ -44,7 +44,7 @@ from equipoise.stats.streams import Seed
         null="that of the disparity, two-sided",
     )
 )
-def concept_difference(  # noqa: PLR0913 - one keyword for each choice
+def concept_difference(  # noqa: PLR0913 - as in concept_disparity
     scores: ArrayLike,
     labels: ArrayLike,
     groups: GroupLabels,

@@ -348,11 +348,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
             gaps = right_or_wrong(design, place, resampling, seed)
             findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
         tables, classes = _tables_of(design, measured, config)
-        if (scored_design := _scored(design, data, config)) is not None:
-            findings += scored_design.findings(place, resampling, seed, first=design.first)
-        # Where causes are counted again nothing is drawn, and no table is read.
-        if resampling is not None or config.resampling.method == "none":
-            tables |= _tables_over_thresholds(design, data, config, place)
+        findings += _score_findings(design, data, config, place, resampling)
+        tables |= _tables_over_thresholds(design, data, config, place, resampling)
         findings += _describe_classes(design, config, place, classes, resampling)
         notes = tuple(notes_left_out(place, measured.left_out))
         compared = tuple(with_ratios(findings, by_class.classes))
@@ -541,15 +538,34 @@ def _scored(design: Design, data: ScoredData, config: Config) -> ScoredDesign | 
     return ScoredDesign(design, scores.values, positive, config.metrics.scores)
 
 
+def _score_findings(
+    design: Design,
+    data: ScoredData,
+    config: Config,
+    place: Place,
+    resampling: Resampling | None,
+) -> Iterator[UncorrectedFinding]:
+    """Yield what metrics of scores say; nothing of labels."""
+    scored_design = _scored(design, data, config)
+    if scored_design is not None:
+        seed = config.resampling.seed
+        yield from scored_design.findings(place, resampling, seed, first=design.first)
+
+
 def _tables_over_thresholds(
-    design: Design, data: ScoredData, config: Config, place: Place
+    design: Design,
+    data: ScoredData,
+    config: Config,
+    place: Place,
+    resampling: Resampling | None,
 ) -> dict[str, pa.Table]:
     """Return the rates of each group over thresholds, and where verdicts hold; none of labels."""
-    model_scores = data.scores.get(design.model)
-    if model_scores is None:
+    model_scores, scored_design = data.scores.get(design.model), _scored(design, data, config)
+    # Where causes are counted again nothing is drawn, and no table is read.
+    recounted = resampling is None and config.resampling.method != "none"
+    if model_scores is None or scored_design is None or recounted:
         return {}
     positive, costs = str(config.data.positive), config.models[design.model].costs
-    scored_design = ScoredDesign(design, model_scores.values, positive, config.metrics.scores)
     rows: dict[str, Iterable[Row]] = {
         "threshold_curves": curves(design, model_scores, positive, costs, place.level),
         "threshold_verdicts": verdict_ranges(
