@@ -43,7 +43,6 @@ from equipoise.metrics.measure import (
     Draws,
     Extreme,
     ExtremeRate,
-    GroupRate,
     Measure,
     Topic,
     measure,
@@ -291,16 +290,12 @@ class Accuracy(Measure):
     def extreme(self) -> ExtremeRate | None:
         """Accuracy of the groups, unless it is of all rows."""
         extreme = _EXTREMES.get((self.aggregate, self.compared_to))
-        return ExtremeRate(("accuracy",), extreme) if extreme else None
+        return ExtremeRate(("accuracy",), extreme, group_metric="accuracy") if extreme else None
 
     def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
         """Return the fact of accuracy; groups exchanged within true classes repeat it."""
         within = self.null == "class"
         return [] if within else [Fact("accuracy", self.aggregate, "", self.compared_to)]
-
-    def group_rates(self, counts: Counts) -> list[GroupRate]:  # noqa: ARG002 - as above
-        """Return the accuracy of the groups."""
-        return [GroupRate("accuracy", "accuracy")]
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, then each group's accuracy, shape (r, 1 + groups)."""

@@ -129,11 +129,13 @@ def measures_of(
     """
     count_metrics = metrics_of(CountMetric, kind).values()
     topics = [(topic, name) for name, (topic, _) in MEASURES.items() if name in switches]
-    measures = [
-        measure
-        for _, name in sorted(topics, key=itemgetter(0))
-        for measure in MEASURES[name][1](counts, **switches[name])
-    ]
+    measures = list[Measure]()
+    for _, name in sorted(topics, key=itemgetter(0)):
+        _, source = MEASURES[name]
+        if isinstance(source, type):
+            measures.append(source(**switches[name]))
+        else:
+            measures += source(counts, **switches[name])
     return [*measures, *(count_metric.measure for count_metric in count_metrics)]
 
 

@@ -59,9 +59,7 @@ from equipoise.metrics.measure import (
     DEFAULT,
     Draws,
     ExtremeRate,
-    GroupRate,
     Measure,
-    PairedName,
     Topic,
     measure,
     measure_rows,
@@ -355,8 +353,9 @@ class RateGaps(Measure):
         raise NotImplementedError
 
     def facts(self, counts: Counts) -> list[Fact]:
-        """Return the gap over all classes, then that of each."""
-        return [Fact(self.name, Aggregate.DIFFERENCE, name) for name in ("", *counts.classes)]
+        """Return the gap over all classes, then that of each; none of what others sum up."""
+        names = ("", *counts.classes) if self.whole else ()
+        return [Fact(self.name, Aggregate.DIFFERENCE, name) for name in names]
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest gap, and gaps by rate and class."""
@@ -604,10 +603,6 @@ class Rates(RateGaps):
     over = "rates, classes"
     whole = False
 
-    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
-        """Return none: models are compared in the gaps that sum the rates up."""
-        return []
-
     @property
     def rates(self) -> tuple[Rate, ...]:
         """The rates of the null hypothesis."""
@@ -704,6 +699,7 @@ def demographic_parity(
     return replace(estimate, params={**estimate.params, **label_params})
 
 
+@measured("demographic_parity", Topic.GAPS)
 @dataclass(frozen=True)
 class DemographicParity(RateGaps):
     """The measure behind `demographic_parity`."""
@@ -712,12 +708,7 @@ class DemographicParity(RateGaps):
     name = "demographic_parity"
     over = "classes"
     rates = (replace(SELECTION_RATE, name="demographic_parity"),)
-    extreme = ExtremeRate(("selection_rate",), "gap")
-
-
-@measured("demographic_parity", Topic.GAPS)
-def _demographic_parity(counts: Counts) -> list[Measure]:  # noqa: ARG001 - the form of all
-    return [DemographicParity()]
+    extreme = ExtremeRate(("selection_rate",), "gap", label=None)
 
 
 def equalized_odds(
@@ -783,6 +774,7 @@ def equalized_odds(
     )[0]
 
 
+@measured("equalized_odds", Topic.GAPS)
 @dataclass(frozen=True)
 class EqualizedOdds(RateGaps):
     """The measure behind `equalized_odds`.
@@ -806,13 +798,10 @@ class EqualizedOdds(RateGaps):
     @property
     def extreme(self) -> ExtremeRate:
         """The rates of both conditions."""
-        rates: tuple[PairedName, ...] = ("true_positive_rate", "false_positive_rate")
-        return ExtremeRate(rates, "gap", mean=self.aggregate == "mean")
-
-    def group_rates(self, counts: Counts) -> list[GroupRate]:
-        """Return the true positive rate of each class, unless groups have one class each."""
-        rate = GroupRate("true_positive_rate", "true_positive_rate", None)
-        return [] if counts.determines_target else [rate]
+        return ExtremeRate(
+            ("true_positive_rate", "false_positive_rate"), "gap", mean=self.aggregate == "mean",
+            label=None, group_metric="true_positive_rate",
+        )  # fmt: skip
 
     def reads_classes_apart(self, counts: Counts) -> bool:
         """Of two classes, the false positive rate of one is about the other class alone."""
@@ -875,11 +864,6 @@ class EqualizedOdds(RateGaps):
             ],
             shows=[self.rates[place].name for place in deciding.tolist()],
         )
-
-
-@measured("equalized_odds", Topic.GAPS)
-def _equalized_odds(counts: Counts, aggregate: Combination) -> list[Measure]:  # noqa: ARG001
-    return [EqualizedOdds(aggregate)]
 
 
 _gap = partial(
