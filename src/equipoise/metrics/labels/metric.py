@@ -7,7 +7,17 @@ from operator import itemgetter
 
 from numpy.typing import ArrayLike
 
-from equipoise.core import Estimate, Fact, Floats, GroupLabels, InputError, Labels, floats, record
+from equipoise.core import (
+    Estimate,
+    Fact,
+    Fields,
+    Floats,
+    GroupLabels,
+    InputError,
+    Labels,
+    floats,
+    record,
+)
 from equipoise.metrics.building import (
     count_estimate,
     ends_of,
@@ -114,9 +124,7 @@ class CountMeasure(Measure):
         )
 
 
-def measures_of(
-    counts: Counts, switches: Mapping[str, Mapping[str, object]], kind: str
-) -> list[Measure]:
+def measures_of(counts: Counts, switches: Mapping[str, Fields], kind: str) -> list[Measure]:
     """Return what an audit of labels by group measures.
 
     Parameters
