@@ -24,6 +24,8 @@ OPTIONAL = {
     "within_class",
     "rest_metric",
     "symbol",
+    "state",
+    "profile",
     "clause",
     "pair_clause",
     "errors",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -135,35 +135,21 @@ class ExtremeRate:
     Attributes
     ----------
     rates : tuple of str
+        As two models have them on the same rows.
     extreme : "worst", "shortfall" or "gap"
     mean : bool
         Whether it is the mean of the extremes of several rates, and not the largest.
-    label : str
-        The only class that counts; "" for all.
+    label : str or None
+        The only class that counts, "" for all rows; None: each class has an extreme.
+    group_metric : str
+        Metric of the findings on each group's change in the first rate; "" without such.
     """
 
     rates: tuple[PairedName, ...]
     extreme: Extreme
     mean: bool = False
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class ChangedRate:
-    """A rate that has a finding of its change between two models for each group.
-
-    Attributes
-    ----------
-    metric : str
-    rate : str
-        As two models have it on the same rows.
-    label : str or None
-        The class that it is of, "" for all rows; None: each class has findings of its own.
-    """
-
-    metric: str
-    rate: PairedName
     label: str | None = ""
+    group_metric: str = ""
 
 
 class Measure:
@@ -205,10 +191,6 @@ class Measure:
         """Return the fact of each number: the first is the whole; none: it repeats others."""
         return []
 
-    def group_rates(self, counts: Counts) -> list[ChangedRate]:  # noqa: ARG002 - as above
-        """Return the rates with changes between two models that are findings of each group."""
-        return []
-
     def reads_classes_apart(self, counts: Counts) -> bool:  # noqa: ARG002 - as above
         """Whether it sees no tie between the groups of different true classes."""
         return False
@@ -236,12 +218,13 @@ class Topic(IntEnum):
     FURTHER = 4
 
 
-MeasuresOf = Callable[..., Iterable[Measure]]
+MeasuresOf = type[Measure] | Callable[..., Iterable[Measure]]
 MEASURES: dict[str, tuple[Topic, MeasuresOf]] = {}
 """What gives an audit of labels its measures, by the key that switches them on."""
+MeasuresOfMetric = TypeVar("MeasuresOfMetric", bound=MeasuresOf)
 
 
-def measured(switch: str, topic: Topic) -> Callable[[MeasuresOf], MeasuresOf]:
+def measured(switch: str, topic: Topic) -> Callable[[MeasuresOfMetric], MeasuresOfMetric]:
     """Register what gives the measures of a metric.
 
     Parameters
@@ -253,10 +236,11 @@ def measured(switch: str, topic: Topic) -> Callable[[MeasuresOf], MeasuresOf]:
     Returns
     -------
     callable
-        Decorator of a function from counts, and the options of the key by name, to measures.
+        Decorator of the class of its only measure, which takes the options of the key by name, or
+        of a function from counts and these to measures.
     """
 
-    def registered(measures: MeasuresOf) -> MeasuresOf:
+    def registered(measures: MeasuresOfMetric) -> MeasuresOfMetric:
         MEASURES[switch] = topic, measures
         return measures
 

@@ -163,7 +163,7 @@ class Unresolved:
         """Return a finding with how far its number may fall and rise, and its p-value there."""
         finding, df = draft.finding, 1
         value = abs(finding.value - (finding.chance if draft.harm == "either" else 0.0))
-        if finding.parameters.get("formulation") is not None:
+        if finding.parameters.get("formulation"):
             low, high, df = self._effects(finding)
         elif finding.group:
             low, high = self._against_rest(finding)

@@ -29,7 +29,6 @@ from equipoise.metrics.labels.rate_metric import RateMetric
 from equipoise.metrics.labels.table import Counts, Null, check_lengths, count
 from equipoise.metrics.measure import (
     DEFAULT,
-    ChangedRate,
     Draws,
     Extreme,
     ExtremeRate,
@@ -85,16 +84,12 @@ class Accuracy(GroupRates):
     def extreme(self) -> ExtremeRate | None:
         """Accuracy of the groups, unless it is of all rows."""
         extreme = _EXTREMES.get((self.aggregate, self.compared_to))
-        return ExtremeRate(("accuracy",), extreme) if extreme else None
+        return ExtremeRate(("accuracy",), extreme, group_metric="accuracy") if extreme else None
 
     def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
         """Return the fact of accuracy; groups exchanged within true classes repeat it."""
         within = self.null == "class"
         return [] if within else [Fact(self.rate.name, self.aggregate, "", self.compared_to)]
-
-    def group_rates(self, counts: Counts) -> list[ChangedRate]:  # noqa: ARG002 - as above
-        """Return the accuracy of the groups."""
-        return [ChangedRate(self.rate.name, "accuracy")]
 
 
 def _accuracies(

@@ -673,6 +673,7 @@ def effect_sizes(  # noqa: PLR0913 - one keyword for each choice
     )[0]  # fmt: skip
 
 
+@measured("effect_sizes", Topic.MISTAKES)
 @dataclass(frozen=True)
 class EffectSizes(Measure):
     """The measure behind `effect_sizes`; its parameters are documented there."""
@@ -998,6 +999,7 @@ def skewsize(  # noqa: PLR0913 - one keyword for each choice
     )[0]  # fmt: skip
 
 
+@measured("skewsize", Topic.MISTAKES)
 @dataclass(frozen=True)
 class SkewSize(EffectSizes):
     """The measure behind `skewsize`: the same tables, with another aggregate."""
@@ -1049,16 +1051,6 @@ class SkewSize(EffectSizes):
             excluded=classes.excluded(),
             reason=reason,
         )
-
-
-@measured("effect_sizes", Topic.MISTAKES)
-def _effect_sizes(counts: Counts, **options: Any) -> list[Measure]:  # noqa: ARG001 - as all
-    return [EffectSizes(**options)]
-
-
-@measured("skewsize", Topic.MISTAKES)
-def _skewsize(counts: Counts, **options: Any) -> list[Measure]:  # noqa: ARG001 - as all
-    return [SkewSize(**options)]
 
 
 def skewness(values: Floats) -> Floats:

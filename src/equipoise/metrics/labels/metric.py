@@ -9,7 +9,17 @@ from operator import itemgetter
 
 from numpy.typing import ArrayLike
 
-from equipoise.core import Estimate, Fact, Floats, GroupLabels, InputError, Labels, floats, record
+from equipoise.core import (
+    Estimate,
+    Fact,
+    Facts,
+    Floats,
+    GroupLabels,
+    InputError,
+    Labels,
+    floats,
+    record,
+)
 from equipoise.core.types import Json
 from equipoise.metrics.building import (
     count_estimate,
@@ -146,9 +156,7 @@ class CountMeasure(Measure):
         )
 
 
-def measures_of(
-    counts: Counts, switches: Mapping[str, Mapping[str, Json]], kind: str
-) -> list[Measure]:
+def measures_of(counts: Counts, switches: Mapping[str, Facts], kind: str) -> list[Measure]:
     """Return the measures of an audit of labels by group.
 
     Parameters
@@ -166,11 +174,13 @@ def measures_of(
         if name in switches
     ]
     topics = [(topic, name) for name, (topic, _) in MEASURES.items() if name in switches]
-    measures = [
-        measure
-        for _, name in sorted(topics, key=itemgetter(0))
-        for measure in MEASURES[name][1](counts, **switches[name])
-    ]
+    measures = list[Measure]()
+    for _, name in sorted(topics, key=itemgetter(0)):
+        _, source = MEASURES[name]
+        if isinstance(source, type):
+            measures.append(source(**switches[name]))
+        else:
+            measures += source(counts, **switches[name])
     return [*measures, *(count_metric.measure for count_metric in count_metrics)]
 
 

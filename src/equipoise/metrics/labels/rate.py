@@ -350,8 +350,9 @@ class RateGaps(Measure):
         return {"null": self.null}
 
     def facts(self, counts: Counts) -> list[Fact]:
-        """Return the gap over all classes, then that of each."""
-        return [Fact(self.name, Aggregate.DIFFERENCE, name) for name in ("", *counts.classes)]
+        """Return the gap over all classes, then that of each; none of what others sum up."""
+        names = ("", *counts.classes) if self.whole else ()
+        return [Fact(self.name, Aggregate.DIFFERENCE, name) for name in names]
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the largest gap, and gaps by rate and class."""

@@ -19,7 +19,6 @@ from equipoise.core import (
     Aggregate,
     Booleans,
     Estimate,
-    Fact,
     Fields,
     Floats,
     GroupLabels,
@@ -45,10 +44,8 @@ from equipoise.metrics.labels.table import (
 )
 from equipoise.metrics.measure import (
     DEFAULT,
-    ChangedRate,
     ExtremeRate,
     Measure,
-    PairedName,
     Topic,
     measure,
     measure_rows,
@@ -197,10 +194,6 @@ class Rates(RateGaps):
     over = "rates, classes"
     whole = False
 
-    def facts(self, counts: Counts) -> list[Fact]:  # noqa: ARG002 - the form of all measures
-        """Return none: models are compared in the gaps that sum the rates up."""
-        return []
-
     @cached_property
     def rates(self) -> tuple[Rate, ...]:  # type: ignore[override]
         """The rates of the null hypothesis, also of plugins."""
@@ -319,6 +312,7 @@ def demographic_parity(
     return replace(estimate, params={**estimate.params, **label_params})
 
 
+@measured("demographic_parity", Topic.GAPS)
 @dataclass(frozen=True)
 class DemographicParity(RateGaps):
     """The measure behind `demographic_parity`."""
@@ -326,12 +320,7 @@ class DemographicParity(RateGaps):
     null: Null = "rows"
     name = "demographic_parity"
     rates = (replace(SELECTION_RATE, name="demographic_parity"),)
-    extreme = ExtremeRate(("selection_rate",), "gap")
-
-
-@measured("demographic_parity", Topic.GAPS)
-def _demographic_parity(counts: Counts) -> list[Measure]:  # noqa: ARG001 - the form of all
-    return [DemographicParity()]
+    extreme = ExtremeRate(("selection_rate",), "gap", label=None)
 
 
 @metric(
@@ -418,6 +407,7 @@ def equalized_odds(
     )[0]  # fmt: skip
 
 
+@measured("equalized_odds", Topic.GAPS)
 @dataclass(frozen=True)
 class EqualizedOdds(RateGaps):
     """The measure behind `equalized_odds`.
@@ -446,13 +436,10 @@ class EqualizedOdds(RateGaps):
     @property
     def extreme(self) -> ExtremeRate:
         """The rates of both conditions."""
-        rates: tuple[PairedName, ...] = ("true_positive_rate", "false_positive_rate")
-        return ExtremeRate(rates, "gap", mean=self.aggregate == "mean")
-
-    def group_rates(self, counts: Counts) -> list[ChangedRate]:
-        """Return the true positive rate of each class, unless groups have one class each."""
-        rate = ChangedRate("true_positive_rate", "true_positive_rate", None)
-        return [] if counts.determines_target else [rate]
+        return ExtremeRate(
+            ("true_positive_rate", "false_positive_rate"), "gap", mean=self.aggregate == "mean",
+            label=None, group_metric="true_positive_rate",
+        )  # fmt: skip
 
     def reads_classes_apart(self, counts: Counts) -> bool:
         """Of two classes, the false positive rate of one is about the other class alone."""
@@ -515,8 +502,3 @@ class EqualizedOdds(RateGaps):
             ],
             shows=[self.rates[place].name for place in deciding.tolist()],
         )
-
-
-@measured("equalized_odds", Topic.GAPS)
-def _equalized_odds(counts: Counts, aggregate: Combination) -> list[Measure]:  # noqa: ARG001
-    return [EqualizedOdds(aggregate)]

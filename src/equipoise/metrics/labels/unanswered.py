@@ -9,7 +9,7 @@ from equipoise.metrics.building import gaps
 from equipoise.metrics.labels import Counts, Null
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rates import SELECTION_RATE
-from equipoise.metrics.measure import ChangedRate, ExtremeRate, Measure
+from equipoise.metrics.measure import ExtremeRate, Measure
 
 UNANSWERED = "unanswered"
 
@@ -20,7 +20,7 @@ class Unanswered(Measure):
 
     null: Null | None = None
     name = "unanswered_rate"
-    extreme = ExtremeRate(("selection_rate",), "gap", label=UNANSWERED)
+    extreme = ExtremeRate(("selection_rate",), "gap", label=UNANSWERED, group_metric=name)
 
     def __call__(self, counts: Counts, tables: Floats) -> Floats:
         """Return the number of each table, (r, 1)."""
@@ -33,7 +33,3 @@ class Unanswered(Measure):
         """Return the share of all rows, or the gap between groups."""
         has_gap = len(counts.groups) > 1
         return [Fact(self.name, Aggregate.DIFFERENCE if has_gap else Aggregate.VALUE)]
-
-    def group_rates(self, counts: Counts) -> list[ChangedRate]:  # noqa: ARG002 - as all measures
-        """Return the share of each group."""
-        return [ChangedRate(self.name, "selection_rate", UNANSWERED)]

@@ -11,7 +11,7 @@ from equipoise.audits.findings import Place, UncorrectedFinding, fact_of
 from equipoise.core import Aggregate, Fact, Family, IntervalKind, NullHypothesis, Part
 from equipoise.metrics.labels.changes import PairedRate, extreme_change, paired_rate
 from equipoise.metrics.labels.paired import Joint
-from equipoise.metrics.measure import ChangedRate, Extreme, Measure, PairedName
+from equipoise.metrics.measure import Extreme, ExtremeRate, Measure, PairedName
 from equipoise.metrics.spec import spec_for
 from equipoise.report.words import COMPARISON
 from equipoise.report.words import Pair as ModelPair
@@ -82,16 +82,24 @@ class Changes:
 
     def findings(self, measures: Sequence[Measure], groups: str) -> Iterator[GroupFinding]:
         """Yield the change of each group in the rates that measures are extremes of."""
-        counts = self.joint.counts
-        rates = (rate for measure in measures for rate in measure.group_rates(counts))
-        for rate in dict.fromkeys(rates):
-            yield from self._by_group(rate, groups)
+        extremes = [measure.extreme for measure in measures]
+        by_metric = {
+            extreme.group_metric: extreme
+            for extreme in extremes
+            if extreme and extreme.group_metric
+        }
+        for extreme in by_metric.values():
+            yield from self._by_group(extreme, groups)
 
-    def _classes_of(self, rate: ChangedRate) -> dict[str, int]:
-        """Return the subject of findings of a rate, with the place of its class."""
-        if rate.label is None:
-            return self._frequent_classes(self.rate(rate.rate))
-        return {"": self.joint.classes.index(rate.label) if rate.label else 0}
+    def _classes_of(self, extreme: ExtremeRate) -> dict[str, int]:
+        """Return the subject of findings by group, with the place of its class."""
+        if extreme.label:
+            return {"": self.joint.classes.index(extreme.label)}
+        if extreme.label is not None:
+            return {"": 0}
+        # Where groups determine the target, they have one class each.
+        determined = self.joint.counts.determines_target
+        return {} if determined else self._frequent_classes(self.rate(extreme.rates[0]))
 
     def _frequent_classes(self, rate: PairedRate) -> dict[str, int]:
         """Return the classes with findings by group: of very many the most frequent."""
@@ -102,18 +110,18 @@ class Changes:
             places = places[order[: max(_FEW // n_groups, 1)]]
         return {self.joint.classes[place]: place for place in places.tolist()}
 
-    def _by_group(self, group_rate: ChangedRate, groups: str) -> Iterator[GroupFinding]:
-        rate, counts = self.rate(group_rate.rate), self.joint.counts
+    def _by_group(self, extreme: ExtremeRate, groups: str) -> Iterator[GroupFinding]:
+        rate, counts = self.rate(extreme.rates[0]), self.joint.counts
         change, (first, second) = rate.simultaneous(self.level), rate.values
         # The same groups have the same place, whatever they are called.
         order = np.argsort(np.lexsort(counts.table[::-1])).tolist()
-        for subject, place in self._classes_of(group_rate).items():
+        for subject, place in self._classes_of(extreme).items():
             for index, group in enumerate(counts.groups.names):
                 if not rate.compared[place, index]:
                     continue
                 cell = place, index
                 part = Part(
-                    group_rate.metric, subject, float(change.value[cell]), n=round(rate.n[cell]),
+                    extreme.group_metric, subject, float(change.value[cell]), n=round(rate.n[cell]),
                     low=float(change.low[cell]), high=float(change.high[cell]), chance=0.0,
                     p_value=float(rate.p_values[cell]),
                 )  # fmt: skip

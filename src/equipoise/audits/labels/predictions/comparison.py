@@ -99,6 +99,15 @@ Numbers = dict[Fact, Floats]
 """Numbers by what they state, shape (tables,); of subject "" is the whole."""
 
 _NOTHING = np.zeros(0)
+_RANKING = {
+    **dict.fromkeys(("metric", "aggregate", "compared_to", "groups", "model"), TEXT),
+    "value": NUMBER, "rank": INTEGER,
+    **dict.fromkeys(("rank_low", "rank_high", "share_best"), NUMBER),
+}  # fmt: skip
+_DISAGREEMENTS = dict.fromkeys(
+    ("groups", "metric_a", "aggregate_a", "group_a", "metric_b", "aggregate_b", "group_b",
+     "model_a", "model_b", "sentence"), TEXT,
+)  # fmt: skip
 
 
 class MeasuredCounts(NamedTuple):
@@ -603,36 +612,8 @@ def _tables(findings: Sequence[Finding], ranking: Sequence[Row]) -> dict[str, pa
         (finding, pair) for finding in between_groups(findings) if (pair := pair_of(finding))
     ]
     return {
-        "ranking": table_of(
-            ranking,
-            {
-                "metric": TEXT,
-                "aggregate": TEXT,
-                "compared_to": TEXT,
-                "groups": TEXT,
-                "model": TEXT,
-                "value": NUMBER,
-                "rank": INTEGER,
-                "rank_low": NUMBER,
-                "rank_high": NUMBER,
-                "share_best": NUMBER,
-            },
-        ),
-        "disagreements": table_of(
-            _disagreements(findings_by_pair),
-            {
-                "groups": TEXT,
-                "metric_a": TEXT,
-                "aggregate_a": TEXT,
-                "group_a": TEXT,
-                "metric_b": TEXT,
-                "aggregate_b": TEXT,
-                "group_b": TEXT,
-                "model_a": TEXT,
-                "model_b": TEXT,
-                "sentence": TEXT,
-            },
-        ),
+        "ranking": table_of(ranking, _RANKING),
+        "disagreements": table_of(_disagreements(findings_by_pair), _DISAGREEMENTS),
     }
 
 

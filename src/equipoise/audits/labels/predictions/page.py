@@ -216,7 +216,6 @@ def hidden(result: AuditResult) -> Section | None:
 
 
 MOST_LINES = 8
-_COST = "Cost of an average row"
 
 
 def thresholds(result: AuditResult) -> Section | None:
@@ -230,13 +229,9 @@ def thresholds(result: AuditResult) -> Section | None:
     )
     curve_panels = panels(curve_rows, "model", "groups")
     charts = [
-        _curve(
-            metric_rows,
-            _COST if metric == "cost" else title_of(metric_rows[0]),
-            f"{model}, {groups}",
-        )
+        _curve(metric_rows, f"{model}, {groups}")
         for (model, groups), panel in [*curve_panels.items()][:MOST_PANELS]
-        for (metric,), metric_rows in panels(panel, "metric").items()
+        for metric_rows in panels(panel, "metric").values()
     ]
     columns = [
         Column("Metric", title_of),
@@ -253,8 +248,9 @@ def thresholds(result: AuditResult) -> Section | None:
     return Section.of("thresholds", "Results over thresholds", text, charts, table)
 
 
-def _curve(curve_rows: Sequence[Row], name: str, panel_name: str) -> Chart:
-    groups, share = distinct(curve_rows, "group")[:MOST_LINES], name != _COST
+def _curve(curve_rows: Sequence[Row], panel_name: str) -> Chart:
+    groups, share = distinct(curve_rows, "group")[:MOST_LINES], curve_rows[0]["metric"] != "cost"
+    name = title_of(curve_rows[0]) if share else "Cost of an average row"
     marks = [
         {"x": row["threshold"], "value": row["value"], "series": row["group"],
          "tip": f"{row['group']}: {(percent if share else number)(row['value'])} from "
