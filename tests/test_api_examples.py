@@ -17,7 +17,8 @@ NAMES = [
 # Protocols and records that other functions take or return, and what needs data or a download.
 WITHOUT = {
     "Answerer", "Classifier", "Cooccurrence", "DualEncoder", "Finding", "ImageGenerator",
-    "Manifest", "ModelInfo", "PairScorer", "Plot", "StepImage", "SteppedGenerator", "TextTable",
+    "Manifest", "ModelInfo", "NoAnswer", "PairScorer", "Plot", "Service", "StepImage",
+    "SteppedGenerator", "TextTable",
     "amplification_change",
     "cooccurrence_amplification", "directional_amplification", "load_config", "load_generator",
     "register",

@@ -6,13 +6,12 @@ import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from equipoise.core import RunError
+from equipoise.core import Facts, RunError
 
 FILE = "requests.sqlite"
 _WAIT = 60.0
@@ -70,7 +69,7 @@ class Journal:
         if self._connection is not None:
             self._connection.close()
 
-    def read(self, request: Mapping[str, Any]) -> Reply | None:
+    def read(self, request: Facts) -> Reply | None:
         """Return the reply to a request, or None."""
         if self._connection is None:
             return None
@@ -79,7 +78,7 @@ class Journal:
             row = cursor.fetchone()
         return None if row is None else Reply(*row)
 
-    def write(self, request: Mapping[str, Any], reply: Reply) -> None:
+    def write(self, request: Facts, reply: Reply) -> None:
         """Keep the reply to a request.
 
         Raises
@@ -111,5 +110,5 @@ class Journal:
         return connection
 
 
-def _key(request: Mapping[str, Any]) -> str:
+def _key(request: Facts) -> str:
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()

@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from equipoise.core import MissingExtraError, ModelError
+from equipoise.core import Facts, MissingExtraError, ModelError
 from equipoise.core.files import decode_json
 from equipoise.core.types import Json
 from equipoise.models.images import Image, Images, as_rgb
@@ -327,7 +327,7 @@ class Session:
         return text.replace(key, "…") if key else text
 
 
-def reply_of(body: Mapping[str, Any]) -> Reply | None:
+def reply_of(body: Facts) -> Reply | None:
     """Read a chat completion; None where it has another form.
 
     A filter may stop an answer (`finish_reason`), stand in its place (`refusal`), or leave none.

@@ -122,8 +122,8 @@ def concept_difference(  # noqa: PLR0913 - as in concept_disparity
 def _turned(part: Part) -> Part:
     """Return the difference of the second and the first group."""
     return replace(
-        part, value=-part.value, low=-part.high, high=-part.low, chance=-part.chance,
-        chance_low=-part.chance_high, chance_high=-part.chance_low, by_group=part.by_group[::-1],
+        part, value=0.0 - part.value, low=0.0 - part.high, high=0.0 - part.low,
+        chance=0.0 - part.chance, chance_low=-part.chance_high, chance_high=-part.chance_low, by_group=part.by_group[::-1],
     )  # fmt: skip
 
 
