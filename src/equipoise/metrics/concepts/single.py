@@ -123,7 +123,8 @@ def _turned(part: Part) -> Part:
     """Return the difference of the second and the first group."""
     return replace(
         part, value=0.0 - part.value, low=0.0 - part.high, high=0.0 - part.low,
-        chance=0.0 - part.chance, chance_low=-part.chance_high, chance_high=-part.chance_low, by_group=part.by_group[::-1],
+        chance=0.0 - part.chance, chance_low=-part.chance_high,
+        chance_high=-part.chance_low, by_group=part.by_group[::-1],
     )  # fmt: skip
 
 
