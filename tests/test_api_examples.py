@@ -21,7 +21,6 @@ WITHOUT = {
     "SteppedGenerator", "TextTable",
     "amplification_change",
     "cooccurrence_amplification", "directional_amplification", "load_config", "load_generator",
-    "register",
 }  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from equipoise.cli.app import app
 from equipoise.cli.runs import page_of
 from equipoise.core import AuditResult, InputError, Manifest
 from equipoise.metrics import registry
-from equipoise.metrics.spec import unregister
 from equipoise.models import Classifier, load_model
 from equipoise.models.registry import adapters
 from equipoise.report import GateRule, gate, render
@@ -212,7 +211,7 @@ def test_a_kind_is_one_folder(folder):
         checked = CliRunner().invoke(app, ["check", str(folder / "run")])
     finally:
         kind.unregister("ratings")
-        unregister("rating_gap")
+        registry.remove("rating_gap")
     (finding,) = result.findings
     assert (finding.metric, finding.verdict) == ("rating_gap", "disparity")
     assert [row["rows"] for row in plan.groups] == [200, 200]

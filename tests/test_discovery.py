@@ -226,7 +226,8 @@ def test_two_of_one_name_are_an_error_that_names_both(
 def test_a_metric_of_a_name_that_is_taken_is_left_out(tmp_path, monkeypatch):
     text = (
         "from equipoise.metrics import SPECS\nfrom dataclasses import replace\n"
-        "from equipoise.metrics import register\nregister(replace(SPECS['phi'], title='Mine'))\n"
+        "from equipoise.metrics import metric\n"
+        "metric(replace(SPECS['phi'], title='Mine'))(lambda: None)\n"
     )
     twin(tmp_path, monkeypatch, "metrics", "phi", text)
     assert metrics.SPECS.broken["phi"].packages == ("equipoise", "twin-metrics")

@@ -10,8 +10,9 @@ import pytest
 
 from equipoise.audits.kinds import KINDS
 from equipoise.core import Aggregate, InputError
-from equipoise.metrics import SPECS, register
-from equipoise.metrics.spec import MetricSpec, Unit, spec_for, spec_of, unregister
+from equipoise.metrics import SPECS, metric
+from equipoise.metrics.registry import remove
+from equipoise.metrics.spec import MetricSpec, Unit, spec_for, spec_of
 
 README = Path(__file__).parents[2] / "docs" / "metrics" / "README.md"
 OPTIONAL = {
@@ -84,7 +85,7 @@ def test_a_record_cannot_be_changed_or_registered_twice():
     with pytest.raises(FrozenInstanceError, match="cannot assign to field 'threshold'"):
         SPECS["phi"].threshold = 0.0
     with pytest.raises(InputError, match="'phi'"):
-        register(SPECS["phi"])
+        metric(SPECS["phi"])(lambda: None)
 
 
 @pytest.fixture
@@ -95,9 +96,9 @@ def label_change():
         definition="Share of labels that changed.", direction="Higher: more labels changed.",
         reference="tests", threshold=0.3, threshold_reason="a test", range=(0.0, 0.5),
     )  # fmt: skip
-    register(record)
+    metric(record)(lambda: None)
     yield record
-    unregister(record.name)
+    remove(record.name)
 
 
 def test_a_name_is_looked_up_as_it_is(label_change):

@@ -7,7 +7,8 @@ import pytest
 
 import equipoise
 from equipoise.core import Aggregate, AuditResult, ConfigError, NullHypothesis, Variant
-from equipoise.metrics.spec import MetricSpec, register, unregister
+from equipoise.metrics.registry import metric, remove
+from equipoise.metrics.spec import MetricSpec
 from equipoise.report import GateRule, gate, junit
 from equipoise.report.words import headline, name_of
 from report.synthetic import NAN, finding, manifest
@@ -179,7 +180,7 @@ def test_a_metric_of_a_user_keeps_its_name_in_gate_report_and_card():
         definition="Share of labels that changed.", direction="Higher: more labels changed.",
         reference="tests", threshold=0.3, threshold_reason="a test",
     )  # fmt: skip
-    register(record)
+    metric(record)(lambda: None)
     try:
         gap_finding = finding(metric="label_change", aggregate=Aggregate.VALUE, value=0.4)
         (check,) = gate(result(gap_finding), [GateRule("label_change", max=0.3)]).checks
@@ -187,4 +188,4 @@ def test_a_metric_of_a_user_keeps_its_name_in_gate_report_and_card():
         assert name_of(gap_finding) == "Labels that changed"
         assert "40.0 %" in headline(gap_finding).replace("\u00a0", " ")
     finally:
-        unregister("label_change")
+        remove("label_change")

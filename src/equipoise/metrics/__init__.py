@@ -157,7 +157,7 @@ from equipoise.metrics.scores import (
     expected_calibration_error,
 )
 from equipoise.metrics.scoring import as_score
-from equipoise.metrics.spec import SPECS, MetricSpec, register
+from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.metrics.vectors.associations import (
     association_score,
     differential_association,
@@ -318,7 +318,6 @@ __all__ = [
     "recall_hits",
     "refused_rate",
     "region_area",
-    "register",
     "rejected_share",
     "rejection_gap",
     "representation",

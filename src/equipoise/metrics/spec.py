@@ -27,7 +27,7 @@ from equipoise.core import (
     Variant,
 )
 from equipoise.core.estimate import Parts
-from equipoise.discovery import Registry, calling_module, refused
+from equipoise.discovery import Registry, refused
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
 
@@ -334,22 +334,6 @@ SPECS = Registry[MetricSpec](
     "metric", "equipoise.metrics", "equipoise.metrics", Path(__file__).parent
 )
 """Every metric by name, also of plugins: of several records of a name, the first."""
-
-
-def register(*specs: MetricSpec) -> None:
-    """Add metrics to `SPECS`.
-
-    A name may have one record for each aggregate: `accuracy` has its level, its difference and its
-    worst group.
-
-    Raises
-    ------
-    PluginError
-        When a name has a record of the same aggregate.
-    """
-    module = calling_module()
-    for spec in specs:
-        register_for(module, spec)
 
 
 def records() -> list[MetricSpec]:

@@ -38,7 +38,7 @@ _FIELDS = [
 @click.option("--search", "text", help="List the metrics whose record has these words.")
 @json_option
 def metrics_command(name: str | None, text: str | None, as_json: bool) -> None:
-    """List the metrics, or show the card of NAME, a name or an alias.
+    """List the metrics, or show the card of a name or alias.
 
     A card gives the definition, range, direction of harm, chance level, practical threshold and
     reference.

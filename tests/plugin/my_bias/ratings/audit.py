@@ -6,9 +6,9 @@ from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.config.fields import located
 from equipoise.core import Family, Groups, record
 from equipoise.data.tables import read_table
-from equipoise.metrics.spec import register
 
-register(
+
+@metrics.metric(
     metrics.MetricSpec(
         name="rating_gap",
         title="Gap of ratings",
@@ -20,6 +20,9 @@ register(
         threshold=0.05,
     )
 )
+def rating_gap(ratings, groups, *, resampling=None, rng=0):
+    """Return the gap as an estimate."""
+    return metrics.demographic_parity(None, ratings, groups, resampling=resampling, rng=rng)
 
 
 @record
@@ -61,8 +64,8 @@ class RatingsAudit(Audit):
         return [Design("raters", data.groups, {})]
 
     def measure(self, config, data, design, resampling):
-        estimate = metrics.demographic_parity(
-            None, data.ratings, design.groups, resampling=resampling, rng=config.resampling.seed
+        estimate = rating_gap(
+            data.ratings, design.groups, resampling=resampling, rng=config.resampling.seed
         )
         place = Place(self.name, design.model, design.groups.name, "default", 0.95)
         return Measured((whole(estimate, place, Family.LEAF, metric="rating_gap"),))
