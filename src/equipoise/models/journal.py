@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from equipoise.core import Facts, RunError
+from equipoise.core.writing import make_folder
 
 FILE = "requests.sqlite"
 _WAIT = 60.0
@@ -98,7 +99,7 @@ class Journal:
     @staticmethod
     def _open(folder: Path) -> sqlite3.Connection:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             connection = sqlite3.connect(folder / FILE, timeout=_WAIT, check_same_thread=False)
             with connection:
                 connection.execute(_TABLE)
