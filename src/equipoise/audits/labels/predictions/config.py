@@ -30,6 +30,7 @@ from equipoise.config.fields import (
     one_or_list,
 )
 from equipoise.config.switches import MetricSwitches
+from equipoise.metrics.labels.effect_sizes import Formulation, Statistic
 from equipoise.metrics.labels.metric import CountMetric
 
 
@@ -173,17 +174,6 @@ class HitRateOptions(Section):
     k: PositiveInt = 5
 
 
-EffectStatistic = Literal[
-    "cramers_v",
-    "cramers_v_corrected",
-    "phi",
-    "phi_corrected",
-    "tschuprows_t",
-    "tschuprows_t_corrected",
-]
-Formulation = Literal["separation", "sufficiency", "independence"]
-
-
 class SkewSizeOptions(Section):
     """Options of the effect sizes that SkewSize summarises.
 
@@ -199,7 +189,7 @@ class SkewSizeOptions(Section):
         Condition on the true class, on the predicted class, or on nothing.
     """
 
-    statistic: EffectStatistic = "cramers_v"
+    statistic: Statistic = "cramers_v"
     min_expected: NonNegativeFloat = 5.0
     yates: bool = False
     formulation: Formulation = "separation"
@@ -208,7 +198,7 @@ class SkewSizeOptions(Section):
 class EffectVersionOptions(Section):
     """Options of a further version of the effect sizes; the main options by default."""
 
-    statistic: EffectStatistic | None = None
+    statistic: Statistic | None = None
     min_expected: NonNegativeFloat | None = None
     yates: bool | None = None
     formulation: Formulation | None = None
@@ -230,7 +220,7 @@ class EffectSizeOptions(Section):
         Further versions by name, reported beside without a verdict.
     """
 
-    statistic: Annotated[OneOrMore[EffectStatistic], PlainSerializer(one_or_list)] = ("cramers_v",)
+    statistic: Annotated[OneOrMore[Statistic], PlainSerializer(one_or_list)] = ("cramers_v",)
     min_expected: NonNegativeFloat = 5.0
     yates: bool = False
     formulation: Formulation = "separation"
