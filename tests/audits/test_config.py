@@ -73,9 +73,9 @@ def test_a_metric_of_the_registry_is_switched_by_its_name():
         for option, on in ((False, False), (True, True), ({}, True), (chosen, True)):
             config = parse_config(values(metrics={"share_right": option}))
             assert parse_config(config.resolved) == config
-            assert ("share_right" in config.metrics.on) == on
-        assert config.metrics.on["share_right"] == chosen
-        assert "share_right" in parse_config(values()).metrics.on
+            assert ("share_right" in config.metrics.of_registry) == on
+        assert config.metrics.of_registry["share_right"] == chosen
+        assert "share_right" in parse_config(values()).metrics.of_registry
         for options in ({"n": 1}, {"k": 1.5}, {"mode": "most"}, "no"):
             with pytest.raises(ConfigError):
                 parse_config(values(metrics={"share_right": options}))
@@ -96,9 +96,12 @@ def test_a_metric_that_is_off_by_default_is_switched_on():
     )  # fmt: skip
     metric(record, form=CountMetric)(lambda counts, tables: tables.sum(axis=(1, 2)))
     try:
-        assert "share_right" not in parse_config(values()).metrics.on
+        assert "share_right" not in parse_config(values()).metrics.of_registry
         for option in (True, {}):
-            assert "share_right" in parse_config(values(metrics={"share_right": option})).metrics.on
+            assert (
+                "share_right"
+                in parse_config(values(metrics={"share_right": option})).metrics.of_registry
+            )
     finally:
         remove("share_right")
 

@@ -53,8 +53,8 @@ class MetricSwitches(Section):
     def options(self, metric: str) -> Facts | None:
         """Return the options of a metric, None if it is off."""
         if metric in type(self).model_fields:
-            section: Section | None = getattr(self, metric)
-            return None if section is None else section.model_dump()
+            section: Section | Facts | None = getattr(self, metric)
+            return section.model_dump() if isinstance(section, Section) else section
         options = (self.__pydantic_extra__ or {}).get(metric, SPECS[metric].by_default)
         if isinstance(options, Mapping):
             return options
@@ -64,12 +64,6 @@ class MetricSwitches(Section):
     def of_registry(self) -> Mapping[str, Facts]:
         """Options of the metrics of the registry that are switched on, by name."""
         options = {name: self.options(name) for name in self.registered()}
-        return {name: facts for name, facts in options.items() if facts is not None}
-
-    @property
-    def on(self) -> Mapping[str, Facts]:
-        """Options of the metrics that are switched on, by name."""
-        options = {name: self.options(name) for name in self.allowed_keys()}
         return {name: facts for name, facts in options.items() if facts is not None}
 
 
