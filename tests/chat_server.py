@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -30,9 +31,14 @@ class ChatServer:
     requests : list of mapping
         Bodies in the order in which they came, with the picture decoded under "picture".
     headers : list of mapping
+    trouble : list of (status, body, headers)
+        What the next requests for the list of models get in its place.
+    drip : bytes or None
+        What is sent for ever, a piece each tenth of a second, in place of replies.
     """
 
     def __init__(self):
+        self.trouble, self.drip = [], None
         self.reply = lambda picture, number: (200, completion(), {})
         self.models = [{"id": "tiny", "created": 1}, {"id": "other"}]
         self.requests, self.headers = [], []
@@ -65,7 +71,9 @@ def serving():
 
         def do_GET(self):
             server.headers.append(dict(self.headers))
-            self.send(200, {"data": server.models}, {})
+            self.send(
+                *(server.trouble.pop(0) if server.trouble else (200, {"data": server.models}, {}))
+            )
 
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -78,7 +86,14 @@ def serving():
                 server.headers.append(dict(self.headers))
             try:
                 reply = server.reply(picture, number)
-                if reply is None:
+                if server.drip is not None:
+                    self.send_response(200)
+                    self.send_header("Content-Length", "1000000")
+                    self.end_headers()
+                    while server.drip is not None:
+                        self.wfile.write(server.drip)
+                        time.sleep(0.1)
+                elif reply is None:
                     self.close_connection = True
                     self.connection.close()
                 else:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from chat_server import completion, serving
-from equipoise.core import ModelError
+from equipoise.core import ModelError, RunError
 from equipoise.models import Answerer, NoAnswer, Service, load_model
 from equipoise.models.protocols import ServiceError
 
@@ -166,14 +166,95 @@ def test_the_key_is_sent_and_stands_nowhere(server, tmp_path, monkeypatch):
         ("served:https://models.example/v1#m", {}, "allow_hosts"),
         ("served:http://127.0.0.1:1/v1#m", {"key": "NO_SUCH_KEY"}, "NO_SUCH_KEY"),
         ("served:http://127.0.0.1:1/v1#m", {}, "no answer of the server"),
-        ("served:http://models.example/v1#m", {"key": "PATH", "allow_hosts": ("models.example",)},
-         "https"),
+        *((f"served:{scheme}://models.example/v1#m", {"key": "HOME", "allow_hosts":
+           ("Models.Example",)}, "https") for scheme in ("http", "HTTP", "Http")),
+        *((f"served:{url}#m", {}, "expected the URL") for url in (
+            "http://127.0.0.1:abc/v1", "http://[::1/v1", "http://a..b/v1", " http://127.0.0.1/v1",
+            "http://127.0.0.1/v1\n", "http://\u2100.com/v1", "http://127.0.0.1:99999/v1")),
     ],
 )  # fmt: skip
 def test_names_hosts_and_keys_that_are_refused(name, settings, problem):
     with pytest.raises(ModelError, match=problem) as caught:
         load_model(name, service=Service(**settings))
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["", "  ", "sk-\u00e4", "sk-a\nb", "two words"])
+def test_keys_that_no_header_holds_are_refused_by_the_name_of_the_variable(
+    server, monkeypatch, key
+):
+    monkeypatch.setenv("SECRET", key)
+    with pytest.raises(ModelError, match="SECRET") as caught:
+        model_of(server, key="SECRET")
+    assert not key.strip() or key not in str(caught.value)
+
+
+def test_a_key_may_end_in_a_line_break(server, monkeypatch):
+    monkeypatch.setenv("SECRET", f"{KEY}\n")
+    model_of(server, key="SECRET").answer(pictures(1), QUESTION)
+    assert server.headers[-1]["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("before", [0, 270, 290])
+def test_no_part_of_a_key_that_a_server_repeats_is_shown(server, tmp_path, monkeypatch, before):
+    monkeypatch.setenv("SECRET", KEY)
+    replies = [
+        (401, {"error": {"message": f"{'x' * before} {KEY}"}}, {}),
+        (200, completion(f"{'x' * before} {KEY}"), {}),
+        (200, completion(f"{KEY}", reason="length"), {}),
+        (200, completion(None, refusal=f"no {KEY}"), {}),
+    ]
+    shown = []
+    for reply in replies:
+        server.reply = lambda *_, reply=reply: reply
+        model = model_of(server, key="SECRET", store=str(tmp_path), seed=len(shown))
+        try:
+            shown.append(repr(model.answer(pictures(1), QUESTION)))
+        except ServiceError as error:
+            shown.append(str(error))
+    shown += [path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*")]
+    assert not any(KEY[:8] in text for text in shown)
+
+
+def test_an_answer_has_an_end_in_time_and_in_size(server):
+    server.drip = b"x"
+    first, *_ = model_of(server, timeout=0.3, attempts=1).answer(pictures(1), QUESTION)
+    server.drip = None
+    server.reply = lambda *_: (200, b'"' + b"x" * (5 << 20) + b'"', {})
+    second, *_ = model_of(server, attempts=1).answer(pictures(1), QUESTION)
+    assert (first.stage, second.stage) == ("request", "request")
+
+
+@pytest.mark.parametrize("tokens", ["ten", [1], 1e300, -1, None, 2**70, True])
+def test_odd_counts_and_halves_of_characters_spoil_no_answer(server, tmp_path, tokens):
+    body = {**completion("a \ud800 b"), "usage": {"prompt_tokens": tokens}, "model": None}
+    server.reply = lambda *_: (200, body, {})
+    assert model_of(server, store=str(tmp_path)).answer(pictures(1), QUESTION) == ["a ? b"]
+    assert len(server.requests) == 1
+
+
+def test_parts_of_an_answer_without_text_are_left_out(server):
+    parts = [{"text": "blue"}, {"type": "text", "text": None}, "odd"]
+    server.reply = lambda *_: (200, completion(parts), {})
+    assert model_of(server).answer(pictures(1), QUESTION) == ["blue"]
+
+
+def test_a_list_of_models_is_asked_for_until_the_server_is_ready(server):
+    before = model_of(server).info.key
+    server.trouble = [(503, {}, {}), (429, {}, {})]
+    assert model_of(server).info.key == before
+    server.trouble = [(404, {}, {})]
+    assert model_of(server).reported == {}
+    server.trouble = [(200, b"<html>", {"Content-Type": "text/html"})]
+    with pytest.raises(ServiceError, match="text/html"):
+        model_of(server)
+
+
+def test_a_store_that_cannot_be_used_is_no_fault_of_a_picture(server, tmp_path):
+    (tmp_path / "requests.sqlite").write_bytes(b"no data base at all, " * 999)
+    with pytest.raises(RunError, match=r"requests\.sqlite"):
+        model_of(server, store=str(tmp_path)).answer(pictures(1), QUESTION)
+    assert server.requests == []
 
 
 def test_a_model_that_the_server_lacks_is_refused(server):

@@ -618,6 +618,12 @@ class LoadConfig(Section):
             raise ValueError(f"{present[0]!r} is about a model to run, and no 'model' is given")
 
 
+def _variable(name: str) -> str:
+    if not name.isidentifier() or not name.isascii():
+        raise ValueError("expected the name of an environment variable, and not the key itself")
+    return name
+
+
 class ServiceConfig(Section):
     """How a served model is asked.
 
@@ -642,13 +648,13 @@ class ServiceConfig(Section):
         Most requests at once; fewer while the server is overloaded.
     """
 
-    key: Name | None = None
-    allow_hosts: Listed[Name] = ()
+    key: Annotated[str, AfterValidator(_variable)] | None = None
+    allow_hosts: Listed[Annotated[str, Field(pattern=r"^[A-Za-z0-9.:_-]+$")]] = ()
     longest_side: PositiveInt = 1024
     max_tokens: PositiveInt = 64
     temperature: NonNegativeFloat = 0.0
     seed: int | None = 0
-    timeout: Annotated[float, Field(gt=0)] = 120.0
+    timeout: Annotated[float, Field(gt=0, le=86_400)] = 120.0
     attempts: PositiveInt = 6
     concurrency: PositiveInt = 8
 

@@ -545,7 +545,7 @@ class Worker:
         ids = [*images]
         try:
             values = self.extractor.values(ids, [*images.values()])
-        except (FormError, ServiceError):
+        except (FormError, ServiceError, RunError):
             raise
         except Exception as error:  # noqa: BLE001 - a model may raise anything over one image
             if len(ids) == 1:

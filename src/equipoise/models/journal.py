@@ -6,7 +6,8 @@ import hashlib
 import json
 import sqlite3
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
@@ -62,8 +63,10 @@ class Journal:
 
     def __init__(self, folder: Path | None) -> None:
         self._lock, self._connection = threading.Lock(), None
+        self._path = FILE if folder is None else str(folder / FILE)
         if folder is not None:
-            self._connection = self._open(folder)
+            with self._translated():
+                self._connection = self._open(folder)
 
     def close(self) -> None:
         """Close the file."""
@@ -71,10 +74,16 @@ class Journal:
             self._connection.close()
 
     def read(self, request: Facts) -> Reply | None:
-        """Return the reply to a request, or None."""
+        """Return the reply to a request, or None.
+
+        Raises
+        ------
+        RunError
+            When the file can't be read.
+        """
         if self._connection is None:
             return None
-        with self._lock, closing(self._connection.cursor()) as cursor:
+        with self._translated(), self._lock, closing(self._connection.cursor()) as cursor:
             cursor.execute(_READ, (_key(request),))
             row = cursor.fetchone()
         return None if row is None else Reply(*row)
@@ -90,24 +99,26 @@ class Journal:
         if self._connection is None:
             return
         row = (_key(request), json.dumps(request, sort_keys=True), *astuple(reply))
+        with self._translated(), self._lock, self._connection:
+            self._connection.execute(_WRITE, row)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raise errors of the file as those of a run."""
         try:
-            with self._lock, self._connection:
-                self._connection.execute(_WRITE, row)
+            yield
         except sqlite3.Error as error:
-            raise RunError(f"{FILE}: can't be written ({error})") from None
+            raise RunError(
+                f"{self._path}: can't be used ({error}). To do: see that it can be written; where "
+                "it is damaged, remove it, and the server is asked again"
+            ) from None
 
     @staticmethod
     def _open(folder: Path) -> sqlite3.Connection:
-        try:
-            make_folder(folder)
-            connection = sqlite3.connect(folder / FILE, timeout=_WAIT, check_same_thread=False)
-            with connection:
-                connection.execute(_TABLE)
-        except (OSError, sqlite3.Error) as error:
-            raise RunError(
-                f"{folder / FILE}: can't be used ({error}). To do: remove it; the server is then "
-                "asked again"
-            ) from None
+        make_folder(folder)
+        connection = sqlite3.connect(folder / FILE, timeout=_WAIT, check_same_thread=False)
+        with connection:
+            connection.execute(_TABLE)
         return connection
 
 

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import io
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,12 +27,15 @@ from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.service import Address, Service
 
 if TYPE_CHECKING:
-    from httpx2 import Client, Response
+    from httpx2 import Client
 
 _FILTERS = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT = 60.0
 _SHOWN = 300
+_MOST_BYTES, _MOST_TOKENS = 4 << 20, 1 << 53
+_WITHOUT_LIST = frozenset({404, 405, 501})
+"""Statuses of servers that list no models."""
 _REFUSED = "Refused to answer"
 """How an answer begins that a filter of the server stopped: audits count it as refused."""
 
@@ -102,17 +104,12 @@ class ServedModel:
         ModelError
         """
         address, service = self.address, self.service
-        if not address.is_here and address.host not in service.allow_hosts:
+        if not address.is_here and address.host not in map(str.lower, service.allow_hosts):
             raise ModelError(
                 f"{self.info.name}: {address.host} isn't this machine, and pictures would be sent "
                 f"there. To do: if they may be, name it: service: {{allow_hosts: [{address.host}]}}"
             )
-        if service.key and not os.environ.get(service.key):
-            raise ModelError(
-                f"{self.info.name}: the environment variable {service.key} is empty. To do: set it "
-                "to the key of the interface"
-            )
-        if service.key and not address.is_here and address.url.startswith("http:"):
+        if service.secret and not address.is_here and not address.url.startswith("https:"):
             raise ModelError(
                 f"{self.info.name}: the key would be sent unencrypted. Expected: a URL with https"
             )
@@ -126,15 +123,16 @@ class ServedModel:
             When the server can't be reached, or lists other models.
         """
         with Session.of(self) as session:
-            status, body = session.once("GET", "/models")
-            if status in (401, 403) or 300 <= status < 400:
-                raise ServiceError(session.refusal(status, body))
-        entries = body.get("data") if isinstance(body, Mapping) else None
-        if status != 200 or not isinstance(entries, list):
+            answer = session.list_models()
+        if answer.status in _WITHOUT_LIST:
             return {}
-        by_name = {entry.get("id"): entry for entry in entries if isinstance(entry, Mapping)}
+        entries = answer.body.get("data") if isinstance(answer.body, Mapping) else None
+        if answer.status != 200 or not isinstance(entries, list):
+            raise ServiceError(f"{self.info.name}: no list of models: {answer.problem}")
+        named = [entry for entry in entries if isinstance(entry, Mapping)]
+        by_name = {entry["id"]: entry for entry in named if isinstance(entry.get("id"), str)}
         if by_name and self.address.model not in by_name:
-            names = ", ".join(sorted(map(str, by_name))[:10])
+            names = self.service.hide(", ".join(sorted(by_name)[:10]))
             raise ModelError(f"{self.info.name}: the server has no such model. It has: {names}")
         entry = by_name.get(self.address.model, {})
         return {name: entry[name] for name in ("id", "root") if name in entry}
@@ -162,7 +160,10 @@ class ServedModel:
         models = sorted({reply.model for reply in replies if reply.model})
         if len({*models, *self._models}) > 1:
             names = ", ".join(sorted({*models, *self._models}))
-            raise ServiceError(f"{self.info.name}: the server answers with several models: {names}")
+            raise ServiceError(
+                f"{self.info.name}: the server answers with several models: {names}. To do: name "
+                "one of them after the URL"
+            )
         self._models.update(models)
         return [
             reply.text if reply.outcome in ("answered", "refused")
@@ -247,28 +248,49 @@ class Session:
             self.journal.write(request, reply)
         return reply
 
+    def list_models(self) -> Answer:
+        """Return the server's list of models, asked for again while it is overloaded.
+
+        Raises
+        ------
+        ServiceError
+            When there is no answer.
+        """
+        problem, attempts = "", self.model.service.attempts
+        for wait in _waits(attempts):
+            try:
+                answer = self._exchange("GET", "/models", None)
+            except _unreachable() as error:
+                problem = type(error).__name__
+                break
+            if answer.status not in _OVERLOADED:
+                return answer
+            problem = answer.problem
+            time.sleep(max(wait, answer.wait))
+        raise ServiceError(
+            f"{self.model.info.name}: no answer of the server ({problem}). To do: start it, or "
+            "correct the URL"
+        )
+
     def _send(self, body: Mapping[str, Any]) -> Reply:
         """Return the server's reply, asked again while it is overloaded or gives no answer."""
-        problem = ""
-        for attempt in range(1, self.model.service.attempts + 1):
-            wait = min(0.5 * 2.0 ** (attempt - 1), _LONGEST_WAIT)
+        problem, service = "", self.model.service
+        for attempt, wait in enumerate(_waits(service.attempts), start=1):
             try:
-                status, answer, asked_wait = self._exchange("POST", "/chat/completions", body)
+                answer = self._exchange("POST", "/chat/completions", body)
             except _unreachable() as error:
-                status, problem = 0, f"{type(error).__name__}: {error}"
-            else:
-                reply = self._read(status, answer)
-                if reply is not None:
-                    return replace(reply, attempts=attempt)
-                problem, wait = self.refusal(status, answer), max(wait, asked_wait)
-            if status in _OVERLOADED or status == 0:
+                answer = Answer(0, None, problem=f"{type(error).__name__}: {error}")
+            reply = self._read(answer)
+            if reply is not None:
+                return replace(reply, text=service.hide(reply.text), attempts=attempt)
+            problem = service.hide(answer.problem)
+            if answer.status in _OVERLOADED or answer.status == 0:
                 self.model.pace.slow_down()
-            if attempt < self.model.service.attempts:
-                time.sleep(min(wait, _LONGEST_WAIT))
-        text = f"no answer after {self.model.service.attempts} requests; the last: {problem}"
-        return Reply("request", self._hide_key(text)[:_SHOWN], attempts=self.model.service.attempts)
+            time.sleep(max(wait, answer.wait) if wait else 0.0)
+        text = f"no answer after {service.attempts} requests; the last: {problem}"
+        return Reply("request", text[:_SHOWN], attempts=service.attempts)
 
-    def _read(self, status: int, body: Json) -> Reply | None:
+    def _read(self, answer: Answer) -> Reply | None:
         """Read a reply; None where the request may be sent again.
 
         Raises
@@ -276,55 +298,77 @@ class Session:
         ServiceError
             When no request of this kind can have an answer.
         """
-        if status == 400 and _is_filtered(body):
+        if answer.status == 400 and _is_filtered(answer.body):
             return Reply("refused", f"{_REFUSED}: a filter of the server refused the request")
-        if 300 <= status < 500 and status not in _OVERLOADED:
-            raise ServiceError(self.refusal(status, body))
-        if status != 200 or not isinstance(body, Mapping):
+        if 300 <= answer.status < 500 and answer.status not in _OVERLOADED:
+            raise ServiceError(f"{self.model.info.name}: {answer.problem}")
+        if answer.status != 200 or not isinstance(answer.body, Mapping):
             return None
-        return reply_of(body)
+        return reply_of(answer.body)
 
-    def once(self, method: str, path: str) -> tuple[int, Json]:
-        """Return the status and the body of a reply to a request that is sent once.
+    def _exchange(self, method: str, path: str, body: Any) -> Answer:
+        """Send a request and read its answer, which has an end in time and in size."""
+        import httpx2
 
-        Raises
-        ------
-        ServiceError
-            When there is none.
-        """
+        service = self.model.service
+        headers = {"Accept-Encoding": "identity"}
+        if service.secret:
+            headers["Authorization"] = f"Bearer {service.secret}"
+        deadline, content = time.monotonic() + service.timeout, bytearray()
+        url = f"{self.model.address.url}{path}"
+        with self.client.stream(method, url, json=body, headers=headers) as response:
+            for chunk in response.iter_bytes():
+                content += chunk
+                if len(content) > _MOST_BYTES:
+                    break
+                if time.monotonic() > deadline:
+                    raise httpx2.ReadTimeout(f"no whole answer after {service.timeout:g} s")
         try:
-            status, answer, _ = self._exchange(method, path, None)
-        except _unreachable() as error:
-            raise ServiceError(
-                f"{self.model.info.name}: no answer of the server ({type(error).__name__}). To do: "
-                "start it, or correct the URL"
-            ) from None
-        return status, answer
-
-    def _exchange(self, method: str, path: str, body: Any) -> tuple[int, Json, float]:
-        """Return the status, the body (None unless it is JSON) and the seconds to wait."""
-        key = os.environ.get(self.model.service.key, "") if self.model.service.key else ""
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        response: Response = self.client.request(
-            method, f"{self.model.address.url}{path}", json=body, headers=headers
-        )
-        try:
-            content: Json = decode_json(response.content)
+            read: Json = decode_json(bytes(content[: _MOST_BYTES + 1]))
         except ValueError:
-            content = None
+            read = None
         after = response.headers.get("retry-after", "")
-        return response.status_code, content, float(after) if after.isdecimal() else 0.0
+        wait = float(after) if after.isdecimal() and after.isascii() else 0.0
+        form = str(response.headers.get("location") or response.headers.get("content-type"))
+        problem = f"status {response.status_code}, {service.hide(_message(read, form))[:_SHOWN]}"
+        return Answer(response.status_code, read, min(wait, _LONGEST_WAIT), problem)
 
-    def refusal(self, status: int, body: Json) -> str:
-        """Return a server's message on one line, without the key."""
-        error = body.get("error", body) if isinstance(body, Mapping) else ""
-        message = error.get("message", "") if isinstance(error, Mapping) else error
-        text = " ".join(str(message or "").split())[:_SHOWN] or "no message"
-        return self._hide_key(f"{self.model.info.name}: status {status}, {text}")
 
-    def _hide_key(self, text: str) -> str:
-        key = os.environ.get(self.model.service.key, "") if self.model.service.key else ""
-        return text.replace(key, "…") if key else text
+@dataclass(frozen=True)
+class Answer:
+    """An answer over HTTP.
+
+    Attributes
+    ----------
+    status : int
+        0 without an answer.
+    body : JSON
+        None unless it is JSON.
+    wait : float
+        Seconds after which the server is to be asked again.
+    problem : str
+        Its status, and the message of the server.
+    """
+
+    status: int
+    body: Json
+    wait: float = 0.0
+    problem: str = ""
+
+
+def _waits(attempts: int) -> Iterator[float]:
+    """Yield the seconds to wait after each attempt: doubled each time, none after the last."""
+    for attempt in range(attempts - 1):
+        yield min(0.5 * 2.0 ** min(attempt, 10), _LONGEST_WAIT)
+    yield 0.0
+
+
+def _message(body: Json, form: str) -> str:
+    """Return the message of a server in a line; without one, the form or place of its answer."""
+    error = body.get("error", body) if isinstance(body, Mapping) else None
+    if isinstance(error, Mapping):
+        error = error.get("message") or error.get("detail")
+    return " ".join(str(error).split()) if error else f"no chat completion ({form})"
 
 
 def reply_of(body: Facts) -> Reply | None:
@@ -334,11 +378,12 @@ def reply_of(body: Facts) -> Reply | None:
     """
     choices, usage = body.get("choices"), body.get("usage")
     counts = usage if isinstance(usage, Mapping) else {}
+    model = body.get("model")
     reply = partial(
         Reply,
-        model=str(body.get("model") or ""),
-        prompt_tokens=int(counts.get("prompt_tokens") or 0),
-        completion_tokens=int(counts.get("completion_tokens") or 0),
+        model=_written(model) if isinstance(model, str) else "",
+        prompt_tokens=_count(counts.get("prompt_tokens")),
+        completion_tokens=_count(counts.get("completion_tokens")),
     )
     if choices == [] and _is_filtered(body):
         return reply("refused", f"{_REFUSED}: a filter of the server left no answer")
@@ -348,7 +393,7 @@ def reply_of(body: Facts) -> Reply | None:
     if not isinstance(message, Mapping):
         return None
     if message.get("refusal"):
-        return reply("refused", f"{_REFUSED}: {message['refusal']}")
+        return reply("refused", _written(f"{_REFUSED}: {message['refusal']}"))
     if reason == "content_filter":
         return reply("refused", f"{_REFUSED}: a filter of the server stopped it")
     text = _text(message.get("content"))
@@ -360,11 +405,23 @@ def reply_of(body: Facts) -> Reply | None:
 
 
 def _text(content: Json) -> str | None:
-    """Return a message's text: given as one, or as a list of parts."""
+    """Return a message's text: a text, or a list of parts."""
     if isinstance(content, list):
-        parts = [part.get("text", "") for part in content if isinstance(part, Mapping)]
-        return "".join(map(str, parts)).strip()
-    return (content or "").strip() if isinstance(content, str | None) else None
+        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        content = "".join(part for part in parts if isinstance(part, str))
+    return _written(content or "").strip() if isinstance(content, str | None) else None
+
+
+def _written(text: str) -> str:
+    """Return a text without halves of characters, which no file can hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _count(value: Json) -> int:
+    """Return a number of tokens; 0 of anything else."""
+    if not isinstance(value, float | int) or not 0 <= value < _MOST_TOKENS:
+        return 0
+    return int(value)
 
 
 def _is_filtered(body: Json) -> bool:
@@ -376,7 +433,7 @@ def _is_filtered(body: Json) -> bool:
 def _unreachable() -> tuple[type[Exception], ...]:
     import httpx2
 
-    return (httpx2.HTTPError,)
+    return (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError)
 
 
 class Pace:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from equipoise.core import ModelError
 from equipoise.core.types import Json
+
+_HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*|[0-9a-f.]*:[0-9a-f:.]*")
+_KEY = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,31 @@ class Service:
     store: str = ""
 
     @property
+    def secret(self) -> str:
+        """The key of the interface; "" without one.
+
+        Raises
+        ------
+        ModelError
+            When the variable is empty, or holds what no header can.
+        """
+        if not self.key:
+            return ""
+        secret = os.environ.get(self.key, "").strip()
+        if not _KEY.fullmatch(secret):
+            problem = "has spaces or letters that no key has" if secret else "is empty"
+            raise ModelError(
+                f"the environment variable {self.key} {problem}. To do: set it to the key of the "
+                "interface"
+            )
+        return secret
+
+    def hide(self, text: str) -> str:
+        """Return a text without the key."""
+        secret = os.environ.get(self.key, "").strip() if self.key else ""
+        return text.replace(secret, "…") if secret else text
+
+    @property
     def parameters(self) -> dict[str, Json]:
         """Parameters of a request, without its model and messages."""
         seed: dict[str, Json] = {} if self.seed is None else {"seed": self.seed}
@@ -80,18 +110,26 @@ class Address:
             When one is missing, or the URL has a password.
         """
         url, _, model = target.partition("#")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not model:
-            raise ModelError(
-                f"served:{target}: expected the URL of an interface and the model's name, such as "
-                "served:http://127.0.0.1:8000/v1#llava"
-            )
+        problem = ModelError(
+            f"served:{target!r}: expected the URL of an interface and the model's name, such as "
+            "served:http://127.0.0.1:8000/v1#llava"
+        )
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port
+        except ValueError:
+            raise problem from None
         if parts.username or parts.password or parts.query:
             raise ModelError(
-                f"served:{parts.scheme}://{parts.hostname}: the URL has a password or a query. To "
-                "do: name an environment variable that has the key, under 'service.key'"
+                f"served:{parts.scheme}://{host}: the URL has a password or a query. To do: name "
+                "an environment variable that has the key, under 'service.key'"
             )
-        return cls(url.rstrip("/"), model)
+        is_plain = url.isprintable() and " " not in url and _HOST.fullmatch(host)
+        if parts.scheme not in ("http", "https") or not is_plain or not model:
+            raise problem
+        named = f"[{host}]" if ":" in host else host
+        place = named if port is None else f"{named}:{port}"
+        return cls(f"{parts.scheme}://{place}{parts.path.rstrip('/')}", model)
 
     @property
     def host(self) -> str:
