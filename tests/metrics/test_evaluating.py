@@ -152,3 +152,64 @@ def test_numbers_with_decimals_are_no_labels(shares):
     with pytest.raises(InputError) as refusal:
         m.evaluate(LABEL, PREDICTED, GROUP, "mean_error")
     assert "share_right_too" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for form in (m.RateMetric, m.NumberMetric) for name in registry.metrics_of(form)],
+)
+@pytest.mark.parametrize("comparison", ["difference", "ratio", "worst_group"])
+def test_a_comparison_by_name_is_that_of_the_metric(name, comparison):
+    metric = m.function_of(name)
+    method = getattr(metric, comparison, None)
+    numbers = isinstance(metric, m.NumberMetric)
+    rows = ([20.0, 30.5, 40.0] * 80, [21.0, 30.0, 44.0] * 80) if numbers else (LABEL, PREDICTED)
+    options = {"positive": "a"} if metric.spec.of_class else {}
+    try:
+        expected = method(*rows, GROUP, resampling=None, **options)
+    except (TypeError, InputError):
+        return  # Of other data, or of none of these comparisons.
+    (estimate,) = m.evaluate(
+        *rows, GROUP, [f"{name}_{comparison}"], resampling=None, **options
+    ).values()
+    assert estimate.value == pytest.approx(expected.value, nan_ok=True)
+    assert estimate.compared_to == expected.compared_to
+
+
+@pytest.mark.parametrize(
+    ("alias", "metric", "comparison"),
+    [
+        ("equal opportunity", m.true_positive_rate, "difference"),
+        ("predictive equality", m.false_positive_rate, "difference"),
+        ("average odds difference", m.average_odds, "difference"),
+        ("aod", m.average_odds, "difference"),
+        ("disparate impact", m.selection_rate, "ratio"),
+        ("tpr", m.true_positive_rate, "__call__"),
+    ],
+)
+def test_an_alias_of_a_comparison_is_one(alias, metric, comparison):
+    expected = getattr(metric, comparison)(LABEL, PREDICTED, GROUP, positive="a", resampling=None)
+    (estimate,) = m.evaluate(LABEL, PREDICTED, GROUP, alias, positive="a", resampling=None).values()
+    assert (estimate.value, estimate.aggregate) == (expected.value, expected.aggregate)
+
+
+@pytest.mark.parametrize("metrics", [None, 5, [None], [3], {"accuracy": True}, {"accuracy": ["k"]}])
+def test_metrics_that_are_no_names_are_refused(metrics):
+    with pytest.raises(InputError, match="metrics"):
+        m.evaluate(LABEL, PREDICTED, GROUP, metrics)
+
+
+@pytest.mark.parametrize("metric", [m.accuracy, m.true_positive_rate, m.precision])
+def test_a_rate_of_true_classes_needs_them(metric):
+    with pytest.raises(InputError, match="y_true"):
+        metric(None, PREDICTED, GROUP)
+    with pytest.raises(InputError, match="typo"):
+        metric(LABEL, PREDICTED, GROUP, typo=1)
+
+
+def test_a_group_may_be_a_number():
+    place = [int(gender == "women") for gender in GROUP]
+    against = m.accuracy.against_rest(LABEL, PREDICTED, place, group=1, resampling=None)
+    assert against.value == m.accuracy.against_rest(
+        LABEL, PREDICTED, GROUP, group="women", resampling=None
+    ).value  # fmt: skip

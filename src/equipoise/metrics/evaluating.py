@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Literal
@@ -120,7 +120,8 @@ def evaluate(  # noqa: PLR0913 - one keyword for each choice
         See `equipoise.metrics`.
     metrics : sequence of str, or mapping of str to mapping
         Names or aliases, maybe with how groups compare: "accuracy", "mean_error_difference",
-        "worst_group_accuracy". A mapping has the options of each: ``{"hit": {"k": 3}}``.
+        "worst_group_accuracy". A mapping has the options of each:
+        ``{"equalized_odds": {"aggregate": "mean"}}``.
     positive : str or int, optional
         The class that metrics of a class are of.
 
@@ -145,8 +146,7 @@ def evaluate(  # noqa: PLR0913 - one keyword for each choice
     >>> ages.by_group["group", "value"].rows()
     [('men', 0.0), ('women', 2.5)]
     """
-    names = [metrics] if isinstance(metrics, str) else [*metrics]
-    options = metrics if isinstance(metrics, Mapping) else {}
+    names, options = _named(metrics)
     inputs = _inputs(y_true)
     records = {name: _find(name, inputs) for name in names}
     functions = {
@@ -173,6 +173,28 @@ def evaluate(  # noqa: PLR0913 - one keyword for each choice
         keywords = _keywords(name, functions[name], needed, optional)
         estimates[name] = functions[name](y_true, y_pred, groups, **keywords)
     return Evaluation({name: estimates[name] for name in names})
+
+
+def _named(
+    metrics: str | Sequence[str] | Mapping[str, Options],
+) -> tuple[list[str], Mapping[str, Options]]:
+    """Return the names of metrics, and the options of each that has some.
+
+    Raises
+    ------
+    InputError
+        When they are no names, or options are no mapping.
+    """
+    given: Any = metrics
+    names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else [*given]
+    options = given if isinstance(given, Mapping) else {}
+    for name in names:
+        if not isinstance(name, str) or not isinstance(options.get(name, {}), Mapping):
+            raise InputError(
+                f"metrics: given {metrics!r}; expected names of metrics, or a mapping of names to "
+                "the options of each"
+            )
+    return names, options
 
 
 def _inputs(y_true: Labels) -> frozenset[Input]:

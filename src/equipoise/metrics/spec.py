@@ -76,6 +76,9 @@ class MetricSpec:
         Symbol in formulas; "" where there is none.
     aliases : tuple of str
         Other names in the field, by which the record is found: "tpr", "recall".
+    comparison_aliases : mapping of Aggregate to tuple of str
+        Names in the field of how groups compare in it: the difference of true positive rates is
+        "equal opportunity".
     kinds : tuple of str
         Kinds of audit that report it, the main one first.
     definition : str
@@ -210,6 +213,9 @@ class MetricSpec:
     rest_metric: str = ""
     symbol: str = ""
     aliases: Strings = ()
+    comparison_aliases: Mapping[Aggregate, Strings] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     aggregate: Aggregate = Aggregate.VALUE
     compared_to: ComparedTo = ""
     range: Span = (0.0, 1.0)
@@ -347,9 +353,12 @@ def register_for(module: str, spec: MetricSpec) -> None:
     key = (spec.name, spec.aggregate, spec.compared_to)
     if key in _RECORDS:
         SPECS.check_free(spec.name, module)
-    for alias in (spec.name, *spec.aliases):
+    names = [(alias, spec) for alias in spec.aliases]
+    for aggregate, aliases in spec.comparison_aliases.items():
+        names += [(alias, spec.derived(aggregate)) for alias in aliases]
+    for alias in (spec.name, *(alias for alias, _ in names)):
         _check_alias(alias, spec, module)
-    ALIASES.update({plain_name(alias): spec for alias in spec.aliases})
+    ALIASES.update({plain_name(alias): named for alias, named in names})
     _RECORDS[key] = spec
     if not SPECS.has(spec.name):
         SPECS.add(spec.name, spec, module)

@@ -178,7 +178,7 @@ def worst_group_accuracy(
     )  # fmt: skip
 
 
-@metric(
+metric(
     _record(
         name="accuracy",
         aggregate=Aggregate.DIFFERENCE,
@@ -187,7 +187,11 @@ def worst_group_accuracy(
         direction="Higher: the worst group falls further behind the best.",
         chance="above 0, more so for small groups",
         interval=PAIRWISE,
-    ),
+    )
+)(accuracy.difference)
+
+
+@metric(
     _record(
         name="accuracy",
         aggregate=Aggregate.DIFFERENCE,

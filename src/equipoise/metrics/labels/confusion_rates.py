@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from equipoise.core import Aggregate
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rate_metric import RateMetric
 from equipoise.metrics.registry import metric
@@ -27,13 +28,10 @@ _rate = partial(
 @metric(
     _rate(
         name="true_positive_rate",
-        aliases=(
-            "tpr",
-            "recall",
-            "sensitivity",
-            "equal opportunity",
-            "equal opportunity difference",
-        ),
+        aliases=("tpr", "recall", "sensitivity"),
+        comparison_aliases={
+            Aggregate.DIFFERENCE: ("equal opportunity", "equal opportunity difference"),
+        },
         within_class="always",
         rest_metric="true_positive_rate",
         kinds=("predictions", "concepts"),
@@ -55,7 +53,8 @@ def true_positive_rate(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="false_positive_rate",
-        aliases=("fpr", "fall-out", "predictive equality"),
+        comparison_aliases={Aggregate.DIFFERENCE: ("predictive equality",)},
+        aliases=("fpr", "fall-out"),
         rest_metric="false_positive_rate",
         mirror="true_positive_rate",
         kinds=("predictions", "concepts"),
@@ -119,7 +118,8 @@ def false_negative_rate(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="precision",
-        aliases=("ppv", "positive predictive value", "predictive parity"),
+        aliases=("ppv", "positive predictive value"),
+        comparison_aliases={Aggregate.DIFFERENCE: ("predictive parity",)},
         of_base_rates=True,
         rest_metric="precision",
         kinds=("predictions", "concepts"),
@@ -173,7 +173,8 @@ def negative_predictive_value(cells: Cells) -> tuple[Pair, Pair]:
 @metric(
     _rate(
         name="selection_rate",
-        aliases=("positive rate", "acceptance rate", "disparate impact"),
+        aliases=("positive rate", "acceptance rate"),
+        comparison_aliases={Aggregate.RATIO: ("disparate impact",)},
         of_base_rates=True,
         of_labels=True,
         fold="demographic_parity",
@@ -229,7 +230,7 @@ def accuracy(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="average_odds",
-        aliases=("average odds difference", "aod"),
+        comparison_aliases={Aggregate.DIFFERENCE: ("average odds difference", "aod")},
         mirror="average_odds",
         definition="Mean of true and false positive rate of a class.",
         direction="Lower: at the same truth, the group receives the label less often.",

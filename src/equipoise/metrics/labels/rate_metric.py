@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -122,7 +122,7 @@ class RateMetric:
         spec: MetricSpec,
         terms: Terms,
         *,
-        bases: tuple[str, ...],
+        bases: tuple[str, ...] = ("rows",),
         null: Null = "rows",
         predictions: str = "",
         opposite: RateMetric | None = None,
@@ -132,7 +132,8 @@ class RateMetric:
         """Make a metric of the numerator and the denominator of a rate; see `Rate`."""
         opposite_rate = None if opposite is None else opposite.rate
         rate = Rate(spec.name, null, terms, bases, predictions, opposite_rate)
-        return cls(replace(spec, rate=True), rate, count, of_all)
+        of_class = spec.of_class or (count is count_rows and not of_all)
+        return cls(replace(spec, rate=True, of_class=of_class), rate, count, of_all)
 
     def __call__(
         self,
@@ -143,7 +144,7 @@ class RateMetric:
         **named: Data,
     ) -> Estimate:
         """Return the rate over all rows, with that of each group."""
-        counts = self.count(*data, **named)
+        counts = self._count(data, named)
         return self._measure(counts, positive, Aggregate.VALUE, None, resampling, rng)
 
     def difference(
@@ -160,7 +161,7 @@ class RateMetric:
 
         With `compared_to="overall"`, how far the worst group is from all rows.
         """
-        counts, null = self.count(*data, **named), null or self.rate.null
+        counts, null = self._count(data, named), null or self.rate.null
         if not (positive or self.of_all):
             gaps = ClassGaps(null, self.spec.name, (self.rate,))
             return measure(counts, [gaps], resampling, rng)[0]
@@ -178,7 +179,7 @@ class RateMetric:
         **named: Data,
     ) -> Estimate:
         """Return the lowest over the highest rate of groups."""
-        counts, null = self.count(*data, **named), null or self.rate.null
+        counts, null = self._count(data, named), null or self.rate.null
         return self._measure(counts, positive, Aggregate.RATIO, null, resampling, rng)
 
     def worst_group(
@@ -191,13 +192,13 @@ class RateMetric:
         **named: Data,
     ) -> Estimate:
         """Return the worst rate of a group: the lowest, or the highest where high ones harm."""
-        counts, null = self.count(*data, **named), null or self.rate.null
+        counts, null = self._count(data, named), null or self.rate.null
         return self._measure(counts, positive, Aggregate.WORST_GROUP, null, resampling, rng)
 
     def against_rest(
         self,
         *data: Data,
-        group: str,
+        group: Cell,
         positive: Cell = "",
         resampling: Resampling | None = DEFAULT,
         **named: Data,
@@ -209,8 +210,8 @@ class RateMetric:
         InputError
             When there is no such group, or it or all others have too few rows.
         """
-        counts = self.count(*data, **named)
-        name = counts.groups.display_name(group)
+        counts = self._count(data, named)
+        name = counts.groups.display_name(str(group))
         subject = self._subject(counts, positive)
         rates = GroupRate(self.rate, subject, Aggregate.AGAINST_REST, None)
         compared = rates.compared(counts)
@@ -254,6 +255,23 @@ class RateMetric:
         return data.replace(
             parameters=[*data.parameters.values(), *keywords], return_annotation=Estimate
         )
+
+    def _count(self, data: tuple[Data, ...], named: Mapping[str, Data]) -> Counts:
+        """Count the data.
+
+        Raises
+        ------
+        InputError
+            When it takes other data, or needs true classes that aren't there.
+        """
+        try:
+            passed = signature(self.count).bind(*data, **named)
+        except TypeError as error:
+            raise InputError(f"{self.spec.name}: {error}") from None
+        of_truth = self.count is count_rows and self.rate.numerators != {"prediction"}
+        if of_truth and passed.arguments["y_true"] is None:
+            raise InputError(f"{self.spec.name}: y_true is None; expected the true classes")
+        return self.count(*data, **named)
 
     def _subject(self, counts: Counts, positive: Cell) -> str:
         """Return the class that is meant, "" for all."""
