@@ -1,6 +1,7 @@
 """One call from Python audits any kind, and its result is saved, opened, searched and compared."""
 
 import webbrowser
+from importlib.resources import files
 
 import numpy as np
 import polars as pl
@@ -163,7 +164,7 @@ def test_a_config_is_audited_as_a_path_as_a_mapping_and_by_its_kind(tmp_path, mo
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_its_sections_as_keywords(kind):
-    template = (KINDS.folder / kind / "template.yaml").read_text(encoding="utf-8")
+    template = (files(KINDS[kind].value) / "template.yaml").read_text(encoding="utf-8")
     config = yaml.safe_load(template)
     rest = {key: value for key, value in config.items() if key not in ("audit", "data")}
     assert config_of(kind, config.get("data"), rest) == config

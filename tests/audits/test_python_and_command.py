@@ -264,6 +264,9 @@ OTHERS = {
     "compares people within images, in tests of activations": (
         "paired_share_difference", "occlusion_difference",
     ),
+    "of scores, in tests of predictions with a score": (
+        "brier_score", "equal_error_rate", "expected_calibration_error",
+    ),
     "states of rows, which demographic_parity counts": (
         "unanswered_rate", "right_rate", "wrong_rate", "unknown_rate", "refused_rate", "empty_rate",
         "missing_rate", "image_defect_rate",
