@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from equipoise.core import Aggregate, Groups
+from equipoise.core.estimate import name_with
 from equipoise.core.parts import parts_from_table
 from equipoise.metrics import count, measure
 from equipoise.metrics.labels.accuracy import Accuracy
@@ -78,7 +79,8 @@ def p_values(counts, nulls, seed):
         null = f", {estimate.params['null']}" if "null" in estimate.params else ""
         to_all = " to all rows" if estimate.compared_to else ""
         if estimate.p_value is not None:
-            yield f"{estimate.label}{to_all}{null}", estimate.p_value
+            name = name_with(estimate.metric, estimate.aggregate)
+            yield f"{name}{to_all}{null}", estimate.p_value
         if estimate.by is None or estimate.metric == "accuracy":
             continue
         for part in parts_from_table(estimate.by):
