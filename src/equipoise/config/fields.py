@@ -29,6 +29,7 @@ from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mappin
 from equipoise.data.files import read_text, split_lines
 from equipoise.data.labels import Where
 from equipoise.models.generators import Sampling
+from equipoise.models.service import Service
 
 if TYPE_CHECKING:
     from equipoise.evidence.working import RunOptions
@@ -624,6 +625,9 @@ def _variable(name: str) -> str:
     return name
 
 
+_SERVICE = Service()
+
+
 class ServiceConfig(Section):
     """How a served model is asked.
 
@@ -650,13 +654,13 @@ class ServiceConfig(Section):
 
     key: Annotated[str, AfterValidator(_variable)] | None = None
     allow_hosts: Listed[Annotated[str, Field(pattern=r"^[A-Za-z0-9.:_-]+$")]] = ()
-    longest_side: PositiveInt = 1024
-    max_tokens: PositiveInt = 64
-    temperature: NonNegativeFloat = 0.0
-    seed: int | None = 0
-    timeout: Annotated[float, Field(gt=0, le=86_400)] = 120.0
-    attempts: PositiveInt = 6
-    concurrency: PositiveInt = 8
+    longest_side: PositiveInt = _SERVICE.longest_side
+    max_tokens: PositiveInt = _SERVICE.max_tokens
+    temperature: NonNegativeFloat = _SERVICE.temperature
+    seed: int | None = _SERVICE.seed
+    timeout: Annotated[float, Field(gt=0, le=86_400)] = _SERVICE.timeout
+    attempts: PositiveInt = _SERVICE.attempts
+    concurrency: PositiveInt = _SERVICE.concurrency
 
 
 class RunConfig(LoadConfig):
@@ -704,8 +708,6 @@ class RunConfig(LoadConfig):
 
     def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
-        from equipoise.models.service import Service
-
         service = None
         if isinstance(self.model, str) and self.model.startswith("served:"):
             settings = (self.service or ServiceConfig()).model_dump()

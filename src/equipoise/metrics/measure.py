@@ -215,7 +215,6 @@ class Topic(IntEnum):
     GAPS = 1
     RATES = 2
     MISTAKES = 3
-    FURTHER = 4
 
 
 MeasuresOf = type[Measure] | Callable[..., Iterable[Measure]]
