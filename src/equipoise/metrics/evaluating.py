@@ -202,8 +202,8 @@ def _inputs(y_true: Labels) -> frozenset[Input]:
     array = np.asarray(y_true)
     if array.dtype.kind not in "iuf":
         return frozenset({"labels"})
-    whole = bool((np.isnan(array) | (array == np.rint(array))).all())
-    return frozenset({"labels", "numbers"} if whole else {"numbers"})
+    may_be_labels = bool((np.isnan(array) | (array == np.rint(array))).all())
+    return frozenset({"labels", "numbers"} if may_be_labels else {"numbers"})
 
 
 def _find(name: str, inputs: frozenset[Input]) -> MetricSpec:
@@ -227,17 +227,17 @@ def _fits(spec: MetricSpec, inputs: frozenset[Input]) -> bool:
         function = function_of(spec.name, spec.aggregate, spec.compared_to)
     except KeyError:
         return False
-    whole = _metric_of(function)
-    parameters = signature(whole).parameters.values()
+    metric = _metric_of(function)
+    parameters = signature(metric).parameters.values()
     names = [item.name for item in parameters if item.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    of_numbers = isinstance(whole, NumberMetric)
+    of_numbers = isinstance(metric, NumberMetric)
     return (*names,) == _ROWS and ("numbers" if of_numbers else "labels") in inputs
 
 
 def _metric_of(function: Function) -> Function:
     """Return the metric that a comparison of groups is a method of; else the function."""
-    whole: Function = getattr(function, "__self__", function)
-    return whole
+    metric: Function = getattr(function, "__self__", function)
+    return metric
 
 
 def _keywords(name: str, function: Function, needed: Options, optional: Options) -> dict[str, Any]:

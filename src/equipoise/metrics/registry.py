@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import Parameter, signature, unwrap
 from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
-from equipoise.core import Aggregate, ComparedTo, Estimate
+from equipoise.core import Aggregate, ComparedTo, Estimate, InputError
 from equipoise.discovery import calling_module
 from equipoise.metrics.spec import SPECS, MetricSpec, register_for, spec_of, unregister
 
@@ -157,6 +157,19 @@ def options_of(statistic: Definition) -> OptionTypes:
         if parameter.kind is Parameter.KEYWORD_ONLY
     }
     return get_type_hints(options, globalns=getattr(unwrap(statistic), "__globals__", None))
+
+
+def check_options(metric: str, options: Iterable[str], allowed: Collection[str]) -> None:
+    """Refuse options that a metric doesn't take.
+
+    Raises
+    ------
+    InputError
+        With the first of them, and those that it takes.
+    """
+    if unknown := {*options} - {*allowed}:
+        names = ", ".join(allowed) or "none"
+        raise InputError(f"{metric}: unknown option {min(unknown)!r}; options: {names}")
 
 
 def remove(name: str) -> None:

@@ -37,7 +37,7 @@ from equipoise.metrics.measure import (
     Topic,
     measure_rows,
 )
-from equipoise.metrics.registry import OptionTypes, metrics_of, options_of
+from equipoise.metrics.registry import OptionTypes, check_options, metrics_of, options_of
 from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -101,9 +101,7 @@ class CountMetric:
         InputError
             When it doesn't take one.
         """
-        for name in {*options} - {*self.options}:
-            allowed = ", ".join(self.options) or "none"
-            raise InputError(f"{self.spec.name}: unknown option {name!r}; options: {allowed}")
+        check_options(self.spec.name, options, self.options)
         return replace(self, statistic=partial(self.statistic, **options)) if options else self
 
     @property

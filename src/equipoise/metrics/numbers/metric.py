@@ -19,7 +19,7 @@ from equipoise.core import (
 )
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.numbers.means import mean_difference, mean_value
-from equipoise.metrics.registry import OptionTypes, options_of
+from equipoise.metrics.registry import OptionTypes, check_options, options_of
 from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -96,11 +96,7 @@ class NumberMetric:
             When an option is unknown, lengths differ, or the function gives other numbers.
         """
         truth, prediction = floats(y_true), floats(y_pred)
-        if unknown := {*options} - {*self.options}:
-            allowed = ", ".join(self.options) or "none"
-            raise InputError(
-                f"{self.spec.name}: unknown option {min(unknown)!r}; options: {allowed}"
-            )
+        check_options(self.spec.name, options, self.options)
         if truth.shape != prediction.shape or truth.ndim != 1:
             raise InputError(
                 f"y_true and y_pred: shapes {truth.shape} and {prediction.shape}; expected (n,)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from inspect import Parameter, signature
 from itertools import combinations
 from typing import Literal
 
@@ -47,6 +46,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels.comparisons import OTHERS, all_others
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
+from equipoise.metrics.registry import OptionTypes, check_options, options_of
 from equipoise.metrics.scores.table import ScoreCounts, ScoredRows
 from equipoise.metrics.spec import MetricSpec, spec_for
 from equipoise.stats import Resampling
@@ -136,12 +136,9 @@ class ScoreMetric:
         return cls(full_spec, statistic, exchange, probabilities, shifts, defaults)
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """Names of its options."""
-        parameters = signature(self.statistic).parameters.values()
-        return tuple(
-            parameter.name for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY
-        )
+    def options(self) -> OptionTypes:
+        """Types of its options, by name."""
+        return options_of(self.statistic)
 
     def measure(
         self, rows: ScoredRows, aggregate: Aggregate, options: Mapping[str, float]
@@ -153,11 +150,7 @@ class ScoreMetric:
         InputError
             When an option is unknown, or scores are no probabilities though it needs them.
         """
-        if unknown := {*options} - {*self.options}:
-            allowed = ", ".join(self.options) or "none"
-            raise InputError(
-                f"{self.spec.name}: unknown option {min(unknown)!r}; options: {allowed}"
-            )
+        check_options(self.spec.name, options, self.options)
         if self.probabilities and not are_probabilities(rows.scores):
             low, high = rows.scores.min(), rows.scores.max()
             raise InputError(
