@@ -21,6 +21,7 @@ from equipoise.audits.kinds import KINDS
 from equipoise.cli.app import COMMANDS, run
 from equipoise.core import PluginError
 from equipoise.data import FORMATS, find_format
+from equipoise.exports import FORMS, Form
 from equipoise.models.registry import adapters
 from equipoise.studies import STUDIES
 from equipoise.studies.study import read_study
@@ -68,6 +69,7 @@ answers["study"] = command("plan", "shapes.yaml")
 folder = ["new", "other.yaml", "--study", "study-of-shapes", "--data", "pictures"]
 answers["study with a folder"] = type(CliRunner().invoke(app, folder).exception).__name__
 answers["command"] = command("tally", "rated")
+answers["export"] = command("export", "rated", "--as", "verdicts")
 print(json.dumps(answers))
 """
 
@@ -131,7 +133,11 @@ def test_a_command_of_another_package_is_listed_and_runs(answers):
     assert answers["command"] == "disparity: 1\n"
 
 
-GROUPS = ("kinds", "models", "formats", "metrics", "studies", "commands")
+def test_a_form_of_export_of_another_package_is_written(answers):
+    assert answers["export"].startswith("rating_gap: ")
+
+
+GROUPS = ("kinds", "models", "formats", "metrics", "studies", "exports", "commands")
 
 
 @pytest.fixture
@@ -210,6 +216,7 @@ ADAPTER = (
         ("models", "hf", ADAPTER, lambda: models.load_model("hf:v1")),
         ("kinds", "predictions", "", lambda: KINDS["predictions"]),
         ("studies", "chen-dou", "", lambda: STUDIES["chen-dou"]),
+        ("exports", "card", "", lambda: FORMS["card"]),
         ("commands", "audit", "", lambda: COMMANDS["audit"]),
     ],
 )
@@ -245,9 +252,10 @@ def test_a_module_that_registers_something_else_is_an_error(tmp_path, monkeypatc
     assert raised.value.packages == ("other-bias",)
 
 
-def test_every_file_of_commands_and_studies_is_one():
+def test_every_file_of_commands_forms_and_studies_is_one():
     for name, place in COMMANDS.items():
         assert place.load(click.Command).name == name
+    assert all(isinstance(place.load(Form), Form) for place in FORMS.values())
     files = {path.name for path in STUDIES.folder.iterdir() if path.suffix not in (".py", "")}
     assert files == {f"{name}.yaml" for name in STUDIES}
     works = {path.name for path in (STUDIES.folder / "published").iterdir()}

@@ -1,4 +1,4 @@
-"""`equipoise export`: print a run for a model card or a paper."""
+"""`equipoise export`: give a run to other tools and to papers."""
 
 from __future__ import annotations
 
@@ -12,35 +12,46 @@ from equipoise.cli.terminal import (
     say,
     say_json,
 )
+from equipoise.exports import FORMS
 
 
-@click.command("export", epilog="Example: equipoise export runs/first --as latex")
+@click.command("export", epilog="Example: equipoise export runs/first --as cyclonedx --to exports")
 @click.argument("run", type=PATH)
 @click.option(
     "--as",
     "form",
-    type=click.Choice(["card", "latex", "markdown"]),
+    type=click.Choice([name.replace("_", "-") for name in sorted(FORMS)]),
     default="card",
     show_default=True,
-    help="A section of a model card, or the table by group alone.",
+    help="The form; `pack` is all that suit the run.",
 )
+@click.option("--to", "folder", type=PATH, help="New folder for the files; printed without it.")
+@click.option("--dataset", default="", help="Name of the data set on the Hub, such as org/name.")
+@click.option("--overwrite", is_flag=True, help="Replace an earlier export.")
 @json_option
-def export_command(run: Path, form: str, as_json: bool) -> None:
-    """Print a run for a model card or a paper.
+def export_command(
+    run: Path, form: str, folder: Path | None, dataset: str, overwrite: bool, as_json: bool
+) -> None:
+    """Print a run for a model card, a paper or another tool.
 
     A card has what the report says first, the results by group, and the limitations, in Markdown.
     """
     from equipoise.audits.runs import load
-    from equipoise.report import card
+    from equipoise.core import RunError
+    from equipoise.exports import Run, form_of
+    from equipoise.exports.writing import write_files
 
-    result = load(run)
-    make = {
-        "card": lambda: card(result),
-        "latex": lambda: result.table().to_latex(),
-        "markdown": lambda: result.table().to_markdown(),
-    }
-    text = make[form]()
+    files = form_of(form).write(Run(load(run), run, dataset))
+    if folder is not None:
+        write_files(files, folder, overwrite=overwrite)
     if as_json:
-        say_json({"run": run, "as": form, "text": text})
+        say_json({"run": run, "as": form, "folder": folder, "files": files})
+    elif folder is not None:
+        say("\n".join(str(folder / name) for name in files))
+    elif len(files) == 1:
+        say("".join(files.values()).rstrip())
     else:
-        say(text.rstrip())
+        raise RunError(
+            f"{form} has {len(files)} files, which can't be printed as one. "
+            f"To do: name a folder for them, such as --to exports"
+        )

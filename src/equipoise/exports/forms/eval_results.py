@@ -1,0 +1,62 @@
+"""Evaluation results of a model repository of the Hugging Face Hub, `.eval_results/*.yaml`."""
+
+import math
+from urllib.parse import quote
+
+import yaml
+
+from equipoise.core import Fields, Finding, RunError
+from equipoise.exports import Files, Form, Run
+from equipoise.exports.contents import about, findings_of, metric_title, models, timestamp, version
+
+
+def write(run: Run) -> Files:
+    """Return a file for each model, with the findings that its conclusions rest on."""
+    if not run.dataset:
+        raise RunError(
+            f"{run.folder}: entries of the Hub name the data set there, and a run doesn't. "
+            "To do: add its name, such as --dataset HuggingFaceM4/FairFace"
+        )
+    leading = {
+        place
+        for conclusion in run.result.conclusions
+        for place in (conclusion.finding, *conclusion.restated_by)
+    }
+    files: dict[str, str] = {}
+    for model in models(run):
+        entries = [
+            _entry(run, finding)
+            for place, finding in findings_of(run, model)
+            if place in leading and math.isfinite(finding.value)
+        ]
+        if entries:
+            text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=100)
+            files[f"{quote(model, safe='')}/.eval_results/equipoise.yaml"] = text
+    if not files:
+        raise RunError(
+            f"{run.folder}: no model has a conclusion with a number. "
+            "To do: choose another form, such as card"
+        )
+    return files
+
+
+def _entry(run: Run, finding: Finding) -> Fields:
+    numbers = [
+        f"interval {finding.ci_low:.4g} to {finding.ci_high:.4g} ({finding.level:.0%})",
+        f"chance {finding.chance:.4g}",
+        f"n {finding.n}",
+        f"verdict {finding.verdict.value}",
+        f"equipoise {version(run)}",
+    ]
+    return {
+        "dataset": {
+            "id": run.dataset,
+            "task_id": f"{metric_title(finding)}; {about(finding)}".rstrip("; "),
+        },
+        "value": finding.value,
+        "date": timestamp(run),
+        "notes": "; ".join(text for text in numbers if "nan" not in text),
+    }
+
+
+FORM = Form("`.eval_results` of a model repository on the Hugging Face Hub", write)
