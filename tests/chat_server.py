@@ -49,11 +49,15 @@ class ChatServer:
         data = base64.b64decode(picture.removeprefix("data:image/png;base64,"))
         return np.asarray(Image.open(io.BytesIO(data)))
 
+    def get(self, path):
+        """Answer a GET: the list of models."""
+        return self.trouble.pop(0) if self.trouble else (200, {"data": self.models}, {})
+
 
 @contextmanager
-def serving():
+def serving(server=None):
     """Run a server; yields it with its `url`."""
-    server = ChatServer()
+    server = server or ChatServer()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -71,9 +75,7 @@ def serving():
 
         def do_GET(self):
             server.headers.append(dict(self.headers))
-            self.send(
-                *(server.trouble.pop(0) if server.trouble else (200, {"data": server.models}, {}))
-            )
+            self.send(*server.get(self.path))
 
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

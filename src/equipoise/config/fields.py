@@ -29,7 +29,7 @@ from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mappin
 from equipoise.data.files import read_text, split_lines
 from equipoise.data.labels import Where
 from equipoise.models.generators import Sampling
-from equipoise.models.service import Service
+from equipoise.models.service import ImageParameter, Service
 
 if TYPE_CHECKING:
     from equipoise.evidence.working import RunOptions
@@ -650,6 +650,8 @@ class ServiceConfig(Section):
         How often a request is sent before it counts as failed.
     concurrency : int
         Most requests at once; fewer while the server is overloaded.
+    image_parameters : list of str
+        What is sent with a prompt for an image; servers refuse parameters that they don't have.
     """
 
     key: Annotated[str, AfterValidator(_variable)] | None = None
@@ -661,6 +663,7 @@ class ServiceConfig(Section):
     timeout: Annotated[float, Field(gt=0, le=86_400)] = _SERVICE.timeout
     attempts: PositiveInt = _SERVICE.attempts
     concurrency: PositiveInt = _SERVICE.concurrency
+    image_parameters: Distinct[ImageParameter] = _SERVICE.image_parameters
 
 
 class RunConfig(LoadConfig):
@@ -708,15 +711,19 @@ class RunConfig(LoadConfig):
 
     def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
-        service = None
-        if isinstance(self.model, str) and self.model.startswith("served:"):
-            settings = (self.service or ServiceConfig()).model_dump()
-            service = Service(**settings | {"key": settings["key"] or ""})
         return replace(
             super().options(extraction),
             backend=self.backend or extraction.backend,
-            service=service,
+            service=_service_of(self),
         )
+
+
+def _service_of(section: RunConfig | GeneratorSection) -> Service | None:
+    """Return how a served model is asked; None of others."""
+    if not isinstance(section.model, str) or not section.model.startswith("served:"):
+        return None
+    settings = (section.service or ServiceConfig()).model_dump()
+    return Service(**settings | {"key": settings["key"] or ""})
 
 
 class EmbeddingsConfig(RunConfig, ArrayConfig):
@@ -786,8 +793,8 @@ class GeneratorSection(LoadConfig):
     Attributes
     ----------
     model : str or model
-        `diffusers:` and a hub id or folder, or `python:` and module:factory. None where images
-        were made elsewhere.
+        `diffusers:` and a hub id or folder, `served:`, a URL, `#` and a model behind it, or
+        `python:` and module:factory. None where images were made elsewhere.
     steps : int
         Denoising steps.
     negative_prompt : str, optional
@@ -796,6 +803,8 @@ class GeneratorSection(LoadConfig):
         Of the images; the model's own unless given.
     seed : int
         Of everything that is drawn.
+    service : mapping, optional
+        How a served model is asked.
     """
 
     model: Generator | None = None
@@ -804,6 +813,11 @@ class GeneratorSection(LoadConfig):
     height: int | None = None
     width: int | None = None
     seed: Seed = 0
+    service: ServiceConfig | None = None
+
+    def options(self, extraction: ExtractionConfig) -> RunOptions:
+        """Return how the model is loaded: as it says, else as the section `extraction` says."""
+        return replace(super().options(extraction), service=_service_of(self))
 
     def sampling_at(self, guidance: float) -> Sampling:
         """Return how images are drawn at a strength of guidance."""

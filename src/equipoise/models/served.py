@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.core import Facts, MissingExtraError, ModelError
 from equipoise.core.files import decode_json
@@ -29,7 +29,11 @@ from equipoise.models.service import Address, Service
 if TYPE_CHECKING:
     from httpx2 import Client
 
-_FILTERS = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
+T = TypeVar("T")
+_FILTERS = (
+    "content_filter", "content_policy_violation", "moderation_blocked",
+    "responsibleaipolicyviolation",
+)  # fmt: skip
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT = 60.0
 _SHOWN = 300
@@ -79,6 +83,11 @@ class ServedModel:
     reported: Mapping[str, Json] | None = None
 
     @property
+    def name(self) -> str:
+        """The name that loads it."""
+        return f"served:{self.address.url}#{self.address.model}"
+
+    @property
     def facts(self) -> dict[str, Json]:
         """Address of the model, and its entry in the server's list."""
         return {**asdict(self.address), "reported": dict(self.reported or {})}
@@ -88,7 +97,7 @@ class ServedModel:
         """Facts that identify the model: its address, its entry on the server, the parameters."""
         digest = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode()).hexdigest()
         return ModelInfo(
-            f"served:{self.address.url}#{self.address.model}", "served", digest,
+            self.name, "served", digest,
             dtype="unknown", device="server", backend="served",
             preprocessing={
                 "sent_to": self.address.host, "longest_side": self.service.longest_side,
@@ -106,12 +115,13 @@ class ServedModel:
         address, service = self.address, self.service
         if not address.is_here and address.host not in map(str.lower, service.allow_hosts):
             raise ModelError(
-                f"{self.info.name}: {address.host} isn't this machine, and pictures would be sent "
-                f"there. To do: if they may be, name it: service: {{allow_hosts: [{address.host}]}}"
+                f"{self.name}: {address.host} isn't this machine, and pictures or texts would be "
+                "sent there. To do: if they may be, name it: service: "
+                f"{{allow_hosts: [{address.host}]}}"
             )
         if service.secret and not address.is_here and not address.url.startswith("https:"):
             raise ModelError(
-                f"{self.info.name}: the key would be sent unencrypted. Expected: a URL with https"
+                f"{self.name}: the key would be sent unencrypted. Expected: a URL with https"
             )
 
     def look_up(self) -> Mapping[str, Json]:
@@ -128,12 +138,12 @@ class ServedModel:
             return {}
         entries = answer.body.get("data") if isinstance(answer.body, Mapping) else None
         if answer.status != 200 or not isinstance(entries, list):
-            raise ServiceError(f"{self.info.name}: no list of models: {answer.problem}")
+            raise ServiceError(f"{self.name}: no list of models: {answer.problem}")
         named = [entry for entry in entries if isinstance(entry, Mapping)]
         by_name = {entry["id"]: entry for entry in named if isinstance(entry.get("id"), str)}
         if by_name and self.address.model not in by_name:
             names = self.service.hide(", ".join(sorted(by_name)[:10]))
-            raise ModelError(f"{self.info.name}: the server has no such model. It has: {names}")
+            raise ModelError(f"{self.name}: the server has no such model. It has: {names}")
         entry = by_name.get(self.address.model, {})
         return {name: entry[name] for name in ("id", "root") if name in entry}
 
@@ -152,24 +162,35 @@ class ServedModel:
             When the server refuses the key, the model or the form of the requests.
         """
         self.check()
-        pictures = [self._encode(image) for image in as_rgb(images)]
+        pictures = [self.encode(image) for image in as_rgb(images)]
         with Session.of(self) as session:
-            replies = _concurrently(
-                lambda picture: session.ask(picture, question), pictures, self.pace, self.service
-            )
-        models = sorted({reply.model for reply in replies if reply.model})
-        if len({*models, *self._models}) > 1:
-            names = ", ".join(sorted({*models, *self._models}))
-            raise ServiceError(
-                f"{self.info.name}: the server answers with several models: {names}. To do: name "
-                "one of them after the URL"
-            )
-        self._models.update(models)
+            replies = self.ask_all(lambda picture: session.ask(picture, question), pictures)
         return [
             reply.text if reply.outcome in ("answered", "refused")
             else NoAnswer(reply.outcome, reply.text)
             for reply in replies
         ]  # fmt: skip
+
+    def ask_all(self, ask: Callable[[T], Reply], questions: Sequence[T]) -> list[Reply]:
+        """Return the reply to each question, in order, asked at the model's pace.
+
+        Raises
+        ------
+        ServiceError
+            When several models reply.
+        Exception
+            The first that a request raised.
+        """
+        replies = _concurrently(ask, questions, self.pace, self.service)
+        models = sorted({reply.model for reply in replies if reply.model})
+        if len({*models, *self._models}) > 1:
+            names = ", ".join(sorted({*models, *self._models}))
+            raise ServiceError(
+                f"{self.name}: the server answers with several models: {names}. To do: name "
+                "one of them after the URL"
+            )
+        self._models.update(models)
+        return replies
 
     @cached_property
     def _models(self) -> set[str]:
@@ -181,7 +202,7 @@ class ServedModel:
         """How many requests may be under way."""
         return Pace(self.service.concurrency)
 
-    def _encode(self, image: Image) -> bytes:
+    def encode(self, image: Image) -> bytes:
         """Return a picture in the form that is sent."""
         from PIL import Image as Pillow
 
@@ -202,15 +223,18 @@ class Session:
     model : ServedModel
     client : httpx2.Client
     journal : Journal
+    most_bytes : int
+        Largest answer.
     """
 
     model: ServedModel
     client: Client
     journal: Journal
+    most_bytes: int = _MOST_BYTES
 
     @classmethod
     @contextmanager
-    def of(cls, model: ServedModel) -> Iterator[Session]:
+    def of(cls, model: ServedModel, most_bytes: int = _MOST_BYTES) -> Iterator[Session]:
         """Open connections to a model's server, and close them at the end."""
         try:
             import httpx2
@@ -224,7 +248,7 @@ class Session:
         )  # fmt: skip
         folder = Path(service.store) if service.store else None
         with client, closing(Journal(folder)) as journal:
-            yield cls(model, client, journal)
+            yield cls(model, client, journal, most_bytes)
 
     def ask(self, picture: bytes, question: str) -> Reply:
         """Return the kept reply to a request, or that of the server."""
@@ -232,18 +256,41 @@ class Session:
             **self.model.facts, "question": question, "parameters": self.model.service.parameters,
             "picture": hashlib.sha256(picture).hexdigest(),
         }  # fmt: skip
-        kept = self.journal.read(request)
-        if kept is not None:
-            return kept
-        uri = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-        content = [
-            {"type": "image_url", "image_url": {"url": uri}}, {"type": "text", "text": question},
-        ]  # fmt: skip
+        content = [image_part(picture), {"type": "text", "text": question}]
         body: dict[str, Any] = {
             "model": self.model.address.model, "messages": [{"role": "user", "content": content}],
             **self.model.service.parameters,
         }  # fmt: skip
-        reply = self._send(body)
+        return self.post("/chat/completions", body, request, reply_of)
+
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        request: Facts,
+        read: Callable[[Facts], Reply | None],
+    ) -> Reply:
+        """Return the kept reply to a request, or that of the server.
+
+        Parameters
+        ----------
+        path : str
+            Such as "/embeddings".
+        body : mapping
+        request : mapping
+            Facts that identify the request.
+        read : callable
+            From an answer's JSON to a reply; None where it has another form.
+
+        Raises
+        ------
+        ServiceError
+            When no request of this kind can have an answer.
+        """
+        kept = self.journal.read(request)
+        if kept is not None:
+            return kept
+        reply = self._send(path, body, read)
         if reply.outcome != "request":
             self.journal.write(request, reply)
         return reply
@@ -268,19 +315,21 @@ class Session:
             problem = answer.problem
             time.sleep(max(wait, answer.wait))
         raise ServiceError(
-            f"{self.model.info.name}: no answer of the server ({problem}). To do: start it, or "
+            f"{self.model.name}: no answer of the server ({problem}). To do: start it, or "
             "correct the URL"
         )
 
-    def _send(self, body: Mapping[str, Any]) -> Reply:
+    def _send(
+        self, path: str, body: Mapping[str, Any], read: Callable[[Facts], Reply | None]
+    ) -> Reply:
         """Return the server's reply, asked again while it is overloaded or gives no answer."""
         problem, service = "", self.model.service
         for attempt, wait in enumerate(_waits(service.attempts), start=1):
             try:
-                answer = self._exchange("POST", "/chat/completions", body)
+                answer = self._exchange("POST", path, body)
             except _unreachable() as error:
                 answer = Answer(0, None, problem=f"{type(error).__name__}: {error}")
-            reply = self._read(answer)
+            reply = self._read(answer, read)
             if reply is not None:
                 return replace(reply, text=service.hide(reply.text), attempts=attempt)
             problem = service.hide(answer.problem)
@@ -290,7 +339,7 @@ class Session:
         text = f"no answer after {service.attempts} requests; the last: {problem}"
         return Reply("request", text[:_SHOWN], attempts=service.attempts)
 
-    def _read(self, answer: Answer) -> Reply | None:
+    def _read(self, answer: Answer, read: Callable[[Facts], Reply | None]) -> Reply | None:
         """Read a reply; None where the request may be sent again.
 
         Raises
@@ -298,13 +347,13 @@ class Session:
         ServiceError
             When no request of this kind can have an answer.
         """
-        if answer.status == 400 and _is_filtered(answer.body):
+        if answer.status == 400 and is_filtered(answer.body):
             return Reply("refused", f"{_REFUSED}: a filter of the server refused the request")
         if 300 <= answer.status < 500 and answer.status not in _OVERLOADED:
-            raise ServiceError(f"{self.model.info.name}: {answer.problem}")
+            raise ServiceError(f"{self.model.name}: {answer.problem}", status=answer.status)
         if answer.status != 200 or not isinstance(answer.body, Mapping):
             return None
-        return reply_of(answer.body)
+        return read(answer.body)
 
     def _exchange(self, method: str, path: str, body: Any) -> Answer:
         """Send a request and read its answer, which has an end in time and in size."""
@@ -319,12 +368,12 @@ class Session:
         with self.client.stream(method, url, json=body, headers=headers) as response:
             for chunk in response.iter_bytes():
                 content += chunk
-                if len(content) > _MOST_BYTES:
+                if len(content) > self.most_bytes:
                     break
                 if time.monotonic() > deadline:
                     raise httpx2.ReadTimeout(f"no whole answer after {service.timeout:g} s")
         try:
-            read: Json = decode_json(bytes(content[: _MOST_BYTES + 1]))
+            read: Json = decode_json(bytes(content[: self.most_bytes + 1]))
         except ValueError:
             read = None
         after = response.headers.get("retry-after", "")
@@ -368,7 +417,13 @@ def _message(body: Json, form: str) -> str:
     error = body.get("error", body) if isinstance(body, Mapping) else None
     if isinstance(error, Mapping):
         error = error.get("message") or error.get("detail")
-    return " ".join(str(error).split()) if error else f"no chat completion ({form})"
+    return " ".join(str(error).split()) if error else f"no answer of this interface ({form})"
+
+
+def image_part(picture: bytes) -> dict[str, Json]:
+    """Return the part of a message that holds a picture, a PNG."""
+    uri = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    return {"type": "image_url", "image_url": {"url": uri}}
 
 
 def reply_of(body: Facts) -> Reply | None:
@@ -385,7 +440,7 @@ def reply_of(body: Facts) -> Reply | None:
         prompt_tokens=_count(counts.get("prompt_tokens")),
         completion_tokens=_count(counts.get("completion_tokens")),
     )
-    if choices == [] and _is_filtered(body):
+    if choices == [] and is_filtered(body):
         return reply("refused", f"{_REFUSED}: a filter of the server left no answer")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         return None
@@ -424,7 +479,7 @@ def _count(value: Json) -> int:
     return int(value)
 
 
-def _is_filtered(body: Json) -> bool:
+def is_filtered(body: Json) -> bool:
     """Whether an error, or a reply without an answer, is of a content filter."""
     text = json.dumps(body).lower()
     return any(name in text for name in _FILTERS)
@@ -461,7 +516,7 @@ class Pace:
 
 
 def _concurrently(
-    ask: Callable[[bytes], Reply], pictures: Sequence[bytes], pace: Pace, service: Service
+    ask: Callable[[T], Reply], questions: Sequence[T], pace: Pace, service: Service
 ) -> list[Reply]:
     """Return the replies to requests, in order; threads are no reason to wait at an exit.
 
@@ -471,7 +526,7 @@ def _concurrently(
         The first that a request raised; no further requests are sent.
     """
     waiting: SimpleQueue[int] = SimpleQueue()
-    for place in range(len(pictures)):
+    for place in range(len(questions)):
         waiting.put(place)
     replies: dict[int, Reply] = {}
     errors: list[BaseException] = []
@@ -484,11 +539,11 @@ def _concurrently(
                 return
             try:
                 with pace:
-                    replies[place] = ask(pictures[place])
+                    replies[place] = ask(questions[place])
             except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
                 errors.append(error)
 
-    n_threads = min(service.concurrency, len(pictures))
+    n_threads = min(service.concurrency, len(questions))
     threads = [threading.Thread(target=work, daemon=True) for _ in range(n_threads)]
     for thread in threads:
         thread.start()
@@ -496,4 +551,4 @@ def _concurrently(
         thread.join()
     if errors:
         raise errors[0]
-    return [replies[place] for place in range(len(pictures))]
+    return [replies[place] for place in range(len(questions))]
