@@ -5,6 +5,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,14 @@ ROWS_EXPECTED = "a header and at least one row of data"
 # Two other names of tables are less alike, though they have the extension in common.
 _MISSPELT = 0.8
 BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://.+", re.IGNORECASE)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an address such as s3://bucket/rows.csv, and no path."""
+    return _ADDRESS.fullmatch(text) is not None
 
 
 def hash_parts(parts: Iterable[bytes]) -> FileFacts:
