@@ -143,7 +143,7 @@ def unknown_extension(path: Path, formats: str) -> DataError:
     )
 
 
-def empty_file(path: Path, expected: str) -> DataError:
+def empty_file(path: Path | str, expected: str) -> DataError:
     """Return the error of a file without content."""
     return DataError(
         "the file is empty",

@@ -27,9 +27,11 @@ from equipoise.core import AnyArray, Booleans, DataError, Facts, Strings, record
 from equipoise.core.files import footer_start
 from equipoise.core.labels import is_text
 from equipoise.core.types import FileFacts
+from equipoise.data.addresses import extension_of, read_address, shown
 from equipoise.data.files import (
     hash_file,
     hash_parts,
+    is_address,
     most_unpacked,
     read_whole,
     to_utf8,
@@ -548,13 +550,15 @@ def _open_source(recipe: TableRecipe, role: str, encoding: str, delimiter: str) 
         return _open_frame(source.frame, source.name, source.name)
     if not isinstance(source, str | os.PathLike):
         return _open_frame(source, role, f"{role}{FRAME}")
-    path, name = Path(source), str(source)
-    extension = path.suffix.lower()
     if recipe.folder:
-        return _open_folder(path)
+        return _open_folder(Path(source))
+    path, name = Path(source), str(source)
+    extension, content = path.suffix.lower(), None
+    if isinstance(source, str) and is_address(source):
+        extension, content, name = extension_of(source), read_address(source), shown(source)
     if extension in (".parquet", ".pq"):
-        return _open_parquet(path)
-    content = read_whole(path, FORMATS)
+        return _open_parquet(path) if content is None else _open_parquet_bytes(content, name)
+    content = read_whole(path, FORMATS) if content is None else content
     if extension in (".jsonl", ".ndjson"):
         text = to_utf8(content, name, encoding).decode("utf-8-sig")
         return _of_records(json_lines(text, name), content, name)
@@ -565,7 +569,7 @@ def _open_source(recipe: TableRecipe, role: str, encoding: str, delimiter: str) 
         # A .tsv that is separated by commas is rarer than a user who names no delimiter.
         tabs = extension == ".tsv" and delimiter == ","
         return _open_csv(content, name, encoding, "\t" if tabs else delimiter, header)
-    raise unknown_extension(path, FORMATS)
+    raise unknown_extension(Path(name), FORMATS)
 
 
 def is_frame(source: TableSource) -> bool:
@@ -845,6 +849,37 @@ def _open_parquet(path: Path) -> OpenTable:
     return OpenTable(str(path), digest, (*schema.names, *fields), columns, kinds, lists)
 
 
+def _open_parquet_bytes(content: bytes, name: str) -> OpenTable:
+    """Open the content of a Parquet file that lies elsewhere."""
+    try:
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise _damaged(name) from None
+    if table.nbytes > most_unpacked(len(content)):
+        fix = "split the file"
+        raise too_large(table.nbytes, len(content), name, None, fix)
+    lists = tuple(member.name for member in table.schema if is_list(member.type))
+    columns = {member: table[member] for member in table.column_names}
+    return OpenTable(
+        name,
+        hash_parts([content]),
+        tuple(columns),
+        lambda names: {column: columns[column] for column in names},
+        {},
+        lists,
+    )
+
+
+def _damaged(name: str) -> DataError:
+    return DataError(
+        "the file is truncated, damaged or no Parquet",
+        file=name,
+        expected="a whole Parquet file",
+        fix="write or copy it again",
+    )
+
+
 def _struct_fields(
     fields: Iterable[pa.Field], above: Strings = ()
 ) -> Iterator[tuple[str, Strings]]:
@@ -885,12 +920,7 @@ def open_parquet(path: Path, *, stored_types: bool = False) -> Iterator[pq.Parqu
                 page_checksum_verification=True,
             )
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise DataError(
-            "the file is truncated, damaged or no Parquet",
-            file=str(path),
-            expected="a whole Parquet file",
-            fix="write or copy it again",
-        ) from None
+        raise _damaged(str(path)) from None
 
 
 def read_columns(parquet: pq.ParquetFile, columns: Sequence[str], path: Path) -> pa.Table:
