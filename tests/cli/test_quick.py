@@ -43,13 +43,17 @@ SHAPES = {
     "predictions in other words": table(pred=words("pred")).write_csv().encode(),
     "quoted cells": table(note=pl.lit('a, "b"\nand c')).write_csv(quote_style="always").encode(),
     "scores": table(score=SCORES).drop("pred").write_csv().encode(),
+    "decimal commas": table(
+        score=SCORES.cast(pl.String).str.replace(".", ",", literal=True)
+    ).drop("pred").write_csv(separator=";").encode(),
 }  # fmt: skip
 GIVEN = {
     "ages": ("--pred", "pred"),
     "scores": ("--score", "score", "--threshold", "0.5"),
+    "decimal commas": ("--score", "score", "--threshold", "0.5"),
 }
 """What names the predictions; elsewhere it is guessed."""
-AGAIN = ("Excel", "ages", "missing groups", "predictions in other words", "scores")
+AGAIN = ("Excel", "ages", "missing groups", "predictions in other words", "decimal commas")
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -98,19 +102,10 @@ def worst_of(result, groups):
     )
 
 
-def comma(column):
-    return pl.col(column).cast(pl.String).str.replace(".", ",", literal=True)
-
-
 SCORED = table(score=SCORES)
 REFUSED = {
     "no such column": (table(), ("--target", "lable", "--pred", "pred"), "lable"),
-    "decimal commas": (SCORED.with_columns(comma("score")), ("--pred", "score"), "score"),
     "per cent": (table(score=pl.format("{}%", SCORES)), ("--pred", "score"), "score"),
-    "decimal commas of groups": (
-        table(sex=AGES / 3.7).with_columns(sex=comma("sex")),
-        ("--pred", "pred"), "sex",
-    ),
     "no positive class": (
         SCORED.with_columns(label=pl.col("label").replace({"0": "cat", "1": "dog"})),
         ("--score", "score"), "label",

@@ -39,6 +39,7 @@ from equipoise.config.fields import (
     Share,
     Some,
     Table,
+    TableFile,
     Text,
     among,
     class_map,
@@ -46,6 +47,7 @@ from equipoise.config.fields import (
     given_keys,
     located,
     one_state_each,
+    same_table,
     where_of,
 )
 from equipoise.config.files import explain, keys, line_of, nearest, parse_yaml
@@ -444,7 +446,7 @@ class NormalizeConfig(Section):
     punctuation: str = _STEPS.punctuation
     articles: Labels = _STEPS.articles
     leading_phrases: Labels = _STEPS.leading_phrases
-    synonyms: Mapping[Label, Label] | Table = Field(default_factory=dict)
+    synonyms: Mapping[Label, Label] | TableFile = Field(default_factory=dict)
     classes: Labels = ()
     masked: Labels = ()
     refusals: Labels = ()
@@ -516,8 +518,7 @@ def check_row_numbers(data: LabelledImagesConfig, tables: Mapping[str, Path | No
     images = data.pictures
     for name, outputs in tables.items() if images.id is None and images.table is not None else ():
         table = images.table
-        same = outputs is table or (isinstance(table, Path) and outputs == table)
-        if outputs is not None and not same:
+        if outputs is not None and not same_table(outputs, table):
             raise ValueError(
                 f"data.id: required, and missing: models.{name}.table is another table, whose "
                 "rows are matched by id"

@@ -31,6 +31,7 @@ from equipoise.data import (
 )
 from equipoise.data.files import hash_file
 from equipoise.data.image_set import ImageRecords, image_set
+from equipoise.data.table_steps import split_labels
 from equipoise.data.tables import NamedFrame, TableSource
 from equipoise.evidence import Pictures, pictures_in_folder, pictures_of_table, pictures_on_disk
 from equipoise.evidence.pictures import ByName, picture_facts, sorted_by_id
@@ -167,7 +168,11 @@ def open_images(
         When a file cannot be read; it names the file, column and row.
     """
     if section.is_plain:
-        return AuditImages(section, locate=partial(_open_pictures_of_table, section, base))
+        return AuditImages(
+            section,
+            labels=_split_labels(section, base),
+            locate=partial(_open_pictures_of_table, section, base),
+        )
     rules = {
         index: rule.made(base)
         for index, rule in enumerate(section.rules)
@@ -445,7 +450,7 @@ def _read(
     of_rules = (getattr(rule, "column", None) for rule in rules)
     corners = section.crop.columns if section.crop else ()
     wanted_columns = dict.fromkeys([*columns, *of_rules, section.path, *corners])
-    return read_plain(
+    images = read_plain(
         located(cast("TableSource", section.table), base),
         id=section.row_id,
         columns=tuple(
@@ -456,6 +461,19 @@ def _read(
         ),
         attributes=[rule.column for rule in rules if isinstance(rule, BandGroups)],
         **section.csv,
+    )
+    return replace(images, labels=_split_labels(section, base))
+
+
+def _split_labels(section: PicturesConfig, base: Path) -> pl.DataFrame | None:
+    """Return the labels in a table's columns of several values, if it has any."""
+    if not section.split_columns:
+        return None
+    return split_labels(
+        located(cast("TableSource", section.table), base),
+        section.row_id,
+        encoding=section.encoding,
+        delimiter=section.delimiter,
     )
 
 

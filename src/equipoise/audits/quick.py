@@ -2,10 +2,9 @@
 
 import codecs
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, combinations, pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack
@@ -19,6 +18,7 @@ from narwhals.typing import IntoDataFrame
 from equipoise.audits.config import parse_config
 from equipoise.audits.model_cache import open_model
 from equipoise.audits.quick_rows import FORMS, ID, RowRoles, guess_rows
+from equipoise.audits.quick_tables import OUTPUT, TableForm, guess_form
 from equipoise.audits.running import run
 from equipoise.audits.sections import ConfigSource, Setting, config_of, is_config, read_config
 from equipoise.config.fields import ExtractionConfig, RunConfig, called
@@ -33,11 +33,6 @@ from equipoise.models.modules import as_model
 from equipoise.models.protocols import DESCRIPTIONS, Model, offer_of
 from equipoise.report.result import Result
 
-_OUTPUT = re.compile(
-    r"(.*[_ .-])?(pred|preds|prediction|predicted|y_?hat|score|scores|prob|probability|confidence|"
-    r"logit)([_ .-].*)?",
-    re.IGNORECASE,
-)
 _NUMBER = r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)\s*%?\s*"
 _YES = {"1", "true", "t", "yes", "y", "positive", "pos", "present"}
 _NO = {"0", "false", "f", "no", "n", "negative", "neg", "absent"}
@@ -115,7 +110,10 @@ class Guess:
     guessed_unit : str
         The unit, where it was guessed; "" elsewhere.
     audit : str
-        Kind of audit: "predictions", or "regression" where the target is a number.
+        Kind of audit: "predictions", "regression" where the target is a number, or "dataset"
+        without predictions.
+    steps : mapping
+        Steps from the table to its columns; see `TableConfig`.
     """
 
     cells: Mapping[str, Any]
@@ -126,6 +124,7 @@ class Guess:
     notes: tuple[str, ...]
     guessed_unit: str = ""
     audit: str = "predictions"
+    steps: Mapping[str, Any] = field(default_factory=dict)
 
     def config(self, table: TableSource, folder: Path | None = None) -> dict[str, Any]:
         """Return the config that reads `table`.
@@ -140,10 +139,13 @@ class Guess:
         def relative_path(path: str | os.PathLike[str]) -> str:
             return Path(os.path.relpath(path, folder or ".")).as_posix()
 
-        source = relative_path(table) if isinstance(table, str | os.PathLike) and folder else table
+        source: Any = table
+        if isinstance(table, str | os.PathLike) and folder:
+            source = relative_path(table)
+        source = {"file": source, **deepcopy(self.steps)} if self.steps else source
         images = {"table": source, **deepcopy(self.cells), **self.images}
         images |= {} if self.root is None else {"root": relative_path(self.root)}
-        nested = {"rules", "path"} & {*images}
+        nested = self.audit == "dataset" or {"rules", "path"} & {*images}
         source_columns = {"table": source, **deepcopy(self.cells)}
         run = {"extraction": {"store": relative_path(_STORE)}} if self.root is not None else {}
 
@@ -156,18 +158,25 @@ class Guess:
             resolved_name = relative_path(name) if Path(name).exists() else name
             return {**section, "model": f"{library}:{resolved_name}"}
 
+        models = {name: section_of(section) for name, section in self.models.items()}
         return {
             "audit": self.audit,
             "data": {**({"images": images} if nested else images), **self.data},
-            "models": {name: section_of(section) for name, section in self.models.items()},
+            **({"models": models} if models else {}),
             **run,
         }
 
 
 def guess_config(
-    table: TableSource, *, target: str, groups: Sequence[str], **named: Unpack[ColumnChoices]
+    table: TableSource,
+    *,
+    target: str | None = None,
+    groups: Sequence[str] = (),
+    **named: Unpack[ColumnChoices],
 ) -> Guess:
-    """Return the config of an audit of the predictions in a table; see `audit`.
+    """Return the config of an audit of a table; see `audit`.
+
+    Without predictions and a target, the audit is of a data set.
 
     Raises
     ------
@@ -178,13 +187,24 @@ def guess_config(
     ConfigError
         When a model answers questions, or its images aren't named.
     """
-    encoding, used = encoding_of(table), [target, *groups]
-    outputs = [*_as_list(named.get("pred")), *_as_list(named.get("score"))]
-    used += [*outputs, *filter(None, (named.get("id"), named.get("unit")))]
-    columns, missing, file = _read_columns(table, encoding, used)
+    encoding = encoding_of(table)
+    form = guess_form(
+        table, encoding=encoding, target=target, groups=groups, outputs=_outputs(named),
+        runs_model=bool(named.get("model")),
+    )  # fmt: skip
+    if form.outputs:
+        named["pred"] = form.outputs
+    return _guess_of_form(form, encoding, named)
+
+
+def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Guess:
+    """Return the config of a table whose columns of labels and groups are known."""
+    target, groups, outputs = form.target, form.groups, _outputs(named)
+    used = [*filter(None, [target, named.get("id"), named.get("unit")]), *groups, *outputs]
+    columns, missing, file = _read_columns(form.source, encoding, used)
     sentinels = {name: _take_sentinels(columns, name) for name in groups if name != target}
     # A list of texts replaces the rule for sentinels, and is for the target, too.
-    if missing:
+    if missing and target is not None:
         classes = {*_classes(columns[target])}
         sentinels = {name: tuple({*texts} - classes) for name, texts in sentinels.items()}
     for name in groups:
@@ -197,41 +217,89 @@ def guess_config(
     )  # fmt: skip
     ids = [columns[name] for name in other_names if ID.fullmatch(name)]
     root, images = _find_images(ids, file, named)
-    positive = named.get("positive") or _guess_positive(columns[target])
-    quantities = _predicted_quantities(columns, target, outputs or likely_outputs(other_names))
-    models, model_notes = _sections_of_numbers(target, quantities)
-    if not quantities:
-        models, model_notes = _guess_models(columns, target, positive, file, other_names, named)
-    models, where = _of_each_model(models, roles)
-    rules = _rules_of_bands(bands)
-    cells: dict[str, Any] = {"missing": ["", *missing]} if missing else {}
+    models = _Models({}, {}, "dataset")
+    if target is not None:
+        models = _models_of_target(columns, target, file, other_names, roles, named)
     listed_texts = dict.fromkeys(["", *missing, *chain.from_iterable(sentinels.values())])
-    of_images = {"missing": [*listed_texts]} if missing else {}
-    cells |= {"encoding": encoding} if encoding != "utf-8" else {}
-    compared = [f"{name} band" if name in bands else name for name in groups]
-    pairs = [[*pair] for pair in combinations(compared, 2)]
-    optional = {"positive": positive, "unit": roles.unit}
+    of_images: dict[str, Any] = {"missing": [*listed_texts]} if missing else {}
+    of_images |= {"rules": rules} if (rules := _rules_of_bands(bands)) else {}
     notes = (
         f"encoding: {encoding}" if encoding != "utf-8" else "",
+        *form.notes,
         f"missing: {listed(missing)}" if missing else "",
         *(f"{name}, missing: {listed(texts)}" for name, texts in sentinels.items() if texts),
-        "" if quantities else f"positive: {positive or 'none; every class is reported'}",
+        f"positive: {models.positive or 'none; every class is reported'}"
+        if models.kind == "predictions"
+        else "",
         *roles.notes,
         *(f"{name}: bands {', '.join(_band_names(bounds))}" for name, bounds in bands.items()),
-        *model_notes,
+        *models.notes,
         *(f"images: {root}, named by {images['path']}" for _ in images),
     )
     return Guess(
-        cells,
-        {"id": roles.id, **where, **of_images, **({"rules": rules} if rules else {}), **images},
-        {"target": target, "groups": [*compared, *pairs]}
-        | {key: value for key, value in optional.items() if value is not None},
-        models,
+        ({"missing": ["", *missing]} if missing else {})
+        | ({"encoding": encoding} if encoding != "utf-8" else {}),
+        {"id": roles.id, **models.where, **of_images, **images},
+        _data_section(form, bands, models.positive, roles.unit),
+        models.sections,
         root,
         tuple(filter(None, notes)),
         (roles.unit or "") if roles.guessed else "",
-        "regression" if quantities else "predictions",
+        models.kind,
+        form.steps,
     )
+
+
+def _outputs(named: ColumnChoices) -> list[str]:
+    return [*_as_list(named.get("pred")), *_as_list(named.get("score"))]
+
+
+def _data_section(
+    form: TableForm, bands: Container[str], positive: str | None, unit: str | None
+) -> dict[str, Any]:
+    """Return target, groups and unit as a config has them."""
+    compared = {name: f"{name} band" if name in bands else name for name in form.groups}
+    crossed = [compared[name] for name in form.groups if name not in form.alone]
+    groups = [*compared.values(), *([*pair] for pair in combinations(crossed, 2))]
+    labels = {"labels": [*form.labels]} if form.target is None else {}
+    optional = {"positive": positive, "unit": unit}
+    return {
+        **({"target": form.target} if form.target is not None else {}),
+        "groups": groups,
+        **labels,
+        **{key: value for key, value in optional.items() if value is not None},
+    }
+
+
+@dataclass(frozen=True)
+class _Models:
+    """Sections of models, the rows with the labels, and the kind of audit."""
+
+    sections: Mapping[str, Mapping[str, Any]]
+    where: Mapping[str, Any]
+    kind: str
+    positive: str | None = None
+    notes: Sequence[str] = ()
+
+
+def _models_of_target(
+    columns: Mapping[str, pl.Series],
+    target: str,
+    file: str,
+    other_names: Sequence[str],
+    roles: RowRoles,
+    named: ColumnChoices,
+) -> _Models:
+    """Return the models that predict a target: classes, or numbers."""
+    positive = named.get("positive") or _guess_positive(columns[target])
+    quantities = _predicted_quantities(
+        columns, target, _outputs(named) or likely_outputs(other_names)
+    )
+    sections, notes = _sections_of_numbers(target, quantities)
+    if not quantities:
+        sections, notes = _guess_models(columns, target, positive, file, other_names, named)
+    sections, where = _of_each_model(sections, roles)
+    return _Models(sections, where, "regression" if quantities else "predictions", positive, notes)
 
 
 def _rules_of_bands(bands: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
@@ -442,7 +510,7 @@ def _with_predictions(
 
 def likely_outputs(names: Iterable[str]) -> list[str]:
     """Return columns that are called as predictions and scores are."""
-    return [name for name in names if _OUTPUT.fullmatch(name)]
+    return [name for name in names if OUTPUT.fullmatch(name)]
 
 
 def _as_list(names: str | Sequence[str] | None) -> list[str]:
@@ -577,7 +645,7 @@ def _read_columns(
     """Return named columns and likely ones, texts for missing values, and the file."""
     opened = open_table(table, role="data", encoding=encoding)
     check_columns(opened.names, named, opened.name)
-    forms = (*FORMS, _OUTPUT)
+    forms = (*FORMS, OUTPUT)
     likely = (name for name in opened.names if any(form.fullmatch(name) for form in forms))
     columns = dict.fromkeys([*named, *(name for name in likely if name not in opened.lists)])
     texts = read_table(table, texts=columns, role="data", encoding=encoding).texts

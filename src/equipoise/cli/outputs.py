@@ -92,7 +92,11 @@ def config_text(values: Mapping[str, Json], notes: Iterable[str] = ()) -> str:
     """Return a configuration as YAML, after notes as comments."""
     import yaml  # heavy, and the help needs none
 
-    text = yaml.safe_dump(
-        dict(values), sort_keys=False, allow_unicode=True, default_flow_style=None
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Json) -> bool:  # noqa: ARG002
+            return True
+
+    text = yaml.dump(
+        dict(values), Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None
     )
     return "".join(f"# {line}\n" for line in notes) + text

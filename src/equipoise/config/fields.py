@@ -25,9 +25,21 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from equipoise.config.files import keys, nearest
+from equipoise.core import InputError
 from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mapping
-from equipoise.data.files import read_text, split_lines
+from equipoise.data.files import is_address, read_text, split_lines
 from equipoise.data.labels import Where
+from equipoise.data.table_steps import (
+    Bands,
+    Count,
+    DecimalCommas,
+    FromName,
+    Missing,
+    Split,
+    TableStep,
+    Values,
+)
+from equipoise.data.tables import FILE, TableRecipe
 from equipoise.models.generators import Sampling
 from equipoise.models.service import ImageParameter, Service
 
@@ -91,13 +103,26 @@ def file_path(value: object) -> Path:
     raise ValueError("expected the path of a file or folder")
 
 
-def _table(value: object) -> object:
+def _file_or_frame(value: object) -> object:
     frame = hasattr(value, "__arrow_c_stream__") or hasattr(value, "columns")
-    return value if frame else file_path(value)
+    address = isinstance(value, str) and is_address(value)
+    return value if frame or address else file_path(value)
+
+
+def _table(value: object) -> object:
+    if isinstance(value, Mapping):
+        return TableConfig.model_validate(value)
+    return value if isinstance(value, TableConfig) else _file_or_frame(value)
+
+
+def _array_or_table(value: object) -> object:
+    return _table(value) if isinstance(value, Mapping) else value
 
 
 def as_text(value: Any) -> Any:
     """Return how a resolved config names a file, several, or data in memory."""
+    if isinstance(value, TableConfig):
+        return value.model_dump(exclude_defaults=True)
     if isinstance(value, Mapping):
         return {name: as_text(entry) for name, entry in value.items()}
     if isinstance(value, tuple):
@@ -173,8 +198,14 @@ Group = OneOrMore[Name]
 Models = Annotated[Mapping[Text, Item], Field(min_length=1)]
 """Models by name."""
 
+TableFile = Annotated[Any, BeforeValidator(_file_or_frame), PlainSerializer(as_text)]
+"""A file, relative to the configuration, an address such as s3://…, or a data frame."""
+
 Table = Annotated[Any, BeforeValidator(_table), PlainSerializer(as_text)]
-"""A file, relative to the configuration, or a data frame."""
+"""The same, or a mapping of a file and its steps; see `TableConfig`."""
+
+ArrayOrTable = Annotated[Any, BeforeValidator(_array_or_table), PlainSerializer(as_text)]
+"""A file of an array or table, an array, a data frame, or a mapping of a file and its steps."""
 
 FilePath = Annotated[Path, BeforeValidator(file_path), PlainSerializer(Path.as_posix)]
 """A file or folder, relative to the configuration."""
@@ -271,6 +302,120 @@ Switch = Annotated[Options | None, BeforeValidator(_switch), WrapSerializer(_swi
 
 Plain = Switch[NoOptions]
 """A metric without options, on or off."""
+
+
+def _patterns(value: object) -> object:
+    """Take a pattern alone for that of the files in a folder."""
+    return value if isinstance(value, Mapping) else {FILE: value}
+
+
+Pattern = Annotated[
+    Mapping[Name, OneOrMore[Name]], BeforeValidator(_patterns)
+]  # fmt: skip
+"""Column of names to its patterns."""
+
+
+def _counts(value: object) -> object:
+    """Take a column alone for one whose rows stand as they are."""
+    return {value: {}} if isinstance(value, str) else value
+
+
+class TableConfig(Section):
+    """A table as a tool wrote it, and the steps from it to the columns of an audit.
+
+    Steps are taken in the order of these keys. Each is about columns that the table has, or that
+    an earlier step makes.
+
+    Attributes
+    ----------
+    file : path, address or data frame
+        In place of it, `folder`.
+    folder : path, optional
+        The table is the list of its files, in the column `file`.
+    records : str, optional
+        Path of the rows in a JSON file, such as "data.items".
+    header : list of str
+        Names of the columns of a list without a header.
+    decimal : "." or ","
+        Decimal mark of numbers.
+    from_name : mapping
+        Column of names to a pattern such as "{age}_{gender}_{rest}", or a list of them; a pattern
+        alone is for the files of a folder.
+    missing : mapping
+        Column to its texts that mean "missing".
+    values : mapping
+        Column to its codes, and what each means.
+    bands : mapping
+        Column of numbers to where bands of them begin, as a column "age band".
+    split : mapping
+        Column of several values a cell to what is between them; "[]" for lists.
+    count : str or mapping
+        Column of how many rows a row stands for; or several, and the cells of their rows.
+    """
+
+    file: TableFile | None = None
+    folder: FilePath | None = None
+    records: Name | None = None
+    header: Names = ()
+    decimal: Literal[".", ","] = "."
+    from_name: Pattern = {}
+    missing: Mapping[Name, Labels] = {}
+    values: Mapping[Name, Mapping[Label, Label | None]] = {}
+    bands: Mapping[Name, Listed[float]] = {}
+    split: Mapping[Name, Name] = {}
+    count: Annotated[Mapping[Name, Mapping[Name, Label]], BeforeValidator(_counts)] = {}
+
+    @property
+    def steps(self) -> tuple[TableStep, ...]:
+        """The steps, in their order."""
+        return (
+            *([DecimalCommas()] if self.decimal == "," else []),
+            *(FromName(column, patterns) for column, patterns in self.from_name.items()),
+            *([Missing(self.missing)] if self.missing else []),
+            *([Values(self.values)] if self.values else []),
+            *([Bands(self.bands)] if self.bands else []),
+            *(Split(column, separator) for column, separator in self.split.items()),
+            *([Count(self.count)] if self.count else []),
+        )
+
+    def recipe(self, base: Path) -> TableRecipe:
+        """Return the table to read, with paths relative to `base`."""
+        table = located(self.file if self.folder is None else self.folder, base)
+        return TableRecipe(table, self.records, self.header, self.folder is not None, self.steps)
+
+    def equals(self, other: TableConfig) -> bool:
+        """Whether both read the same table in the same way."""
+        same = self.file is other.file or isinstance(self.file, str | Path)
+        return same and self.model_dump() == other.model_dump()
+
+    @model_validator(mode="after")
+    def _check_table(self) -> Self:
+        only_one(self, "file", "folder")
+        check_steps(self)
+        return self
+
+
+def check_steps(table: TableConfig) -> None:
+    """Refuse steps that contradict themselves.
+
+    Raises
+    ------
+    ValueError
+        With the key of the step.
+    """
+    try:
+        _ = table.steps
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
+def same_table(table: Value, other: Value) -> bool:
+    """Whether two sections name the same table."""
+    if isinstance(table, TableConfig) and isinstance(other, TableConfig):
+        return table.equals(other)
+    return table is other or (
+        isinstance(table, Path) and isinstance(other, Path) and table == other
+    )
 
 
 class CsvConfig(Section):
@@ -389,7 +534,7 @@ class ArrayConfig(CsvConfig):
         Names of all columns of an array without names.
     """
 
-    file: Annotated[Any, PlainSerializer(as_text)]
+    file: ArrayOrTable
     array: Name | None = None
     ids: Annotated[Any, PlainSerializer(as_text)] = None
     id: Name | None = None
@@ -437,8 +582,12 @@ def ids_at(ids: Value, base: Path) -> Value | Path:
     return base / ids if isinstance(ids, str) and Path(ids).suffix else ids
 
 
-def located(table: Value, base: Path) -> Value | Path:
-    """Return a file relative to `base`; arrays and data frames as they are."""
+def located(table: Value, base: Path) -> Value | Path | TableRecipe:
+    """Return a file relative to `base`; addresses, arrays and data frames as they are."""
+    if isinstance(table, TableConfig):
+        return table.recipe(base)
+    if isinstance(table, str) and is_address(table):
+        return table
     return base / table if isinstance(table, str | Path) else table
 
 

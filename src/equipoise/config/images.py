@@ -32,6 +32,7 @@ from equipoise.config.fields import (
     Seed,
     Share,
     Table,
+    TableConfig,
     among,
     as_text,
     file_path,
@@ -356,6 +357,11 @@ class PicturesConfig(CsvConfig):
     crop: CropConfig | None = None
     where: Filters = Field(default_factory=dict)
     sample: SampleConfig | None = None
+
+    @property
+    def split_columns(self) -> tuple[str, ...]:
+        """Columns of several values a cell, which are labels and no attributes."""
+        return tuple(self.table.split) if isinstance(self.table, TableConfig) else ()
 
     @property
     def is_plain(self) -> bool:

@@ -5,6 +5,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,14 @@ ROWS_EXPECTED = "a header and at least one row of data"
 # Two other names of tables are less alike, though they have the extension in common.
 _MISSPELT = 0.8
 BLANK = b"\xef\xbb\xbf \t\r\n"
+
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://.+", re.IGNORECASE)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an address such as s3://bucket/rows.csv, and no path."""
+    return _ADDRESS.fullmatch(text) is not None
 
 
 def hash_parts(parts: Iterable[bytes]) -> FileFacts:
@@ -134,7 +143,7 @@ def unknown_extension(path: Path, formats: str) -> DataError:
     )
 
 
-def empty_file(path: Path, expected: str) -> DataError:
+def empty_file(path: Path | str, expected: str) -> DataError:
     """Return the error of a file without content."""
     return DataError(
         "the file is empty",

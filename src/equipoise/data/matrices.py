@@ -51,6 +51,7 @@ from equipoise.data.problems import (
 from equipoise.data.tables import (
     Columns,
     OpenTable,
+    TableRecipe,
     as_float_array,
     as_text,
     cell_text,
@@ -279,7 +280,7 @@ def open_source(
     elif is_path and Path(file).suffix.lower() in WORDS:
         words, values, digest = read_word_vectors(Path(file), {*items.ids.tolist()})
         opened = Opened(replace(source, ids=words), str(file), str(file), digest, values)
-    elif is_path or is_frame(file):
+    elif is_path or isinstance(file, TableRecipe) or is_frame(file):
         table = open_table(file, role=subject, encoding=source.encoding, delimiter=source.delimiter)
         opened = Opened(source, table.name, table.name, table.digest, table)
     else:

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,22 +23,23 @@ import pyarrow.parquet as pq
 from narwhals.typing import IntoFrame
 from polars.selectors import by_name
 
-from equipoise.core import AnyArray, Booleans, DataError, Facts, Fields, Strings, record
+from equipoise.core import AnyArray, Booleans, DataError, Facts, Strings, record
 from equipoise.core.files import footer_start
 from equipoise.core.labels import is_text
 from equipoise.core.types import FileFacts
+from equipoise.data.addresses import extension_of, read_address, shown
 from equipoise.data.files import (
-    RepeatedKeyError,
     hash_file,
     hash_parts,
+    is_address,
     most_unpacked,
-    parse_json,
     read_whole,
     to_utf8,
     too_large,
     unknown_extension,
 )
-from equipoise.data.problems import check_columns, counted, is_whole, show
+from equipoise.data.json_tables import cell_paths, cells_at, json_lines, json_records
+from equipoise.data.problems import check_columns, counted, is_whole, listed, show
 from equipoise.stats.threads import each
 
 EXACT_INTEGERS = 2.0**53
@@ -306,6 +308,10 @@ FRAME = " (data frame)"
 """What follows the role of a table that is no file, where errors name it."""
 
 FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .json"
+LISTS = (".txt", ".lst", ".data")
+"""How lists without a header end, too."""
+FILE = "file"
+"""Column of the files of a folder."""
 ROWS_AT_ONCE = 1 << 14
 # Parts of a file that threads read.
 _PARTS = 64
@@ -354,6 +360,8 @@ class OpenTable:
         Types of the columns, where they are known before reading.
     lists : tuple of str
         Columns whose cells are lists.
+    split : mapping of str to mapping of str to str
+        By a column that had several values a cell: the columns that it became, and their values.
     """
 
     name: str
@@ -362,6 +370,7 @@ class OpenTable:
     columns: Callable[[Strings], Columns]
     kinds: Mapping[str, pa.DataType]
     lists: Strings = ()
+    split: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def read(self, names: Strings) -> Columns:
         """Return some columns; `ROW_NUMBER` counts the rows from 1.
@@ -487,8 +496,34 @@ def _valid(part: pa.RecordBatch) -> pa.Array:
     return part.column(0)
 
 
-TableSource: TypeAlias = str | os.PathLike[str] | IntoFrame | NamedFrame
-"""A file, or a data frame of pandas, polars, pyarrow or another library."""
+@record
+class TableRecipe:
+    """A table and the steps that make the audit's columns of it.
+
+    Attributes
+    ----------
+    table : path or data frame
+        A folder stands for the list of its files.
+    records : str or None
+        Path of the rows in a JSON file.
+    header : tuple of str
+        Names of the columns of a list without a header.
+    folder : bool
+        Whether the table is the list of the files in a folder.
+    steps : tuple of callable
+        Each takes the table and returns it with other columns or rows; see
+        `equipoise.data.table_steps`.
+    """
+
+    table: Any
+    records: str | None = None
+    header: Strings = ()
+    folder: bool = False
+    steps: tuple[Callable[[OpenTable], OpenTable], ...] = ()
+
+
+TableSource: TypeAlias = str | os.PathLike[str] | IntoFrame | NamedFrame | TableRecipe
+"""A file, a data frame of pandas, polars, pyarrow or another library, or a recipe."""
 
 
 def open_table(
@@ -501,24 +536,40 @@ def open_table(
     DataError
         When it cannot be read, is no table, or its extension is unknown.
     """
+    recipe = source if isinstance(source, TableRecipe) else TableRecipe(source)
+    opened = _open_source(recipe, role, encoding, delimiter)
+    for step in recipe.steps:
+        opened = step(opened)
+    return opened
+
+
+def _open_source(recipe: TableRecipe, role: str, encoding: str, delimiter: str) -> OpenTable:
+    """Open the table that a recipe starts from."""
+    source, header = recipe.table, recipe.header
     if isinstance(source, NamedFrame):
         return _open_frame(source.frame, source.name, source.name)
     if not isinstance(source, str | os.PathLike):
         return _open_frame(source, role, f"{role}{FRAME}")
+    if recipe.folder:
+        return _open_folder(Path(source))
     path, name = Path(source), str(source)
-    extension = path.suffix.lower()
+    extension, content = path.suffix.lower(), None
+    if isinstance(source, str) and is_address(source):
+        extension, content, name = extension_of(source), read_address(source), shown(source)
     if extension in (".parquet", ".pq"):
-        return _open_parquet(path)
-    content = read_whole(path, FORMATS)
+        return _open_parquet(path) if content is None else _open_parquet_bytes(content, name)
+    content = read_whole(path, FORMATS) if content is None else content
     if extension in (".jsonl", ".ndjson"):
-        return _open_json_lines(content, name, encoding)
+        text = to_utf8(content, name, encoding).decode("utf-8-sig")
+        return _of_records(json_lines(text, name), content, name)
     if extension == ".json":
-        return _of_records(_json_list(content, name, encoding), content, name)
-    if extension in (".csv", ".tsv"):
+        text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
+        return _of_records(json_records(text, name, recipe.records, header), content, name)
+    if extension in (".csv", ".tsv", *(LISTS if header else ())):
         # A .tsv that is separated by commas is rarer than a user who names no delimiter.
         tabs = extension == ".tsv" and delimiter == ","
-        return _open_csv(content, name, encoding, "\t" if tabs else delimiter)
-    raise unknown_extension(path, FORMATS)
+        return _open_csv(content, name, encoding, "\t" if tabs else delimiter, header)
+    raise unknown_extension(Path(name), FORMATS)
 
 
 def is_frame(source: TableSource) -> bool:
@@ -609,29 +660,72 @@ BLOCK_BYTES = 1 << 24
 MAX_BLOCK_BYTES = 2**31 - 1
 
 
-def _open_csv(content: bytes, name: str, encoding: str, delimiter: str) -> OpenTable:
+# The first line of tables that Excel writes for other countries, with the delimiter.
+_SEPARATOR_LINE = re.compile(rb'\A(?:\xef\xbb\xbf)?"?sep=([\t -~])"?\r?\n', re.IGNORECASE)
+
+
+def _open_csv(
+    content: bytes, name: str, encoding: str, delimiter: str, header: Strings = ()
+) -> OpenTable:
     utf8 = to_utf8(content, name, encoding)
+    if stated := _SEPARATOR_LINE.match(utf8):
+        delimiter, utf8 = stated[1].decode(), utf8[stated.end() :]
     start = utf8[:HEADER_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
-    headers = {mark: _header(start, mark) for mark in (delimiter, *",;\t|")}
+    first_lines = {
+        mark: _header(start, mark) for mark in (delimiter, *",;\t|", *" " * bool(header))
+    }
     # A header that the delimiter leaves whole was written with another.
-    delimiter = next((mark for mark, names in headers.items() if len(names) > 1), delimiter)
-    header = headers[delimiter]
-    if not header or any("\0" in cell for cell in header):
+    delimiter = next((mark for mark, names in first_lines.items() if len(names) > 1), delimiter)
+    first_line = first_lines[delimiter]
+    _check_first_line(first_line, header, name)
+    names = header or tuple(first_line)
+
+    def columns(requested: Strings) -> Columns:
+        _check_quotes(utf8, name, delimiter)
+        places = [f"f{names.index(column)}" for column in requested]
+        table = _parse(utf8, places, name, delimiter)
+        # The header is row 0 of what the parser returns: it sees no names, so it may repeat none.
+        rows = table if header else table.slice(1)
+        return {column: rows[place] for column, place in zip(requested, places, strict=True)}
+
+    return OpenTable(name, hash_parts([content]), names, columns, {})
+
+
+def _check_first_line(cells: Sequence[str], header: Strings, name: str) -> None:
+    """Refuse a first line that is no header, or has not the cells of a given header."""
+    if not cells or any("\0" in cell for cell in cells):
         raise DataError(
             "the first line is not a header of column names",
             file=name,
             expected="a text file with column names in its first line",
             fix="check that this is a CSV, and `delimiter:`; give `encoding:` if it is UTF-16",
         )
+    if header and len(cells) != len(header):
+        raise DataError(
+            f"the row has {counted(len(cells), 'cell')}: {listed(cells)}",
+            file=name,
+            row=1,
+            expected=f"{counted(len(header), 'cell')}, as `header:` names",
+            fix="name every column under `header:`, and check `delimiter:`",
+        )
 
-    def columns(names: Strings) -> Columns:
-        _check_quotes(utf8, name, delimiter)
-        places = [f"f{header.index(column)}" for column in names]
-        table = _parse(utf8, places, name, delimiter)
-        # The header is row 0 of what the parser returns: it sees no names, so it may repeat none.
-        return {column: table[place][1:] for column, place in zip(names, places, strict=True)}
 
-    return OpenTable(name, hash_parts([content]), tuple(header), columns, {})
+def _open_folder(folder: Path) -> OpenTable:
+    """Open the list of the files in a folder and the folders inside it; hidden ones aside."""
+    if not folder.is_dir():
+        raise DataError(
+            "there is no such folder",
+            file=str(folder),
+            expected="the folder of the files",
+            fix="correct the path; it is relative to the configuration",
+        )
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    visible = sorted(
+        path.as_posix() for path in paths if not any(part.startswith(".") for part in path.parts)
+    )
+    column = pa.chunked_array([pa.array(visible, pa.large_string())])
+    digest = hash_parts(f"{path}\n".encode() for path in visible)
+    return OpenTable(str(folder), digest, (FILE,), lambda _: {FILE: column}, {})
 
 
 def _header(start: str, delimiter: str) -> list[str]:
@@ -714,62 +808,19 @@ def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Tabl
     )
 
 
-def _open_json_lines(content: bytes, name: str, encoding: str) -> OpenTable:
-    """Open a JSON lines file; a key that a line lacks is missing there."""
-    text = to_utf8(content, name, encoding).decode("utf-8-sig")
-    records: list[Fields] = []
-    for line in filter(str.strip, text.split("\n")):
-        row = len(records) + 1
-        try:
-            record = parse_json(line)
-        except RepeatedKeyError as error:
-            raise error.located(name, row) from None
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
-            raise DataError(
-                f"the line is no JSON object: {show(line)}",
-                file=name,
-                row=row,
-                expected='one object a line, such as {"id": "1", "prediction": "cat"}',
-                fix="correct the line",
-            )
-        records.append(record)
-    return _of_records(records, content, name)
-
-
-def _json_list(content: bytes, name: str, encoding: str) -> list[Fields]:
-    """Return the objects of a JSON list, for example COCO results."""
-    text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
-    try:
-        records = parse_json(text)
-    except RepeatedKeyError as error:
-        raise error.located(name, None) from None
-    except ValueError:
-        records = None
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        raise DataError(
-            "the file is no list of JSON objects",
-            file=name,
-            expected='a list such as [{"image_id": 1, "caption": "a dog"}]',
-            fix="write one object for each row, or name the format of a data set under `format:`",
-        )
-    return records
-
-
 def _of_records(records: Sequence[Facts], content: bytes, name: str) -> OpenTable:
     """Open a table of objects; a missing key is a missing cell."""
-    names = tuple(dict.fromkeys(key for record in records for key in record))
+    paths = cell_paths(records)
     return OpenTable(
         name,
         hash_parts([content]),
-        names,
+        tuple(paths),
         lambda columns: {
-            column: _of_objects([record.get(column) for record in records], name, column)
+            column: _of_objects(cells_at(records, paths[column], name), name, column)
             for column in columns
         },
         {},
-        tuple(key for key in names if any(isinstance(record.get(key), list) for record in records)),
+        tuple(key for key in paths if any(isinstance(record.get(key), list) for record in records)),
     )
 
 
@@ -783,14 +834,62 @@ def _open_parquet(path: Path) -> OpenTable:
     with open_parquet(path) as parquet:
         schema = parquet.schema_arrow
     kinds = dict(zip(schema.names, schema.types, strict=True))
+    fields = {name: parts for name, parts in _struct_fields(schema) if name not in kinds}
 
     def columns(names: Strings) -> Columns:
         with open_parquet(path) as parquet:
             table = read_columns(parquet, names, path)
-        return {column: table[column] for column in names}
+        return {
+            column: pc.struct_field(table[parts[0]], parts[1:]) if parts else table[column]
+            for column in names
+            for parts in [fields.get(column, ())]
+        }
 
     lists = tuple(column for column, kind in kinds.items() if is_list(kind))
-    return OpenTable(str(path), digest, tuple(schema.names), columns, kinds, lists)
+    return OpenTable(str(path), digest, (*schema.names, *fields), columns, kinds, lists)
+
+
+def _open_parquet_bytes(content: bytes, name: str) -> OpenTable:
+    """Open the content of a Parquet file that lies elsewhere."""
+    try:
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise _damaged(name) from None
+    if table.nbytes > most_unpacked(len(content)):
+        fix = "split the file"
+        raise too_large(table.nbytes, len(content), name, None, fix)
+    lists = tuple(member.name for member in table.schema if is_list(member.type))
+    columns = {member: table[member] for member in table.column_names}
+    return OpenTable(
+        name,
+        hash_parts([content]),
+        tuple(columns),
+        lambda names: {column: columns[column] for column in names},
+        {},
+        lists,
+    )
+
+
+def _damaged(name: str) -> DataError:
+    return DataError(
+        "the file is truncated, damaged or no Parquet",
+        file=name,
+        expected="a whole Parquet file",
+        fix="write or copy it again",
+    )
+
+
+def _struct_fields(
+    fields: Iterable[pa.Field], above: Strings = ()
+) -> Iterator[tuple[str, Strings]]:
+    """Yield the dotted name, and its parts, of each plain column inside structs."""
+    for member in fields:
+        parts = (*above, member.name)
+        if pa.types.is_struct(member.type):
+            yield from _struct_fields(member.type, parts)
+        elif above:
+            yield ".".join(parts), parts
 
 
 @contextmanager
@@ -821,12 +920,7 @@ def open_parquet(path: Path, *, stored_types: bool = False) -> Iterator[pq.Parqu
                 page_checksum_verification=True,
             )
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise DataError(
-            "the file is truncated, damaged or no Parquet",
-            file=str(path),
-            expected="a whole Parquet file",
-            fix="write or copy it again",
-        ) from None
+        raise _damaged(str(path)) from None
 
 
 def read_columns(parquet: pq.ParquetFile, columns: Sequence[str], path: Path) -> pa.Table:

@@ -5,12 +5,13 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, PlainSerializer, PositiveFloat, PositiveInt, model_validator
 
 from equipoise.audits.config import AuditConfig, ResamplingConfig
 from equipoise.config.fields import (
+    ArrayOrTable,
     CsvConfig,
     Distinct,
     Filters,
@@ -27,7 +28,6 @@ from equipoise.config.fields import (
     Templates,
     Text,
     among,
-    as_text,
     class_map,
     columns_of,
     ids_at,
@@ -95,7 +95,7 @@ class MatrixConfig(CsvConfig):
         Of a CSV.
     """
 
-    file: Annotated[Any, PlainSerializer(as_text)] = None
+    file: ArrayOrTable | None = None
     array: Name | None = None
     id: Name | None = None
     ids: Name | None = None

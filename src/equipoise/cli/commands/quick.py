@@ -41,10 +41,9 @@ def _threshold(
     epilog="Example: equipoise quick predictions.csv --target label --pred pred --groups age,sex",
 )
 @click.argument("table", type=PATH)
-@click.option("--target", required=True, metavar="COLUMN", help="Column of labels.")
+@click.option("--target", metavar="COLUMN", help="Column of labels.")
 @click.option(
     "--groups",
-    required=True,
     metavar="COLUMNS",
     callback=_names,
     help="Columns of group attributes, with commas between. Numbers become bands.",

@@ -190,8 +190,8 @@ class Dataset(Audit[Config, DatasetData, Design]):
             items,
             {**items.inputs, **inputs},
             {"images": items.counts, "models": {n: loaded.counts for n, loaded in vectors.items()}},
-            {name: items.coded[name] for name in section.labels},
-            {} if section.labels else _images_by_label(images, items, _options(config)),
+            {name: items.coded[name] for name in section.plain_labels},
+            _images_by_label(images, items, config),
             reference,
             sizes,
             repeated,
@@ -319,18 +319,21 @@ def _frequent_labels(config: Config, data: DatasetData) -> dict[str, Sequence[st
     return frequent | ({"labels": [*data.marks]} if data.marks else {})
 
 
-def _images_by_label(
-    images: AuditImages, items: Items, options: FrequentOptions
-) -> dict[str, Booleans]:
+def _images_by_label(images: AuditImages, items: Items, config: Config) -> dict[str, Booleans]:
     """Return the images that have each frequent label of a data set, the most frequent first."""
-    if images.labels is None:
+    section, options, labels = config.data, _options(config), images.labels
+    several = [name for name in section.labels if name not in section.plain_labels]
+    if labels is None or (section.labels and not several):
         return {}
-    label_counts = images.labels["label"].value_counts(sort=False)
+    if several and len(section.images.split_columns) > 1:
+        named = (pl.col("label").str.starts_with(f"{name}: ") for name in several)
+        labels = labels.filter(pl.any_horizontal(*named))
+    label_counts = labels["label"].value_counts(sort=False)
     frequent = label_counts.filter(pl.col("count") >= options.least).sort(
         "count", "label", descending=[True, False]
     )
     ids = pl.Series(items.ids.tolist(), dtype=pl.String)
-    by_label = images.labels.group_by("label").agg("image_id")
+    by_label = labels.group_by("label").agg("image_id")
     having = dict(by_label.iter_rows())
     return {
         name: ids.is_in(having[name]).to_numpy() for name in frequent["label"].head(options.most)

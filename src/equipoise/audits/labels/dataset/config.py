@@ -62,7 +62,12 @@ class DataConfig(Section):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the table that are needed."""
-        return columns_of(self.groups, *self.labels, self.unit)
+        return columns_of(self.groups, *self.plain_labels, self.unit)
+
+    @property
+    def plain_labels(self) -> tuple[str, ...]:
+        """Columns of labels with one value a cell."""
+        return tuple(name for name in self.labels if name not in self.images.split_columns)
 
 
 class ReferenceConfig(CsvConfig):

@@ -1,0 +1,420 @@
+"""The columns and steps of a table as a tool wrote it, guessed from names and values."""
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from equipoise.audits.quick_rows import ID, MODEL, UNIT
+from equipoise.config.fields import TableConfig
+from equipoise.core import DataError, Strings
+from equipoise.data.problems import listed
+from equipoise.data.table_steps import LIST, Split
+from equipoise.data.tables import OpenTable, TableSource, as_text, open_table
+
+OUTPUT = re.compile(
+    r"(.*[_ .-])?(pred|preds|prediction|predicted|y_?hat|score|scores|prob|probability|confidence|"
+    r"logit)([_ .-].*)?",
+    re.IGNORECASE,
+)
+"""How columns of predictions and scores are called."""
+_ANSWERS = (
+    re.compile(r"filtered_resps?", re.IGNORECASE),
+    re.compile(r"answers?|model_answer|outputs?|responses?|completions?|generated", re.IGNORECASE),
+    re.compile(r"resps?", re.IGNORECASE),
+)
+_TARGET = re.compile(
+    r"target|labels?|truth|ground[_ .-]?truth|gold|y|y_?true|true[_ .-]?(label|class)|class",
+    re.IGNORECASE,
+)
+_GROUP = re.compile(
+    r"(perceived[_ .-])?(gender|sex|race|ethnicity|ethnic[_ .-]group|ancestry|nationality|religion"
+    r"|age|age[_ .-]?(group|band|range)|skin[_ .-]?(type|tone|colou?r)|disability|region|country"
+    r"|fitzpatrick([_ .-]?(type|scale))?|continent|income|male|female|young|old)",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(r"n|counts?|freq|frequency|n_?(rows|images|items)", re.IGNORECASE)
+_POSITIVE, _NEGATIVE = "positive", "negative"
+_CONFUSION: Mapping[str, tuple[str, str]] = {
+    r"n?_?tp|true[_ .-]?pos(itives?)?": (_POSITIVE, _POSITIVE),
+    r"n?_?tn|true[_ .-]?neg(atives?)?": (_NEGATIVE, _NEGATIVE),
+    r"n?_?fp|false[_ .-]?pos(itives?)?": (_NEGATIVE, _POSITIVE),
+    r"n?_?fn|false[_ .-]?neg(atives?)?": (_POSITIVE, _NEGATIVE),
+}
+"""Forms of the names of counts, and the label and prediction of their rows."""
+_LABEL, _PREDICTION = "label", "prediction"
+_DECIMAL_COMMA = r"^\s*[-+]?\d*,\d+\s*$"
+_SEPARATORS = ("|", ";")
+# Columns of more values are no labels, and more columns aren't looked through.
+_MOST_VALUES, _MOST_COLUMNS = 50, 200
+_SHARE_OF_CLASSES, _SHARE_OF_SPLIT = 0.5, 0.05
+_EXAMPLES = 4
+
+
+@dataclass(frozen=True)
+class TableForm:
+    """How a table is read, and the roles of its columns.
+
+    Attributes
+    ----------
+    source : TableSource
+        The table, or a recipe of it.
+    steps : mapping
+        Steps as a config has them; see `TableConfig`.
+    target : str or None
+    groups : tuple of str
+    outputs : tuple of str
+        Columns of predictions whose names don't say so.
+    labels : tuple of str
+        Columns of labels to compare, where there are no predictions.
+    alone : tuple of str
+        Groups that make no intersections.
+    notes : tuple of str
+        Each guess in words.
+    """
+
+    source: TableSource
+    target: str | None
+    groups: Strings
+    steps: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Strings = ()
+    labels: Strings = ()
+    alone: Strings = ()
+    notes: Strings = ()
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a table that can be roles, as text."""
+
+    file: str
+    names: Strings
+    cells: Mapping[str, pl.Series]
+
+    @classmethod
+    def of(cls, table: OpenTable, names: Iterable[str], named: Iterable[str] = ()) -> "_Columns":
+        """Read columns; those of objects are left out unless the user named them."""
+        cells, needed = dict[str, pl.Series](), {*named}
+        for name in dict.fromkeys([*needed, *names]):
+            if name in table.lists and name not in needed:
+                continue
+            try:
+                cells[name] = as_text(table.read((name,))[name], table.name, name)
+            except DataError:
+                if name in needed:
+                    raise
+        return cls(
+            table.name, table.names, {name: cells[name] for name in table.names if name in cells}
+        )
+
+    def fitting(self, form: re.Pattern[str], excluded: Iterable[str] = ()) -> list[str]:
+        """Return columns with a part of their dotted name of a form; the whole name first."""
+        passed = {*excluded}
+        names = [name for name in self.cells if name not in passed and _fits(name, form)]
+        return sorted(names, key=lambda name: form.fullmatch(name) is None)
+
+    def values(self, name: str) -> pl.Series:
+        """Return the different values of a column."""
+        return self.cells[name].drop_nulls().unique()
+
+    def share_in(self, name: str, classes: pl.Series) -> float:
+        """Return the share of a column's cells that are among some classes."""
+        cells = self.cells[name].drop_nulls()
+        return int(cells.is_in(classes.implode()).sum()) / max(1, cells.len())
+
+
+def _fits(name: str, form: re.Pattern[str]) -> bool:
+    return any(form.fullmatch(part) for part in (name, *name.split(".")))
+
+
+def guess_form(
+    table: TableSource,
+    *,
+    encoding: str = "utf-8",
+    target: str | None = None,
+    groups: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    runs_model: bool = False,
+) -> TableForm:
+    """Guess steps of a table, and the roles of columns that aren't named.
+
+    Raises
+    ------
+    DataError
+        When the table can't be read, or no column looks like a group or a label; it lists the
+        columns.
+    """
+    opened = open_table(table, role="data", encoding=encoding)
+    named = [*groups, *outputs, *filter(None, [target])]
+    form = TableForm(table, target, tuple(groups))
+    counts = {} if {*named} & {_LABEL, _PREDICTION} & {*opened.names} else _confusion(opened.names)
+    if counts:
+        form = replace(
+            form, steps={"count": counts}, target=target or _LABEL,
+            notes=(f"{', '.join(counts)}: numbers of rows, by {_LABEL} and {_PREDICTION}",),
+        )  # fmt: skip
+    whole = bool(target and groups and (outputs or runs_model)) or bool(counts and groups)
+    made = {_LABEL, _PREDICTION} if counts else set()
+    columns = _Columns.of(
+        opened,
+        () if whole else opened.names[:_MOST_COLUMNS],
+        [name for name in dict.fromkeys(named) if name not in made],
+    )
+    if not counts:
+        columns, form = _with_decimal_points(columns, form, encoding)
+    if not whole:
+        needs_outputs = not (counts or runs_model)
+        if runs_model and target is None:
+            raise unclear(columns, "a model is named, and no column of labels (--target)")
+        form = _guess_roles(columns, form, outputs, needs_outputs=needs_outputs)
+        form = form if counts else _guess_count(columns, form)
+    form = _guess_split(columns, form, encoding)
+    recipe = _recipe(form) if form.steps else form.source
+    return replace(form, source=recipe)
+
+
+def _recipe(form: TableForm) -> TableSource:
+    section = TableConfig.model_validate({"file": form.source, **form.steps})
+    return section.recipe(Path())
+
+
+def _confusion(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the counts of a confusion matrix by their columns; none unless all are there."""
+    counts = {}
+    for form, (label, prediction) in _CONFUSION.items():
+        name = next((name for name in names if re.fullmatch(form, name, re.IGNORECASE)), None)
+        if name is not None:
+            counts[name] = {_LABEL: label, _PREDICTION: prediction}
+    return counts if len(counts) == len(_CONFUSION) else {}
+
+
+def _with_decimal_points(
+    columns: _Columns, form: TableForm, encoding: str
+) -> tuple[_Columns, TableForm]:
+    """Return the columns with decimal points, and the step where some have commas."""
+    commas = [
+        name
+        for name, cells in columns.cells.items()
+        if (numbers := cells.drop_nulls().filter(cells.drop_nulls() != "")).len()
+        and numbers.str.contains(_DECIMAL_COMMA).any()
+        and numbers.str.contains(r"^\s*[-+]?\d*(,\d+)?\s*$").all()
+    ]
+    if not commas:
+        return columns, form
+    form = replace(
+        form,
+        steps={**form.steps, "decimal": ","},
+        notes=(*form.notes, f"decimal: comma, in {listed(commas)}"),
+    )
+    table = open_table(_recipe(form), role="data", encoding=encoding)
+    return _Columns.of(table, columns.cells), form
+
+
+def _guess_roles(
+    columns: _Columns, form: TableForm, outputs: Sequence[str], *, needs_outputs: bool
+) -> TableForm:
+    """Return the form with target, groups and outputs, or with labels of a data set."""
+    expects_outputs = form.target is not None
+    taken = {*outputs, *form.groups, *filter(None, [form.target])}
+    likely = [*outputs] or [
+        name for name in columns.cells if OUTPUT.fullmatch(name) and name not in taken
+    ]
+    target = form.target or (_predicted_column(columns, likely, taken) if needs_outputs else None)
+    taken |= {*filter(None, [target])}
+    if not form.groups:
+        groups = _guess_groups(columns, taken)
+        form = replace(form, groups=groups, notes=(*form.notes, f"groups: {listed(groups)}"))
+        taken |= {*groups}
+    if not needs_outputs:
+        return form
+    target = target or _guess_target(columns, taken | {*likely}, likely)
+    answers: Strings = ()
+    if target is not None and not likely:
+        answers = _guess_answers(columns, target, taken | {target})
+    if not (expects_outputs or likely or answers):
+        return _as_data_set(columns, form, taken)
+    if target is None:
+        raise unclear(columns, "no column looks like the labels", form.groups, likely)
+    notes = [
+        *([] if expects_outputs else [f"target: {target}"]),
+        *([f"predictions: {listed(answers)}"] if answers else []),
+    ]
+    return replace(form, target=target, outputs=answers, notes=(*form.notes, *notes))
+
+
+def _predicted_column(
+    columns: _Columns, outputs: Iterable[str], taken: Iterable[str]
+) -> str | None:
+    """Return the column that a prediction is named after: age of pred_age."""
+    passed = {*taken}
+    words = {*(name for name in columns.cells if name not in passed)}
+    for output in outputs:
+        parts = [part for part in re.split(r"[_ .-]", output) if not OUTPUT.fullmatch(part)]
+        named = next((name for name in words if re.split(r"[_ .-]", name) == parts), None)
+        if named is not None:
+            return named
+    return None
+
+
+def _guess_groups(columns: _Columns, taken: Iterable[str]) -> Strings:
+    """Return the columns that are called as groups are."""
+    groups = tuple(
+        name
+        for name in columns.fitting(_GROUP, taken)
+        if columns.values(name).len() > 1 and not OUTPUT.fullmatch(name)
+    )
+    if not groups:
+        raise unclear(columns, "no column looks like a group, such as gender or age")
+    return groups
+
+
+def _guess_target(columns: _Columns, taken: Iterable[str], outputs: Sequence[str]) -> str | None:
+    """Return the column of labels: by its name, or as the only one with the predicted values."""
+    named = columns.fitting(_TARGET, taken)
+    exact = [name for name in named if _TARGET.fullmatch(name.rpartition(".")[2])]
+    if exact:
+        return exact[0]
+    if not outputs:
+        return None
+    passed = {*taken}
+    predicted = columns.values(outputs[0])
+    similar = [
+        name
+        for name in columns.cells
+        if name not in passed
+        and not any(_fits(name, form) for form in (ID, UNIT, MODEL))
+        and columns.share_in(name, predicted) >= _SHARE_OF_CLASSES
+    ]
+    return similar[0] if len(similar) == 1 else None
+
+
+def _guess_answers(columns: _Columns, target: str, taken: Iterable[str]) -> Strings:
+    """Return the column of answers whose values are mostly those of the target."""
+    classes = columns.values(target)
+    if not 1 < classes.len() <= _MOST_VALUES:
+        return ()
+    for form in _ANSWERS:
+        for name in columns.fitting(form, taken):
+            if columns.share_in(name, classes) >= _SHARE_OF_CLASSES:
+                return (name,)
+    return ()
+
+
+def _as_data_set(columns: _Columns, form: TableForm, taken: Iterable[str]) -> TableForm:
+    """Return the form of images without predictions: columns of few values are labels."""
+    passed = {*taken}
+    labels = tuple(
+        name
+        for name in columns.cells
+        if name not in passed
+        and not any(_fits(name, pattern) for pattern in (ID, UNIT, MODEL, _COUNT))
+        and 1 < _distinct(columns.cells[name]) <= _MOST_VALUES
+        and columns.values(name).len() < columns.cells[name].len()
+    )
+    note = f"labels: {listed(labels) or 'none'}; there are no predictions"
+    return replace(form, labels=labels, notes=(*form.notes, note))
+
+
+def _distinct(cells: pl.Series) -> int:
+    """Return the number of different values, of a column of several values of its parts."""
+    separator = _separator(cells)
+    values = cells.drop_nulls().unique()
+    if separator in _SEPARATORS:
+        return values.str.split(separator).explode().str.strip_chars().n_unique()
+    return values.len()
+
+
+def _separator(cells: pl.Series) -> str | None:
+    """Return what is between the values of cells; None where each has one value."""
+    texts = cells.drop_nulls().filter(cells.drop_nulls() != "")
+    if not texts.len():
+        return None
+    if texts.str.contains(r"^\s*\[.*\]\s*$").all():
+        return LIST
+    distinct = texts.unique()
+    for mark in _SEPARATORS:
+        parts = distinct.str.split(mark).explode().str.strip_chars()
+        several = texts.str.contains(mark, literal=True).sum()
+        if (
+            several >= _SHARE_OF_SPLIT * texts.len()
+            and (parts != "").all()
+            and parts.n_unique() < parts.len()
+        ):
+            return mark
+    return None
+
+
+def _guess_count(columns: _Columns, form: TableForm) -> TableForm:
+    """Return the form with the step for a column of how many rows a row stands for."""
+    names = [*form.groups, *form.labels, *form.outputs, *filter(None, [form.target])]
+    used = [columns.cells[name] for name in dict.fromkeys(names) if name in columns.cells]
+    used += [
+        cells
+        for name, cells in columns.cells.items()
+        if OUTPUT.fullmatch(name) or _fits(name, MODEL)
+    ]
+    for name in (name for name in columns.cells if _COUNT.fullmatch(name) and name not in names):
+        numbers = columns.cells[name].cast(pl.Float64, strict=False)
+        whole = not numbers.has_nulls() and bool(
+            (numbers >= 0).all() and (numbers == numbers.floor()).all()
+        )
+        rows = pl.DataFrame([cells.alias(str(place)) for place, cells in enumerate(used)])
+        if whole and rows.n_unique() == len(rows):
+            note = f"{name}: how many rows a row stands for"
+            return replace(form, steps={**form.steps, "count": name}, notes=(*form.notes, note))
+    return form
+
+
+def _guess_split(columns: _Columns, form: TableForm, encoding: str) -> TableForm:
+    """Return the form with the steps for groups and labels of several values a cell."""
+    split = {
+        name: mark
+        for name in (*form.groups, *form.labels)
+        if name in columns.cells and (mark := _separator(columns.cells[name])) is not None
+    }
+    if not split:
+        return form
+    steps = {**form.steps, "split": split}
+    notes = (f"{name}: several values a cell, between {mark!r}" for name, mark in split.items())
+    form = replace(form, steps=steps, notes=(*form.notes, *notes))
+    by_column = {
+        name: _values_of(form.source, name, mark, encoding)
+        for name, mark in split.items()
+        if name in form.groups
+    }
+    groups = [part for name in form.groups for part in by_column.get(name, [name])]
+    alone = tuple(part for parts in by_column.values() for part in parts)
+    return replace(form, groups=tuple(groups), alone=alone)
+
+
+def _values_of(source: TableSource, column: str, separator: str, encoding: str) -> list[str]:
+    """Return the columns that a column of several values becomes."""
+    table = open_table(source, role="data", encoding=encoding)
+    return [*Split(column, separator)(table).split[column]]
+
+
+def unclear(
+    columns: _Columns, problem: str, groups: Sequence[str] = (), outputs: Sequence[str] = ()
+) -> DataError:
+    """Return the error of a table whose columns can't be guessed, with all of them."""
+    lines = []
+    for name, cells in columns.cells.items():
+        values = cells.drop_nulls().unique(maintain_order=True)
+        numbers = values.cast(pl.Float64, strict=False)
+        kind = "numbers" if values.len() and not numbers.has_nulls() else "text"
+        examples = listed(values.head(_EXAMPLES), _EXAMPLES)
+        lines.append(f"\n  {name} ({kind}, {values.len():,} values): {examples}")
+    command = [
+        "equipoise", "quick", columns.file, "--target", "LABELS",
+        "--groups", ",".join(groups) or "GROUPS", "--pred", ",".join(outputs) or "PREDICTIONS",
+    ]  # fmt: skip
+    return DataError(
+        problem,
+        file=columns.file,
+        expected="columns of labels and groups, and of predictions if there are any",
+        fix=f"name them: {shlex.join(command)}\nColumns:{''.join(lines)}\n",
+    )

@@ -1,0 +1,199 @@
+"""`equipoise quick` on tables as tools write them: what it guesses, and what it lists."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+import equipoise
+from equipoise.core import DataError
+
+ROWS = 400
+
+
+@pytest.fixture
+def quick(command, tmp_path, monkeypatch):
+    """Run `equipoise quick` on a table, and its config again; return both results and the text."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(path, *options):
+        code, _, err = command("quick", str(path), *options, "--out", "run")
+        assert code == 0, err
+        config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text("utf-8"))
+        result = equipoise.load("run")
+        assert command("audit", "run/config.yaml", "--out", "again")[0] == 0
+        assert repr(equipoise.load("again").findings) == repr(result.findings)
+        return result, config, err
+
+    return run
+
+
+def rates(result, metric, groups):
+    """Return the rate of each group."""
+    return next(
+        {part.group: part.value for part in finding.by_group}
+        for finding in result.findings
+        if (finding.metric, finding.groups) == (metric, groups) and finding.by_group
+    )
+
+
+def test_counts_of_a_confusion_matrix_need_no_options(quick, shared_dir):
+    result, config, err = quick(shared_dir / "inputs" / "counts.csv")
+    rate = rates(result, "true_positive_rate", "gender")
+    assert rate == {"Male": pytest.approx(1284 / 1500), "Female": pytest.approx(1120 / 1500)}
+    assert {*config["data"]["table"]["count"]} == {"TP", "TN", "FP", "FN"}
+    assert "# TP, TN, FP, FN: numbers of rows" in err
+
+
+def test_a_table_for_excel_has_decimal_commas(quick, shared_dir):
+    _, config, err = quick(shared_dir / "inputs" / "excel-sep.csv")
+    assert config["data"]["table"]["decimal"] == ","
+    assert (config["data"]["target"], config["data"]["groups"]) == ("label", ["gender"])
+    assert "decimal: comma, in 'p'" in err
+
+
+def test_rows_of_two_models_make_two_models(quick, shared_dir):
+    result, config, _ = quick(shared_dir / "inputs" / "long-format.csv")
+    assert {*config["models"]} == {"x", "y"}
+    sizes = {finding.n for finding in result.findings if finding.metric == "accuracy"}
+    assert sizes == {300}
+
+
+def test_several_values_a_cell_are_labels_and_groups(quick, shared_dir):
+    path = shared_dir / "inputs" / "multi-valued.csv"
+    result, config, _ = quick(path)
+    assert config["audit"] == "dataset"
+    assert config["data"]["images"]["table"]["split"] == {"ancestry": "[]", "findings": "|"}
+    rows = pl.read_csv(path)
+    mass = rows["findings"].str.split("|").list.contains("Mass")
+    expected = {gender: mass.filter(rows["gender"] == gender).mean() for gender in ("F", "M")}
+    shares = pl.DataFrame(result.tables["label_shares"])
+    measured = shares.filter(label="findings: Mass", groups="gender")
+    assert dict(measured.select("group", "share").iter_rows()) == pytest.approx(expected)
+    africa = rows["ancestry"].str.contains("'0. Africa'").sum()
+    sizes = {finding.n for finding in result.findings if finding.groups == "ancestry: 0. Africa"}
+    assert sizes == {ROWS}
+    assert africa == next(
+        part.n
+        for finding in result.findings
+        if finding.groups == "ancestry: 0. Africa"
+        for part in finding.by_group
+        if part.levels == ("true",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "groups"),
+    [
+        ("sentinel.csv", ["skin_type"]),
+        ("numeric-codes.csv", ["Male", "Young", ["Male", "Young"]]),
+        ("harness-samples.jsonl", ["doc.gender"]),
+    ],
+)
+def test_groups_are_known_by_their_names(quick, shared_dir, name, groups):
+    _, config, _ = quick(shared_dir / "inputs" / name)
+    assert config["data"]["groups"] == groups
+
+
+def test_records_by_key_are_read(command, tmp_path, monkeypatch, shared_dir):
+    monkeypatch.chdir(tmp_path)
+    records = json.loads((shared_dir / "inputs" / "dict-of-records.json").read_text())
+    first, second = records.values()
+    many = {f"clip_{n:03d}.mp4": (first, second)[n % 2] for n in range(80)}
+    (tmp_path / "t.json").write_text(json.dumps(many))
+    code, _, err = command("quick", "t.json", "--groups", "label.gender,skin-type.type")
+    assert code == 0, err
+    config = yaml.safe_load((tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8"))
+    assert config["data"]["images"]["id"] == "record key"
+    # The file of two records is read as well, and says that two are too few.
+    code, _, err = command("quick", str(shared_dir / "inputs" / "dict-of-records.json"))
+    assert code == 2
+    assert "30 or more images" in err
+
+
+def harness(rows=ROWS):
+    """Return samples of an evaluation harness, whose answers are worse for one gender."""
+    rng = np.random.default_rng(0)
+    gender, truth = rng.choice(["f", "m"], rows), rng.choice(["A", "B"], rows)
+    wrong = rng.random(rows) < np.where(gender == "f", 0.4, 0.02)
+    answer = np.where(wrong, np.where(truth == "A", "B", "A"), truth)
+    columns = zip(gender.tolist(), truth.tolist(), answer.tolist(), strict=True)
+    return [
+        {"doc_id": n, "doc": {"gender": group}, "target": label, "filtered_resps": [said]}
+        for n, (group, label, said) in enumerate(columns)
+    ]
+
+
+def test_samples_of_a_harness_are_predictions(quick, tmp_path):
+    samples = harness()
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, samples)))
+    result, config, _ = quick("t.jsonl")
+    assert config["audit"] == "predictions"
+    assert config["models"]["filtered_resps.0"]["prediction"] == "filtered_resps.0"
+    right = [row["target"] == row["filtered_resps"][0] for row in samples]
+    rate = rates(result, "accuracy", "doc.gender")
+    for group in ("f", "m"):
+        of_group = [
+            ok for ok, row in zip(right, samples, strict=True) if row["doc"]["gender"] == group
+        ]
+        assert rate[group] == pytest.approx(np.mean(of_group))
+
+
+def test_a_column_of_counts_stands_for_rows(quick, tmp_path):
+    rows = pl.DataFrame(harness()).select(
+        "target", gender=pl.col("doc").struct.field("gender"), pred=pl.col("filtered_resps").list[0]
+    )
+    rows.write_csv(tmp_path / "rows.csv")
+    rows.group_by(rows.columns).len("n").sort(rows.columns).write_csv(tmp_path / "counts.csv")
+    result, config, _ = quick("counts.csv")
+    assert config["data"]["table"]["count"] == "n"
+    expected = equipoise.audit(rows, target="target", groups="gender", pred="pred")
+    assert rates(result, "accuracy", "gender") == rates(expected, "accuracy", "gender")
+    assert [finding.n for finding in result.findings] == [
+        finding.n for finding in expected.findings
+    ]
+
+
+def test_a_number_that_repeats_rows_is_no_count(quick, tmp_path):
+    rows = pl.DataFrame(harness()).select(
+        "target", gender=pl.col("doc").struct.field("gender"), pred=pl.col("filtered_resps").list[0]
+    )
+    rows.with_columns(n=pl.int_range(pl.len()) % 7).write_csv(tmp_path / "t.csv")
+    result, config, _ = quick("t.csv")
+    assert config["data"]["table"] == "../t.csv"
+    assert {finding.n for finding in result.findings if finding.metric == "accuracy"} == {ROWS}
+
+
+def test_a_prediction_is_of_the_column_that_it_is_named_after(quick, shared_dir):
+    result, config, _ = quick(shared_dir / "inputs" / "age-regression.csv")
+    assert (config["audit"], config["data"]["target"]) == ("regression", "age")
+    error = rates(result, "mean_absolute_error", "race")
+    assert error == {"Black": pytest.approx(7.34, abs=0.01), "White": pytest.approx(3.27, abs=0.01)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "command_line"),
+    [
+        ({"x": ["a", "b"], "pred": ["c", "d"]}, "--groups GROUPS"),
+        ({"gender": ["a", "b"], "pred": ["c", "d"]}, "--groups gender --pred pred"),
+    ],
+    ids=["groups", "labels"],
+)
+def test_a_table_that_says_too_little_is_listed(
+    command, tmp_path, monkeypatch, columns, command_line
+):
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame(columns).write_csv("a table.csv")
+    code, out, err = command("quick", "a table.csv")
+    assert (code, out) == (2, "")
+    assert all(f"\n  {name} (text, 2 values): " in err for name in columns)
+    assert "equipoise quick 'a table.csv' --target LABELS " in err
+    assert command_line in err
+
+
+def test_what_is_named_is_not_guessed(tmp_path):
+    rows = pl.DataFrame({"gender": ["f", "m"] * 50, "label": ["a", "b"] * 50})
+    with pytest.raises(DataError, match="no such column"):
+        equipoise.audit(rows, target="lable", groups="gender")
