@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import join
 from textwrap import wrap
@@ -128,9 +128,14 @@ def load_audit_config(path: Path) -> AuditConfig:
 
 
 def run_audit(
-    config: AuditConfig, base: Path, run: Path, text: bytes, overwrite: bool
+    config: AuditConfig,
+    base: Path,
+    run: Path,
+    text: bytes,
+    overwrite: bool,
+    notes: tuple[str, ...] = (),
 ) -> AuditResult:
-    """Run the audit of a config, and write the run with the config's text."""
+    """Run the audit of a config, and write the run with the config's text, and further notes."""
     from equipoise import audits
     from equipoise.audits.saving import has_examples
     from equipoise.core import writing
@@ -144,6 +149,8 @@ def run_audit(
             # Models are done. Findings are many objects, and hardly any is garbage.
             gc.set_threshold(1 << 16)
             result = audits.run(inputs, base=base, progress=progress)
+        manifest = replace(result.manifest, notes=(*notes, *result.manifest.notes))
+        result = replace(result, manifest=manifest)
         # Measuring keeps all processors busy, and writing the page one.
         saved = writer.submit(audits.save, inputs, folder)
         write(result, folder, run, examples=has_examples(inputs))

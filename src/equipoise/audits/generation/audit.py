@@ -175,6 +175,19 @@ class GenerationDesign:
         return len({*self.column("set").tolist()}) >= FEWEST_CAPTIONS
 
 
+def _tested_stages(config: Config, data: GenerationData) -> list[tuple[int, Stage]]:
+    """Return stages that can reject an image, with their positions.
+
+    A table without a column of states lists images that exist: that they do is no result.
+    """
+    stages = [*enumerate(data.filtered.stages)]
+    table = config.images
+    existing = table is not None and table.table is not None and table.state is None
+    if existing and len(stages) > 1 and data.filtered.candidates.made.all():
+        return stages[1:]
+    return stages
+
+
 @audit_kind("generation")
 class Generation(Audit[Config, GenerationData, GenerationDesign]):
     """Audits of generated counterfactual sets and their filters."""
@@ -235,7 +248,7 @@ class Generation(Audit[Config, GenerationData, GenerationDesign]):
                     expected="at least two groups of that size",
                     fix="raise generator.candidates, choose other groups, or lower min_group_size",
                 )
-            for position, stage in enumerate(data.filtered.stages):
+            for position, stage in _tested_stages(config, data):
                 for check in stage.checks:
                     design = GenerationDesign(config.called, groups, position, stage, check, data)
                     if len(design.rows) and len(design.checked) > 1:

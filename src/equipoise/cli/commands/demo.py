@@ -1,4 +1,4 @@
-"""`equipoise demo`: audit the shipped planted models."""
+"""`equipoise demo`: audit the shipped planted models, or published ones."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from equipoise.cli.terminal import (
     PATH,
     Steps,
     json_option,
+    note,
     out_option,
     overwrite_run,
     say,
@@ -20,11 +21,12 @@ _SCENES = ("retrieval", "associations", "similarity")
 @click.command("demo", epilog="Example: equipoise demo --world scenes")
 @click.option(
     "--world",
-    type=click.Choice(["colours", "scenes", "mitigation"]),
+    type=click.Choice(["colours", "scenes", "mitigation", "people"]),
     default="colours",
     show_default=True,
     help="colours: classifiers of shapes. scenes: CLIP models; needs torch and transformers. "
-    "mitigation: every recipe tried on a CLIP of the scenes; some minutes.",
+    "mitigation: every recipe tried on a CLIP of the scenes; some minutes. people: published "
+    "models on pictures of people; needs the extra people.",
 )
 @out_option("runs/demo; of others runs/demo-WORLD")
 @click.option(
@@ -49,7 +51,7 @@ def demo_command(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Audit small models with a planted bias.
+    """Audit small models with a planted bias, or published models.
 
     The page shows what each metric found beside what was planted. Needs no data and no network.
     """
@@ -63,6 +65,8 @@ def demo_command(
     run = out or Path("runs", "demo" if world == "colours" else f"demo-{world}")
     if world == "scenes":
         _scenes(run, overwrite=overwrite, as_json=as_json)
+    elif world == "people":
+        _people(run, overwrite=overwrite, as_json=as_json)
     elif world == "mitigation":
         from equipoise.cli.mitigation_world import run_demonstration
 
@@ -111,3 +115,18 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
     for kind, result in results.items():
         say(f"\n{kind}")
         show(result, run / kind)
+
+
+def _people(run: Path, *, overwrite: bool, as_json: bool) -> None:
+    from equipoise.cli.people_world import run_demonstration
+    from equipoise.cli.runs import facts, show
+
+    results, missing = run_demonstration(run, overwrite=overwrite)
+    if as_json:
+        say_json({name: facts(result, run / name) for name, result in results.items()})
+    else:
+        for name, result in results.items():
+            say(f"\n{name}")
+            show(result, run / name)
+    if missing is not None:
+        note(f"left out: whether a classifier names the same class in each scene. {missing}")
