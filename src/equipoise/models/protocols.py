@@ -29,6 +29,21 @@ class NoAnswer(NamedTuple):
     reason: str
 
 
+class ScoredAnswer(NamedTuple):
+    """An answer with the log probabilities of its first tokens.
+
+    Attributes
+    ----------
+    text : str
+    log_probabilities : tuple of mapping, or None
+        For each of the first tokens, natural log probabilities of the likeliest tokens by their
+        text. None where the model gives none.
+    """
+
+    text: str
+    log_probabilities: tuple[Mapping[str, float], ...] | None
+
+
 @runtime_checkable
 class Model(Protocol):
     """Any model with `info`."""
