@@ -35,7 +35,7 @@ _FILTERS = ("content_filter", "content_policy_violation", "responsibleaipolicyvi
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT = 60.0
 _SHOWN = 300
-_FIRST_TOKENS = 8
+_FIRST_TOKENS, _ALTERNATIVES = 8, 20
 _MOST_BYTES, _MOST_TOKENS = 4 << 20, 1 << 53
 _WITHOUT_LIST = frozenset({404, 405, 501})
 """Statuses of servers that list no models."""
@@ -157,11 +157,11 @@ class ServedModel:
         return [
             reply.text if reply.outcome in ("answered", "refused")
             else NoAnswer(reply.outcome, reply.text)
-            for reply in self._replies(images, question, {})
+            for reply in self._replies(images, [question] * len(images), {})
         ]  # fmt: skip
 
     def answer_with_probabilities(
-        self, images: Images, question: str, *, alternatives: int = 20
+        self, images: Images, question: str, *, alternatives: int = _ALTERNATIVES
     ) -> list[ScoredAnswer | NoAnswer]:
         """Ask a question about each image, and for log probabilities of the first tokens.
 
@@ -183,24 +183,53 @@ class ServedModel:
         ServiceError
             As `answer`.
         """
-        parameters: dict[str, Json] = {"logprobs": True, "top_logprobs": alternatives}
+        return self._scored(images, [question] * len(images), _log_parameters(alternatives))
+
+    def answer_each(
+        self, images: Images, questions: Sequence[str], *, probabilities: bool
+    ) -> list[ScoredAnswer | NoAnswer]:
+        """Ask about each image a question of its own, several at once.
+
+        Parameters
+        ----------
+        images : n images
+        questions : sequence of n str
+        probabilities : bool
+            Whether to ask for log probabilities of the first tokens.
+
+        Returns
+        -------
+        list
+            As of `answer_with_probabilities`.
+
+        Raises
+        ------
+        ServiceError
+            As `answer`.
+        """
+        parameters = _log_parameters(_ALTERNATIVES) if probabilities else {}
+        return self._scored(images, questions, parameters)
+
+    def _scored(
+        self, images: Images, questions: Sequence[str], parameters: Mapping[str, Json]
+    ) -> list[ScoredAnswer | NoAnswer]:
         return [
             ScoredAnswer(reply.text, reply.log_probabilities)
             if reply.outcome in ("answered", "refused")
             else NoAnswer(reply.outcome, reply.text)
-            for reply in self._replies(images, question, parameters)
+            for reply in self._replies(images, questions, parameters)
         ]  # fmt: skip
 
     def _replies(
-        self, images: Images, question: str, parameters: Mapping[str, Json]
+        self, images: Images, questions: Sequence[str], parameters: Mapping[str, Json]
     ) -> list[Reply]:
         """Return the reply about each image; `parameters` go with those of the service."""
         self.check()
         pictures = [self._encode(image) for image in as_rgb(images)]
         with Session.of(self) as session:
             replies = _concurrently(
-                lambda picture: session.ask(picture, question, parameters),
-                pictures, self.pace, self.service,
+                lambda pair: session.ask(*pair, parameters),
+                [*zip(pictures, questions, strict=True)], self.pace, self.service,
             )  # fmt: skip
         models = sorted({reply.model for reply in replies if reply.model})
         if len({*models, *self._models}) > 1:
@@ -458,6 +487,11 @@ def reply_of(body: Facts) -> Reply | None:
     return reply("answered", text, log_probabilities=first_tokens)
 
 
+def _log_parameters(alternatives: int) -> dict[str, Json]:
+    """Return the parameters of a request for log probabilities."""
+    return {"logprobs": True, "top_logprobs": alternatives}
+
+
 def _log_probabilities(read: Json) -> tuple[Mapping[str, float], ...] | None:
     """Return the log probabilities of the alternatives of each of the first tokens.
 
@@ -541,8 +575,15 @@ class Pace:
             self._allowed = max(1.0, self._allowed / 2.0)
 
 
+PicturePrompt = tuple[bytes, str]
+"""A picture, and the question about it."""
+
+
 def _concurrently(
-    ask: Callable[[bytes], Reply], pictures: Sequence[bytes], pace: Pace, service: Service
+    ask: Callable[[PicturePrompt], Reply],
+    pairs: Sequence[PicturePrompt],
+    pace: Pace,
+    service: Service,
 ) -> list[Reply]:
     """Return the replies to requests, in order; threads are no reason to wait at an exit.
 
@@ -552,7 +593,7 @@ def _concurrently(
         The first that a request raised; no further requests are sent.
     """
     waiting: SimpleQueue[int] = SimpleQueue()
-    for place in range(len(pictures)):
+    for place in range(len(pairs)):
         waiting.put(place)
     replies: dict[int, Reply] = {}
     errors: list[BaseException] = []
@@ -565,11 +606,11 @@ def _concurrently(
                 return
             try:
                 with pace:
-                    replies[place] = ask(pictures[place])
+                    replies[place] = ask(pairs[place])
             except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
                 errors.append(error)
 
-    n_threads = min(service.concurrency, len(pictures))
+    n_threads = min(service.concurrency, len(pairs))
     threads = [threading.Thread(target=work, daemon=True) for _ in range(n_threads)]
     for thread in threads:
         thread.start()
@@ -577,4 +618,4 @@ def _concurrently(
         thread.join()
     if errors:
         raise errors[0]
-    return [replies[place] for place in range(len(pictures))]
+    return [replies[place] for place in range(len(pairs))]

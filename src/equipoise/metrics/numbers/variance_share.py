@@ -188,7 +188,7 @@ def _mean_squares(cube: Floats, weights: Floats, factors: list[str]) -> Mapping[
     """
     n, sizes = weights.sum(axis=1), {WORDING: cube.shape[1], ORDER: cube.shape[2]}
     squares = dict[Source, Floats]()
-    for source in _sources(factors[1:]) + [frozenset()]:
+    for source in [*_sources(factors[1:]), frozenset()]:
         contrasts = _contrasts(cube, source)
         means = weights @ contrasts / n[:, None]
         cells = math.prod(size for name, size in sizes.items() if name not in source)

@@ -38,6 +38,13 @@ def columns_in(*templates: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for text in templates for name in _FIELD.findall(text)))
 
 
+def fill_columns(template: str, cells: Mapping[str, str | None]) -> str | None:
+    """Return a template with the cells of columns; None where one is empty."""
+    if any(cells[name] is None for name in columns_in(template)):
+        return None
+    return _FIELD.sub(lambda match: str(cells[match.group(1)]), template)
+
+
 def _template(value: str) -> str:
     rest = _FIELD.sub("", value)
     if "{" in rest or "}" in rest or "" in columns_in(value):
