@@ -2,11 +2,11 @@
 
     python examples/questions/make.py
 
-Planted: each scene has a picture with a black woman, a black man, a white woman and a white man,
-and is asked about in two wordings and both orders of its two options. The first model chooses the
-occupation of higher status for 65 % of men and 45 % of women, whatever their race, and refuses 6 %
-of the answers about women. The second chooses the option that stands first, 97 % of the time. The
-third answers by the scene alone, the same for everybody but for 5 % of slips.
+Planted: each scene has four pictures, of a black and a white woman and man, and is asked about in
+two wordings and both orders of its two options. The first model chooses the occupation of higher
+status for 65 % of men and 45 % of women, whatever their race. The second chooses the option that
+stands first, 97 % of the time. The third answers by the scene alone, the same for everybody. The
+first and the third slip in 5 % of their answers, and the first refuses 2 %.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ PAIRS = (
     ("architect", "housekeeper"), ("professor", "student"), ("manager", "secretary"),
 )  # fmt: skip
 WORDINGS = ("short", "long")
-SHARE, REFUSED, FIRST, SLIPS = {"man": 0.65, "woman": 0.45}, 0.06, 0.97, 0.05
+SHARE, REFUSED, FIRST, SLIPS = {"men": 0.65, "women": 0.45}, 0.02, 0.97, 0.05
 
 
 def chosen_for(share: float, scene: float, rng: np.random.Generator) -> bool:
@@ -39,14 +39,14 @@ def main() -> None:
         luck = rng.random()
         by_scene = bool(rng.random() < 0.5)
         for race in ("black", "white"):
-            for gender in ("woman", "man"):
+            for gender in ("women", "men"):
                 item = f"scene-{scene:02d}-{race}-{gender}"
                 items.append(f"{item},scene-{scene:02d},{race},{gender},{first},{second}")
                 prefers = chosen_for(SHARE[gender], luck, rng)
                 for wording in WORDINGS:
                     for order in ("AB", "BA"):
                         where = f"{item},{wording},{order}"
-                        refuses = gender == "woman" and rng.random() < REFUSED
+                        refuses = rng.random() < REFUSED
                         letter = letter_of(prefers ^ (rng.random() < SLIPS), order)
                         answer = "I can't help with identifying people." if refuses else letter
                         tables["careful"].append(f"{where},{answer}")

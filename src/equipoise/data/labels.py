@@ -554,7 +554,7 @@ def part_of(
 
 
 def rows_where(table: Table, where: Mapping[str, Where]) -> Table:
-    """Return the rows that take part, whose ids may repeat.
+    """Return the rows that take part; ids may repeat.
 
     Raises
     ------

@@ -81,7 +81,7 @@ def read_option(text: str, options: Sequence[str]) -> OptionAnswer:
 
 
 def _named(text: str, options: Strings) -> int | str:
-    """Return the place of the option whose text an answer has; else why there is none."""
+    """Return the place of the option that a text names, or why there is none."""
     plain = split_words(text)
     same = [place for place, option in enumerate(options) if split_words(option) == plain]
     if len(same) == 1:

@@ -106,7 +106,7 @@ def order_inconsistency(
 
 
 def changed_share(answers: Floats, pairs: Iterable[tuple[int, int]]) -> Floats:
-    """Return the share of pairs of orders with different answers, of those with two; NaN of none.
+    """Return the share of pairs of orders with different answers; NaN without a pair.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def inconsistency_of(
     units: Labels | None = None,
     resampling: Resampling | None = DEFAULT,
 ) -> Estimate:
-    """Return the estimate of shares of changed answers, each of n, held against random answers."""
+    """Return the estimate of changed answers, with the level of random answers."""
     mean = mean_value("order_inconsistency", changed, groups, units=units, resampling=resampling)
     rows, counted = RowValues.of(changed, groups, units), ~np.isnan(changed)
     if len(rows.values) < 1:

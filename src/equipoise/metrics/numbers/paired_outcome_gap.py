@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import (
@@ -95,7 +96,12 @@ def paired_outcome_gap(
     rows = RowValues.of(shares, groups, units)
     if len(rows.values) < 2:
         raise InputError("shares: fewer than two items have a number")
-    gap = similarity_gap(rows.values, rows.groups, sets=rows.units, resampling=resampling, rng=rng)
+    # Unit by unit, so that permuted items give the same draws: shares are often the same.
+    order = np.argsort(np.asarray(rows.units), kind="stable")
+    gap = similarity_gap(
+        rows.values[order], rows.groups.take(order), sets=np.asarray(rows.units)[order],
+        resampling=resampling, rng=rng,
+    )  # fmt: skip
     name, level = "paired_outcome_gap", level_of(resampling)
     parts = [
         replace(part, metric=name, subject="", by_group=rows.against_rest(part, level))

@@ -159,7 +159,7 @@ def _sources(factors: list[str]) -> list[Source]:
 
 
 def _name(source: Source, factors: list[str]) -> str:
-    """Return the name of a source; the last interaction can't be told from noise."""
+    """Return the name of a source; the last interaction includes noise."""
     if len(source) == len(factors):
         return REST
     return " × ".join(name for name in factors if name in source)
@@ -202,7 +202,7 @@ def _mean_squares(cube: Floats, weights: Floats, factors: list[str]) -> Mapping[
 
 
 def _contrasts(cube: Floats, source: Source) -> Floats:
-    """Return what an item's answers add up to for a source, shape (n, levels)."""
+    """Return each item's contrasts for a source, shape (n, levels)."""
     contrasts = cube
     for axis, name in ((1, WORDING), (2, ORDER)):
         mean = contrasts.mean(axis=axis, keepdims=True)

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.audits.against_rest import leaf
-from equipoise.audits.columns import Row
+from equipoise.audits.columns import Row, stacked
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
@@ -34,6 +34,7 @@ from equipoise.audits.labels.questions.responses import (
     Responses,
     ask,
     read_responses,
+    response_table,
 )
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import Models
@@ -72,7 +73,7 @@ _STATES = {"unknown_rate": UNKNOWN, "refused_rate": REFUSED, "empty_rate": MISSI
 _DETECTABLE = 2.8
 # Seconds for an item and draw, and for a design: rough guides, from the example.
 _SECONDS_PER_ROW, _SECONDS_PER_DESIGN = 6e-8, 0.15
-_EVERYONE = "all"
+_MOSTLY = 0.5
 
 
 @record
@@ -135,22 +136,23 @@ class Design:
 
     @cached_property
     def paired(self) -> bool:
-        """Whether units hold items of several groups."""
+        """Whether at least half of the items are in units of several groups."""
         if self.units is None:
             return False
         usable = np.append(self.groups.usable, False)[self.groups.codes]
         _, codes = np.unique(self.units[usable].astype(str), return_inverse=True)
-        return bool(varies(codes, self.groups.codes[usable]).any())
+        mixed = varies(codes, self.groups.codes[usable])[codes]
+        return bool(mixed.mean() >= _MOSTLY) if len(mixed) else False
 
     @cached_property
     def inconsistency(self) -> Estimate:
-        """How often answers change with the order, held against answers at random."""
+        """How often answers change with the order, with the level of random answers."""
         numbers = self.numbers
         return inconsistency_of(numbers.changed, numbers.n_options, self.groups, units=self.units)
 
     @cached_property
     def by_position(self) -> bool:
-        """Whether answers change with the order more often than those at random."""
+        """Whether answers change with the order more often than random answers."""
         estimate, level = self.inconsistency, self.config.resampling.level
         return estimate.chance is not None and estimate.interval(level).low > estimate.chance.mean
 
@@ -232,6 +234,17 @@ class Questions(Audit[Config, QuestionsData, Design]):
         ]  # fmt: skip
         return Measured(tuple(drafts), _tables(design))
 
+    def combine(
+        self, config: Config, data: QuestionsData, measured: Sequence[Measured]
+    ) -> Measured:
+        """Add every response."""
+        together = Measured.together(measured)
+        parts = [
+            {"responses": response_table(name, responses, data.items)}
+            for name, responses in data.models.items()
+        ]
+        return replace(together, tables={**together.tables, **stacked(parts)})
+
     def details(
         self,
         config: Config,
@@ -263,7 +276,7 @@ class Questions(Audit[Config, QuestionsData, Design]):
     def warnings(
         self, config: Config, data: QuestionsData, designs: Sequence[Design]
     ) -> Iterable[Note | str]:
-        """Return the models whose answers go by position, or that were asked in one order."""
+        """Return the models that were asked in one order only."""
         for design in designs:
             if not design.first or design.numbers.responses.planned:
                 continue
@@ -431,7 +444,7 @@ def _same(shares: Mapping[str, Floats]) -> bool:
 
 
 def _tables(design: Design) -> dict[str, pa.Table]:
-    """Return what the page draws: shares by wording and position, and states of responses."""
+    """Return shares by wording and position, and states of responses, for the page."""
     tables = {"response_states": _state_table(design), "outcome_by_choice": _choice_table(design)}
     return {name: table for name, table in tables.items() if len(table)}
 
@@ -454,7 +467,7 @@ def _state_table(design: Design) -> pa.Table:
 
 
 def _rank_state(state: str) -> tuple[bool, str]:
-    """Return where a state stands in a table: those that chose an option come first."""
+    """Return the rank of a state in a table: chosen options come first."""
     return state not in (ANSWERED, UNDECIDED), state
 
 

@@ -39,7 +39,7 @@ def columns_in(*templates: str) -> tuple[str, ...]:
 
 
 def fill_columns(template: str, cells: Mapping[str, str | None]) -> str | None:
-    """Return a template with the cells of columns; None where one is empty."""
+    """Return a template with the cells of columns, or None if one is empty."""
     if any(cells[name] is None for name in columns_in(template)):
         return None
     return _FIELD.sub(lambda match: str(cells[match.group(1)]), template)
@@ -122,7 +122,7 @@ class DataConfig(LabelledImagesConfig):
 
     @property
     def text_columns(self) -> tuple[str, ...]:
-        """Columns that decide what is asked."""
+        """Columns of questions and options."""
         decidable = () if isinstance(self.decidable, bool) else (self.decidable,)
         return tuple(dict.fromkeys((*columns_in(*self.templates), *decidable)))
 

@@ -23,7 +23,7 @@ _YES, _NO = ("true", "yes", "1", "y"), ("false", "no", "0", "n")
 
 @record
 class Question:
-    """What is asked about an item.
+    """The question about an item.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class Question:
         )
 
     def prompt(self, wording: int, order: Order, template: str) -> str:
-        """Return what a model is asked, with letters in the order of the options as shown."""
+        """Return the prompt of a model, with letters in the order of the options as shown."""
         lines = [f"{LETTERS[place]}. {self.options[option]}" for place, option in enumerate(order)]
         fields = {"question": self.wordings[wording], "options": "\n".join(lines)}
         return str(fill_columns(template, fields))
 
     def order_of(self, name: str) -> Order | None:
-        """Return the order of a name such as "BA"; None where it isn't one of all options."""
+        """Return the order of a name such as "BA", or None if options are missing."""
         order = tuple(LETTERS.find(letter) for letter in name.upper())
         return order if sorted(order) == sorted(self.options) else None
 
@@ -136,12 +136,12 @@ class _Reader:
                        zip(*columns.values(), strict=True)] or [{}] * len(items)  # fmt: skip
 
     def text(self, template: str, row: int) -> str | None:
-        """Return a text of an item; None where a cell is empty."""
+        """Return a text of an item, or None if a cell is empty."""
         text = fill_columns(template, self._cells[row])
         return text.strip() or None if text is not None else None
 
     def question(self, row: int) -> Question:
-        """Return what is asked about an item."""
+        """Return the question about an item."""
         section = self._section
         wordings = []
         for name, template in section.question.items():

@@ -60,7 +60,7 @@ class ItemNumbers:
         return self._mean(np.where(counted, state == ANSWERED, np.nan))
 
     def in_state(self, *states: str) -> Floats:
-        """Return the share of responses in some states, of those that didn't fail."""
+        """Return the share of responses in some states, without failed ones."""
         responses = self.responses
         return self._mean(np.where(responses.failed, np.nan, np.isin(responses.state, states)))
 
@@ -151,7 +151,7 @@ def _means(rows: Floats) -> Floats:
 
 
 def _moving_pairs(orders: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield pairs of orders of the same options, each of which moves."""
+    """Yield pairs of orders of the same options in which every option moves."""
     for first, second in combinations(range(len(orders)), 2):
         a, b = orders[first], orders[second]
         if sorted(a) == sorted(b) and all(x != y for x, y in zip(a, b, strict=True)):

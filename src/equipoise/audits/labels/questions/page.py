@@ -4,17 +4,24 @@ from equipoise.core import Aggregate, AuditResult
 from equipoise.report.blocks import (
     NUMBER,
     SHARE,
+    Chart,
     Column,
+    Fold,
     Page,
     Pairs,
+    Row,
     Section,
     Table,
     TableSection,
+    distinct,
     has,
+    panels,
     rows,
 )
+from equipoise.report.plots import COLORS, Axis, intervals, labelled_points
 from equipoise.report.text import count, listed
 
+MOST_PANELS, MOST_GROUPS = 6, len(COLORS)
 GAPS = (
     "paired_outcome_gap",
     ("outcome_share", Aggregate.DIFFERENCE),
@@ -28,7 +35,7 @@ WITHOUT_OPTION = tuple(
 
 
 def facts(result: AuditResult) -> Pairs:
-    """Return how many items and responses there are, and what a model chooses."""
+    """Return how many items and responses there are, and the outcome."""
     counts = result.manifest.counts
     responses = [
         f"{name}: {count(model.get('responses', 0))}"
@@ -43,13 +50,20 @@ def facts(result: AuditResult) -> Pairs:
 
 def choices(result: AuditResult) -> Section | None:
     """Return the share of the outcome by wording and by its position."""
-    table = rows(result, "outcome_by_choice")
-    shown = [row for row in table if has(row["share"])]
+    shown = [row for row in rows(result, "outcome_by_choice") if has(row["share"])]
     if not shown:
         return None
+    charts: list[Chart] = []
+    for (model, groups), panel in panels(shown, "model", "groups").items():
+        series = distinct(panel, "group")
+        if len(series) <= MOST_GROUPS and len(charts) < MOST_PANELS:
+            name = f"{model}, {groups}"
+            marks = labelled_points(panel, _asked, series="group", value="share", percent=True)
+            axis = Axis("share of the outcome", percent=True)
+            label = f"Share of the outcome by wording and position: {name}"
+            charts.append(intervals(marks, label, axis, title=name, series=series))
     columns = [
-        Column("Asked", "choice"),
-        Column("", "value"),
+        Column("Asked", _asked),
         Column("Group", "group"),
         Column("Share", "share", SHARE),
         Column("Interval", ("low", "high"), SHARE),
@@ -62,11 +76,15 @@ def choices(result: AuditResult) -> Section | None:
         "outcome among the options. A model that reads the options has the same share at every "
         "position."
     )
-    return Section.of(
-        "choices", "Wordings and positions", text,
-        Table.of("Share of the outcome by wording and position", columns, shown,
-                 source="outcome_by_choice"),
-    )  # fmt: skip
+    title = "Share of the outcome by wording and position"
+    table = Table.of(title, columns, shown, source="outcome_by_choice")
+    fold = Fold("Show the numbers", (table,))
+    return Section.of("choices", "Wordings and positions", text, charts, fold)
+
+
+def _asked(row: Row) -> str:
+    """Name the wording or the position of a row."""
+    return f"{row['choice']} {row['value']}"
 
 
 states = TableSection(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from equipoise.audits.labels.questions.config import Config, DataConfig, ModelConfig
 from equipoise.audits.labels.questions.items import QuestionItems
@@ -26,6 +27,7 @@ from equipoise.core import (
     Strings,
     record,
 )
+from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import shortened
 from equipoise.data.labels import Outputs, rows_where
@@ -177,7 +179,7 @@ def _responses(
     failed: Sequence[tuple[int, int, Order, str]] = (),
     inputs: Mapping[str, FileFacts] | None = None,
 ) -> Responses:
-    """Return responses from cells, and from those that failed with their stage."""
+    """Return responses from cells and from failures."""
     choices = [_choice(cell, items, section) for cell in cells]
     states = [choice.state for choice in choices] + [stage for *_, stage in failed]
     places = [cell[:3] for cell in cells] + [place[:3] for place in failed]
@@ -202,6 +204,31 @@ def _responses(
         probabilities=probabilities,
         inputs=inputs or {},
     )
+
+
+def response_table(model: str, responses: Responses, items: QuestionItems) -> pa.Table:
+    """Return every response as a row; a copy of its rows reads back as a model's table."""
+    letters = [*LETTERS, None]
+    columns = {
+        "model": [model] * len(responses),
+        "item": items.ids[responses.item].tolist(),
+        "wording": [items.wordings[wording] for wording in responses.wording.tolist()],
+        "order": responses.order.tolist(),
+        "state": responses.state.tolist(),
+        "option": [letters[option] for option in responses.option.tolist()],
+        "position": [
+            place + 1 if place >= 0 else None
+            for place in responses.position(responses.option).tolist()
+        ],
+        "answer": responses.text.tolist(),
+    }
+    schema = [(name, INTEGER if name == "position" else TEXT) for name in columns]
+    for place in range(items.n_options):
+        name = f"probability_{LETTERS[place]}"
+        numbers = responses.probabilities[:, place]
+        columns[name] = [None if np.isnan(number) else number for number in numbers.tolist()]
+        schema.append((name, NUMBER))
+    return pa.table(columns, schema=pa.schema(schema))
 
 
 def read_responses(
@@ -357,7 +384,7 @@ def ask(
 
 
 def _with_agreeing_letters(responses: Responses) -> Responses:
-    """Return responses without probabilities whose likeliest letter isn't the answer.
+    """Return responses without probabilities that contradict the answer.
 
     Such a letter began a word, as in "A nurse".
     """
@@ -420,7 +447,7 @@ class _Asking:
             yield row, self._wording, self._orders[row], stage
 
     def _listed(self, order: Order, shown: Floats | None) -> tuple[float, ...]:
-        """Return probabilities of options as listed, from those of letters as shown."""
+        """Return probabilities of options as listed, from letters as shown."""
         if shown is None or np.isnan(shown).any():
             return ()
         listed = [np.nan] * self._items.n_options
