@@ -130,7 +130,7 @@ def test_a_metric_of_rankings_is_one_file(folder, top_share, kind):
     checks = gate(result, [GateRule("top_share", max=0.8)]).checks
     gated = {check.finding.model: check.outcome for check in checks if not check.finding.subject}
     compared = compare_results({"run": result})
-    configs = [audits.parse_config(rankings(kind, measures=names))
+    configs = [audits.parse_config(rankings(kind) | {"metrics": names})
                for names in (["max_skew"], ["max_skew", "top_share"])]  # fmt: skip
     tests = [audits.plan(config, base=folder).tests for config in configs]
     assert (biased.value, biased.threshold, biased.verdict) == (1.0, 0.1, "disparity")

@@ -60,21 +60,20 @@ def test_flags_equal_the_flags_of_its_section(name):
     assert documented == {flag for command, flag in flags() if command == name}
 
 
-METRICS = {
-    name: get_args(field.annotation)[0] for name, field in MetricsConfig.model_fields.items()
-}
+OPTIONS = [
+    get_args(field.annotation)[0]
+    for name, field in MetricsConfig.model_fields.items()
+    if name != "only"
+]
 KEYS = {
     "Top level": keys(Config),
     "data": keys(DataConfig),
     "models": [*keys(ModelConfig), *keys(shared.NormalizeConfig)],
     "metrics": [
-        *METRICS,
-        *(
-            key
-            for options in METRICS.values()
-            if hasattr(options, "model_fields")
-            for key in keys(options)
-        ),
+        "only",
+        *MetricsConfig.switched(),
+        *(key for options in OPTIONS for key in keys(options)),
+        *(key for types in MetricsConfig.registered().values() for key in types),
     ],
     "extraction": keys(ExtractionConfig),
     "resampling": keys(shared.ResamplingConfig),

@@ -54,7 +54,7 @@ SMALL = {
 # Numbers of all images, whatever their group.
 OVERALL = ("accuracy", "activation_share", "normalized_similarity_mad")
 # Lists whose order has no meaning, beside all mappings.
-UNORDERED = {"groups", "metrics", "measures", "measure", "sets", "hypotheses"}
+UNORDERED = {"groups", "metrics", "measure", "sets", "hypotheses"}
 
 
 def walk(value, change):

@@ -74,7 +74,8 @@ CONFIGS = {
         "metrics": CONCEPTS, "hit_rate": 2,
     },
     "retrieval": RANKED | {
-        "ranking": {"k": 9, "first": "men", "second": "women", "measures": RANKINGS}
+        "metrics": (*RANKINGS, "normalized_similarity_mad"),
+        "ranking": {"k": 9, "first": "men", "second": "women"},
     },
     "similarity": RANKED,
     "diversity": {

@@ -52,7 +52,7 @@ def test_a_problem_names_key_line_and_allowed_values(load, old, new, expected):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("", "c.yaml: empty; expected the keys audit, data, models, "),
+        ("", "c.yaml: empty; expected the keys audit, metrics, data, models, "),
         ("a: [", "c.yaml, line 1: "),
         (b"audit: \xff", "c.yaml: byte 8 is not UTF-8"),
         ("a\x00b", "c.yaml: not YAML: "),
@@ -131,7 +131,7 @@ def within():
         (gate(bound="lower"), "gate[0].bound: unknown key"),
         (values(gate=[{"min": 0.5}]), "gate[0]: gate rule on no metric: bounds without a metric"),
         (gate(groups=["g", "h"]), "gate[0].groups: given 'g × h'. Allowed: g"),
-        (gate(metric="accuracyy"), "gate[0]: 'accuracyy' is no metric of audits of predictions. "),
+        (gate(metric="accuracyy"), "gate[0].metric: 'accuracyy' is no metric of audits of "),
         (
             values(models={n: {"table": "t", "prediction": "p"} for n in ("A", "a")}),
             "models: expected names that differ in more than case",
@@ -150,7 +150,7 @@ def within():
         (sets(queries={"table": "q.csv", "id": "q"}) | {"prefixes": ["A"]}, "'queries' and 'prefi"),
         (similarity(HYPOTHESIS), "hypotheses[0]: neither 'favours' nor 'value' is given"),
         (similarity(HYPOTHESIS | {"favours": "x"}), "hypotheses[0].groups: required where data."),
-        (similarity() | {"measures": ["logit_gap"]}, "measures[0]: given 'logit_gap'; expected"),
+        (similarity() | {"metrics": ["logit_gap"]}, "metrics[0]: 'logit_gap' is no metric"),
         (within(), "data: within: 'frame' is one of sets frame"),
         (
             diversity(file="f.npy") | {"references": {"s": REFERENCE}},

@@ -159,19 +159,25 @@ def test_a_rate_and_its_gap_are_two_numbers(audited):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("name", "metric", "of"),
     [
-        ("accuracy_gap", "{metric: accuracy, of: difference}"),
-        ("worst_group_accuracy", "{metric: accuracy, of: worst_group}"),
-        ("accuracy_change", "{metric: accuracy, change_from: before}"),
-        ("true_positive_rate_against_rest", "{metric: true_positive_rate, of: against_rest}"),
+        ("tpr", "true_positive_rate", None),
+        ("dp", "demographic_parity", None),
+        ("equal opportunity", "true_positive_rate", "difference"),
+        ("worst_group_accuracy", "accuracy", "worst_group"),
+        ("true_positive_rate_against_rest", "true_positive_rate", "against_rest"),
     ],
 )
-def test_an_old_spelling_is_refused_with_the_new_one(old, new):
+def test_a_name_of_the_field_stands_for_the_metric_and_its_comparison(name, metric, of):
+    rule = GateRule(name, max=0.1)
+    assert (rule.metric, rule.of) == (metric, of)
+    assert rule == GateRule(metric, max=0.1, of=of)
+
+
+def test_a_name_that_says_another_comparison_than_of_is_refused():
     with pytest.raises(ConfigError) as refused:
-        GateRule(old, max=0.1)
-    assert (refused.value.key, refused.value.expected) == ("metric", new)
-    assert new in str(refused.value)
+        GateRule("disparate_impact", of="difference", max=0.1)
+    assert refused.value.key == "of"
 
 
 def test_a_metric_of_a_user_keeps_its_name_in_gate_report_and_card():

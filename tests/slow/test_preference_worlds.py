@@ -51,7 +51,7 @@ def disparities(name, *, declared=False, relabelled=False):
                 "groups": ["hue"], "subject": "subject", "sets": "set",
             },
             "models": {"m": {"scores": {"file": images.select(*SUBJECTS)}}},
-            "ranking": {"k": 12, "curves": False, "similarity": False, "measures": ["max_skew"]},
+            "ranking": {"k": 12, "curves": False}, "metrics": ["max_skew"],
             "resampling": {"replicates": 100, "permutations": 200},
             "hypotheses": [hypothesis] if declared else [],
         }  # fmt: skip

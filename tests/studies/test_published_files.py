@@ -42,7 +42,7 @@ def test_men_of_visogender_count_as_positive(tmp_path):
             "data": {"images": images, "groups": ["gender"], "subject": "occupation"},
             "queries": {"table": tmp_path / "q.csv", "id": "query", "subject": "query"},
             "models": {"m": {"scores": scores}},
-            "ranking": {"k": 4, "measures": ["bias_at_k"], "similarity": False, "curves": False},
+            "metrics": ["bias_at_k"], "ranking": {"k": 4, "curves": False},
             "resampling": FEW,
         })
     )  # fmt: skip

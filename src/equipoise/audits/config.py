@@ -52,6 +52,8 @@ from equipoise.config.fields import (
 )
 from equipoise.config.files import explain, keys, line_of, nearest, parse_yaml
 from equipoise.config.images import PicturesConfig
+from equipoise.config.metric_names import find_metric, kind_of, refused
+from equipoise.config.switches import MetricSwitches
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
@@ -65,37 +67,15 @@ from equipoise.data import (
     read_table,
 )
 from equipoise.data.resolver import NO_CLASS
-from equipoise.metrics.naming import find_records
-from equipoise.metrics.spec import SPECS, MetricSpec
+from equipoise.metrics.naming import comparison_of
+from equipoise.metrics.spec import MetricSpec
 from equipoise.report import GateRule
-from equipoise.report.gate_rules import GateVerdict, Of, On, new_spelling
+from equipoise.report.gate_rules import GateVerdict, Of, On
 from equipoise.stats import Bootstrap, Resampling
 from equipoise.studies.names import StudyName
 
 _MAX_NAME = 200
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
-
-
-def check_metric(name: object, info: ValidationInfo) -> None:
-    """Refuse a name that is no metric of the audit that is being configured.
-
-    Raises
-    ------
-    ValueError
-        With the names that are allowed.
-    PluginError
-        When a plugin adds another metric of this name.
-    """
-    audit = (info.context or {}).get("audit")
-    if (new := new_spelling(str(name))) is not None:
-        raise ValueError(f"{name!r} is no metric. To do: write {new}")
-    metrics = [name for name, spec in SPECS.items() if audit in (None, *spec.kinds)]
-    if name not in metrics:
-        kind = f" of audits of {audit.replace('_', ' ')}" if audit else ""
-        names = [spec.name for spec in find_records(str(name)) if spec.name in metrics]
-        hint = f"; did you mean {names[0]!r}?" if names else nearest(name, metrics)
-        raise ValueError(f"{name!r} is no metric{kind}. Allowed: {', '.join(metrics)}{hint}")
-    SPECS.find(name)
 
 
 class ResamplingConfig(Section):
@@ -162,10 +142,21 @@ class GateConfig(Section):
     subject: Label | None = None
     version: Label | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _check_metric(cls, values: Any, info: ValidationInfo) -> Any:
+        name = values.get("metric") if isinstance(values, Mapping) else None
+        if not isinstance(name, str) or not name:
+            return values
+        record = find_metric(name, "metric", kind_of(info))
+        of, comparison = values.get("of"), comparison_of(record)
+        if comparison is not None and of not in (None, comparison):
+            raise refused("of", f"given {of!r}, and {name} is a {comparison}; leave it out")
+        named = {} if comparison is None else {"of": comparison.value}
+        return {**values, "metric": record.name, **named}
+
     @model_validator(mode="after")
-    def _bounded(self, info: ValidationInfo) -> GateConfig:
-        if self.metric:
-            check_metric(self.metric, info)
+    def _bounded(self) -> GateConfig:
         try:
             _ = self.as_rule
         except ConfigError as error:
@@ -217,9 +208,15 @@ class TestingConfig(Section):
     @field_validator("thresholds", mode="before")
     @classmethod
     def _known(cls, value: object, info: ValidationInfo) -> object:
-        for name in value if isinstance(value, Mapping) else ():
-            check_metric(name, info)
-        return value
+        if not isinstance(value, Mapping):
+            return value
+        thresholds: dict[str, Any] = {}
+        for name, least in value.items():
+            metric = find_metric(name, str(name), kind_of(info)).name
+            if metric in thresholds:
+                raise refused(str(name), f"{name!r} is {metric}, which is given already")
+            thresholds[metric] = least
+        return thresholds
 
     def threshold(self, spec: MetricSpec) -> float | None:
         """Return a metric's practical threshold; None without a threshold."""
@@ -233,6 +230,8 @@ class AuditConfig(Section):
     ----------
     study : str, optional
         Published study whose tables the report shows beside the findings.
+    metrics : MetricSwitches
+        Which metrics are measured, with what options.
     group_sources : mapping
         Attribute to where its values are from: people, or a model with its errors.
     """
@@ -242,6 +241,7 @@ class AuditConfig(Section):
 
     audit: str
     study: StudyName | None = None
+    metrics: MetricSwitches = MetricSwitches()
     extraction: ExtractionConfig = ExtractionConfig()
     resampling: ResamplingConfig = ResamplingConfig()
     testing: TestingConfig = TestingConfig()

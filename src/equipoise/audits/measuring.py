@@ -10,7 +10,7 @@ from typing import Any
 
 from equipoise.audits import group_sizes
 from equipoise.audits.config import AuditConfig, resampling_of
-from equipoise.audits.findings import untested
+from equipoise.audits.findings import fact_of, untested
 from equipoise.audits.kind import Audit, Data, Design, DesignT, Measured
 from equipoise.audits.notes import Note
 from equipoise.core import DataError, InputError, Progress, with_progress
@@ -97,4 +97,8 @@ def measure_designs(
                 drafts = tuple(untested(draft, too_few) for draft in outcome.findings)
                 outcome = replace(outcome, findings=drafts)
             measured.append(outcome)
-    return audit.combine(config, data, measured), refusals.notes
+    results = audit.combine(config, data, measured)
+    drafts = tuple(
+        draft for draft in results.findings if config.metrics.reports(fact_of(draft.finding))
+    )
+    return replace(results, findings=drafts), refusals.notes

@@ -73,12 +73,12 @@ def measure_quality(
     estimates = list[tuple[str, Estimate]]()
     for name, reference in quality.references.items():
         places = np.flatnonzero(reference.usable)
-        if min(len(judged), len(places)) >= _FEWEST:
+        if config.metrics.has(frechet_distance) and min(len(judged), len(places)) >= _FEWEST:
             estimate = frechet_distance(
                 quality.features.take(judged), reference.take(places), units=judged_units, **options
             )
             estimates.append((f"{subject} × {name}" if name else subject, estimate))
-    if quality.scores is not None:
+    if config.metrics.has(inception_score) and quality.scores is not None:
         scored = quality.scores.usable[rows]
         score_units = None if units is None else labels[scored]
         if scored.sum() >= _FEWEST:

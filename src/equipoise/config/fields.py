@@ -57,20 +57,19 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, values: Any) -> Any:
-        for key in values if isinstance(values, Mapping) else ():
-            if key not in cls.model_fields and key not in (allowed := cls.allowed_keys()):
-                allowed_keys = (
-                    f"Allowed here: {', '.join(allowed) or 'nothing'}{nearest(key, allowed)}"
-                )
-                message = f"unknown key. {allowed_keys}"
-                raise PydanticCustomError("unknown_key", message, {"key": str(key)})
-        return values
+    def _known_keys(cls, values: Any, info: ValidationInfo) -> Any:
+        return cls._checked_keys(values, info) if isinstance(values, Mapping) else values
 
     @classmethod
-    def allowed_keys(cls) -> list[str]:
-        """Return the keys that the section takes."""
-        return keys(cls)
+    def _checked_keys(cls, values: Mapping[Any, Any], info: ValidationInfo) -> Mapping[Any, Any]:  # noqa: ARG003 - sections of other keys read it
+        """Return the values of a section; refuse keys that it doesn't take."""
+        for key in values:
+            if key not in cls.model_fields:
+                allowed = keys(cls)
+                near = nearest(key, allowed)
+                message = f"unknown key. Allowed here: {', '.join(allowed) or 'nothing'}{near}"
+                raise PydanticCustomError("unknown_key", message, {"key": str(key)})
+        return values
 
 
 def _label(value: object) -> object:

@@ -1,86 +1,187 @@
-"""The section `metrics:` of a kind of audit: which metrics are measured, with what options."""
+"""The section `metrics:` of a config: which metrics are measured, with what options."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
 
-from equipoise.config.fields import Name, Section, among
-from equipoise.core import Facts
-from equipoise.metrics.registry import OptionTypes, SwitchedMetric, metrics_of
+from equipoise.config.fields import Name, Section, distinct
+from equipoise.config.files import nearest
+from equipoise.config.metric_names import find_metric, kind_of, metrics_of_kind, refused
+from equipoise.core import Aggregate, Fact, Facts, Strings
+from equipoise.metrics.naming import comparison_of, find_records, full_name
+from equipoise.metrics.registry import Function, OptionTypes, SwitchedMetric, metrics_of, name_of
 from equipoise.metrics.spec import SPECS
 
 
 class MetricSwitches(Section):
-    """Options of metrics by name; `false` switches one off, and all others are on.
+    """Options of metrics by name: `false` switches a metric off, `true` on.
 
-    Fields are metrics with options of the kind's own. What the registry has of the kind's form is
-    switched by name, also metrics of plugins.
+    A list of names in place of the section switches all others off that the kind can switch. The
+    field's other names of a metric stand for its name, and those of a comparison of groups for the
+    comparison alone: `disparate_impact`, `recall_ratio`. Findings of a metric that is off are left
+    out. Fields are metrics with options of the kind's own.
 
     Attributes
     ----------
+    only : tuple of str
+        The names of a list, in its order; () without one.
     kind : str
-        The kind of audit.
-    form : type
-        Form of the metrics that it measures because the registry has them.
+        The kind of audit; "" as the config says.
+    forms : tuple of type
+        Forms of the metrics that the kind measures because the registry has them.
+    functions : tuple of callable
+        Metrics without a form that the kind measures.
     """
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[Name, Mapping[Name, Any] | bool]
-    kind: ClassVar[str]
-    form: ClassVar[type[SwitchedMetric]]
+    kind: ClassVar[str] = ""
+    forms: ClassVar[tuple[type[SwitchedMetric], ...]] = ()
+    functions: ClassVar[tuple[Function, ...]] = ()
+    only: Strings = ()
 
     @classmethod
-    def registered(cls) -> Mapping[str, SwitchedMetric]:
-        """Return the metrics that the registry has of the form."""
-        return metrics_of(cls.form, cls.kind)
+    def registered(cls) -> dict[str, OptionTypes]:
+        """Return the metrics without a field that the kind measures, with types of options."""
+        metrics: dict[str, SwitchedMetric] = {}
+        for form in cls.forms:
+            metrics |= metrics_of(form, cls.kind)
+        options = {name: metric.options for name, metric in metrics.items()}
+        return options | {name_of(function): {} for function in cls.functions}
 
     @classmethod
-    def allowed_keys(cls) -> list[str]:
-        """Return the fields, then the metrics of the registry."""
-        return list(dict.fromkeys([*super().allowed_keys(), *cls.registered()]))
+    def switched(cls) -> list[str]:
+        """Return the metrics that are measured only where they are on: fields come first."""
+        fields = [name for name in cls.model_fields if name not in MetricSwitches.model_fields]
+        return list(dict.fromkeys([*fields, *cls.registered()]))
 
-    @model_validator(mode="after")
-    def _check_options(self) -> Self:
-        extra = self.__pydantic_extra__ or {}
-        for name, options in extra.items():
-            if isinstance(options, Mapping):
-                extra[name] = _checked(name, options, self.registered()[name].options)
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _only(cls, values: Any) -> Any:
+        return {"only": values} if isinstance(values, list | tuple) else values
+
+    @classmethod
+    def _checked_keys(cls, values: Mapping[Any, Any], info: ValidationInfo) -> Mapping[Any, Any]:
+        """Return switches under the names of metrics, with options in the types that they take."""
+        kind = cls.kind or kind_of(info)
+        switched, types = cls.switched(), cls.registered()
+        checked: dict[str, Any] = {}
+        for key, options in values.items():
+            if key == "only":
+                continue
+            name = _name_of(key, str(key), switched, kind)
+            if name in checked:
+                raise refused(str(key), f"{key!r} is {name}, which is given already")
+            checked[name] = options
+            if name not in cls.model_fields:
+                checked[name] = _checked(str(key), options, types.get(name, {}))
+        if "only" not in values:
+            return checked
+        return checked | cls._listed(values["only"], switched)
+
+    @classmethod
+    def _listed(cls, only: Any, switched: Sequence[str]) -> dict[str, Any]:
+        """Return what a list of names says: the names, and `false` for fields without."""
+        if not isinstance(only, list | tuple):
+            return {"only": only}
+        names = [_name_of(name, place, switched) for place, name in enumerate(only)]
+        if not names:
+            raise refused("only", "an empty list; expected names of metrics")
+        off = [name for name in cls.model_fields if name in switched and name not in names]
+        return {**dict.fromkeys(off, False), "only": distinct(tuple(names))}
+
+    @model_serializer(mode="wrap")
+    def _without_empty_list(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = dump(self)
+        return values if self.only else {k: v for k, v in values.items() if k != "only"}
 
     def options(self, metric: str) -> Facts | None:
         """Return the options of a metric, None if it is off."""
         if metric in type(self).model_fields:
             section: Section | Facts | None = getattr(self, metric)
             return section.model_dump() if isinstance(section, Section) else section
-        options = (self.__pydantic_extra__ or {}).get(metric, SPECS[metric].by_default)
+        extra = self.__pydantic_extra__ or {}
+        on = metric not in SPECS or SPECS[metric].is_default_of(self.kind)
+        if self.only and metric in self.switched():
+            on = metric in self.only
+        options = extra.get(metric, on)
         if isinstance(options, Mapping):
             return options
         return {} if options else None
 
+    def has(self, function: Function) -> bool:
+        """Return whether a metric is on, by its function."""
+        return self.options(name_of(function)) is not None
+
     @property
-    def of_registry(self) -> Mapping[str, Facts]:
-        """Options of the metrics of the registry that are switched on, by name."""
-        options = {name: self.options(name) for name in self.registered()}
+    def measured(self) -> dict[str, Facts]:
+        """Options of the metrics that are switched on, by name: a list's in its order."""
+        names = [name for name in self.switched() if name not in self.only]
+        options = {name: self.options(name) for name in (*self.only, *names)}
         return {name: facts for name, facts in options.items() if facts is not None}
 
+    def reports(self, fact: Fact) -> bool:
+        """Whether a number is reported: neither its metric nor how groups compare in it is off."""
+        return not any(
+            fact.metric == metric and aggregate in (None, fact.aggregate)
+            for metric, aggregate in self._left_out
+        )
 
-def _checked(metric: str, options: Facts, types: OptionTypes) -> dict[str, Any]:
+    @cached_property
+    def _left_out(self) -> list[tuple[str, Aggregate | None]]:
+        """Metrics whose findings are left out, of a comparison of groups with its aggregate."""
+        switched, extra = {*self.switched()}, self.__pydantic_extra__ or {}
+        names = [name for name, on in extra.items() if on is False and name not in switched]
+        records = (record for name in names for record in find_records(name)[:1])
+        return [(record.name, comparison_of(record)) for record in records]
+
+
+def _name_of(key: object, place: str | int, switched: Sequence[str], kind: str = "") -> str:
+    """Return the name of a switch, whatever the field calls it.
+
+    Without a kind it is among those that are switched, and else of any metric of the kind, or of a
+    comparison of groups in it.
+    """
+    name = str(key)
+    if name in switched:
+        return name
+    names = [*switched, *metrics_of_kind(kind)] if kind else switched
+    return full_name(find_metric(name, place, kind, dict.fromkeys(names)))
+
+
+def _checked(key: str, options: object, types: OptionTypes) -> dict[str, Any] | bool:
     """Return options of a metric in the types that it takes.
 
     Raises
     ------
-    ValueError
+    PydanticCustomError
         When it doesn't take an option, or not this value.
     """
+    if options is None or isinstance(options, bool):
+        return options is not False
+    if not isinstance(options, Mapping):
+        raise refused(key, f"given {options!r}; expected true, false or a mapping of options")
     checked = {}
     for name, value in options.items():
-        among(metric, name, types)
+        if name not in types:
+            allowed = f"Allowed: {', '.join(types) or 'nothing'}{nearest(name, types)}"
+            raise refused(key, f"unknown option {name!r}. {allowed}")
         try:
             checked[name] = TypeAdapter(types[name]).validate_python(value, strict=True)
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]["msg"]
-            raise ValueError(f"{metric}.{name}: {problem[0].lower()}{problem[1:]}") from None
+            text = f"{problem[0].lower()}{problem[1:]}"
+            raise refused(key, f"{name}: given {value!r}; {text}") from None
     return checked

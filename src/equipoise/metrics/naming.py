@@ -4,7 +4,15 @@ import re
 from difflib import get_close_matches
 
 from equipoise.core import Aggregate, Harm
-from equipoise.metrics.spec import ALIASES, SPECS, MetricSpec, aliases_of, plain_name, spec_for
+from equipoise.metrics.spec import (
+    ALIASES,
+    SPECS,
+    MetricSpec,
+    aliases_of,
+    own_aggregate,
+    plain_name,
+    spec_for,
+)
 
 _GROUP_ENDS: dict[str, Harm] = {"_group_min": "lower", "_group_max": "higher"}
 """Suffixes of the worst group's value, by which side of it is worse."""
@@ -41,6 +49,24 @@ def find_records(name: str) -> list[MetricSpec]:
         if base is not None and (base.rate or base.aggregate is aggregate):
             records.append(spec_for(base.name, aggregate))
     return records
+
+
+def comparison_of(record: MetricSpec) -> Aggregate | None:
+    """Return how groups compare in a record, None of the first record of its metric."""
+    return None if record.aggregate is own_aggregate(record.name) else record.aggregate
+
+
+def full_name(record: MetricSpec) -> str:
+    """Return a name that a record is found by: of a comparison the metric's with it.
+
+    Examples
+    --------
+    >>> from equipoise.metrics.naming import find_records, full_name
+    >>> full_name(*find_records("disparate impact"))
+    'selection_rate_ratio'
+    """
+    comparison = comparison_of(record)
+    return record.name if comparison is None else f"{record.name}_{comparison}"
 
 
 def _first(name: str, suffix: str) -> MetricSpec | None:

@@ -127,6 +127,19 @@ def function_of(
     return cast("Function", of_form)
 
 
+def name_of(function: Definition) -> str:
+    """Return the name of a metric, of several the first.
+
+    Examples
+    --------
+    >>> from equipoise import metrics as m
+    >>> from equipoise.metrics.registry import name_of
+    >>> name_of(m.mean_error)
+    'mean_error'
+    """
+    return next(name for (name, *_), metric in _FUNCTIONS.items() if metric is function)
+
+
 def metrics_of(form: type[MetricOfForm], kind: str = "") -> dict[str, MetricOfForm]:
     """Return the metrics of a form by name, also of plugins: of a kind of audit, or of all."""
     functions = {name: _FUNCTIONS.get(_key(SPECS[name])) for name in SPECS}

@@ -97,8 +97,8 @@ class MetricSpec:
         Whether it is a number of each group, so that groups have a difference in it.
     of_class : bool
         Whether groups have a value per class, so that a finding without a class is a summary.
-    by_default : bool
-        Whether audits measure it where no configuration names it.
+    by_default : tuple of str, optional
+        Kinds of audit that measure it where no configuration names it; all of `kinds` unless set.
     of_models : bool
         Whether its findings compare models, and are corrected together.
     of_pair : bool
@@ -223,7 +223,7 @@ class MetricSpec:
     unit: Unit = "number"
     rate: bool = False
     of_class: bool = False
-    by_default: bool = True
+    by_default: Strings | None = None
     of_models: bool = False
     of_pair: bool = False
     of_base_rates: bool = False
@@ -279,6 +279,10 @@ class MetricSpec:
         start = "(−∞" if math.isinf(low) else f"[{low:.3g}".replace("-", "−")
         end = "∞)" if math.isinf(high) else f"{high:.3g}]".replace("-", "−")
         return f"{start}, {end}{f', {self.range_note}' if self.range_note else ''}"
+
+    def is_default_of(self, kind: str) -> bool:
+        """Return whether a kind of audit measures it where no configuration names it."""
+        return kind in ("", *(self.kinds if self.by_default is None else self.by_default))
 
     @property
     def value_harm(self) -> Harm:

@@ -8,7 +8,8 @@ from typing import Literal
 
 from equipoise.core import Aggregate, ConfigError, Finding
 from equipoise.core.estimate import name_with
-from equipoise.metrics.spec import SPECS, own_aggregate
+from equipoise.metrics.naming import comparison_of, find_records
+from equipoise.metrics.spec import MetricSpec, own_aggregate
 from equipoise.report.text import enclose, visible
 
 On = Literal["value", "lower", "upper", "whole", "any"]
@@ -33,7 +34,8 @@ class GateRule:
     Attributes
     ----------
     metric : str
-        Registered name of the metric; "" of a rule about all conclusions, or all changes.
+        The metric, by its name or one that the field has for it; "" of a rule about all
+        conclusions, or all changes.
     of : str or None
         What is held against the bounds: the "value", the "difference" or "ratio" of groups, the
         "worst_group", or each group "against_rest". None: the value; of a metric that is a
@@ -61,7 +63,7 @@ class GateRule:
     ------
     ConfigError
         When no requirement is given or two that exclude each other, the bounds cross, a word is
-        unknown, or the metric has an ending that `of` or `change_from` replaces.
+        unknown, or `of` isn't the comparison that the name of the metric says.
     """
 
     metric: str = ""
@@ -97,8 +99,8 @@ class GateRule:
         return self.metric or ("verdict" if self.verdict is not None else "no metric")
 
     def __post_init__(self) -> None:
-        if self.metric and (new := new_spelling(self.metric)) is not None:
-            self._refuse("metric", "findings have no such metric", f"write {new}", new)
+        for record in find_records(self.metric)[:1]:
+            self._take(record)
         if self.of not in (None, *Aggregate):
             self._refuse("of", f"of {self.of!r}", f"write one of {', '.join(Aggregate)}")
         if self.on not in ON:
@@ -111,6 +113,13 @@ class GateRule:
             self._check_bounds()
         else:
             self._check_without_bounds()
+
+    def _take(self, record: MetricSpec) -> None:
+        """Take the name of a metric, and how groups compare in it, from its record."""
+        metric, of = self.metric, comparison_of(record)
+        if of is not None and self.of not in (None, of):
+            self._refuse("of", f"{metric} of {self.of}", f"leave out `of`: {metric} is a {of}")
+        vars(self).update(metric=record.name, of=of or self.of)
 
     def _check_bounds(self) -> None:
         """Refuse bounds that say nothing."""
@@ -167,34 +176,6 @@ class GateRule:
         if self.max is not None:
             texts.append(f"≤ {self.max:g}")
         return f"{ON[self.on]}{metric}{change} {' and '.join(texts)}{scope}"
-
-
-# Spellings that `of` replaces.
-_SPELLINGS: Mapping[str, str] = MappingProxyType({
-    "accuracy_gap": "metric: accuracy, of: difference",
-    "worst_group_accuracy": "metric: accuracy, of: worst_group",
-    "activation_share_gap": "metric: activation_share, of: difference",
-    "hit_rate_gap": "metric: hit_rate, of: difference",
-    "labelled_share_gap": "metric: labelled_share, of: difference",
-    "rejection_gap": "metric: rejected_share, of: difference",
-})  # fmt: skip
-_ENDINGS: Mapping[str, str] = MappingProxyType({
-    "_against_rest": "metric: {metric}, of: against_rest",
-    "_change": "metric: {metric}, change_from: before",
-})  # fmt: skip
-
-
-def new_spelling(metric: str) -> str | None:
-    """Return how to write an outdated name of a metric; None for a name of today."""
-    if metric in SPECS:
-        return None
-    for ending, text in _ENDINGS.items():
-        base = metric.removesuffix(ending)
-        if base != metric and (base in SPECS or base in _SPELLINGS):
-            of = _SPELLINGS.get(base, f"metric: {base}").removeprefix("metric: ")
-            return f"{{{text.format(metric=of)}}}"
-    spelling = _SPELLINGS.get(metric)
-    return spelling and f"{{{spelling}}}"
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def test_a_reference_stands_beside_the_sets():
     ("changes", "fix"),
     [
         ({"data": {"min_set_size": 41}}, "lower data.min_set_size"),
-        ({"metrics": {"components": 7}}, "lower metrics.components to 6"),
+        ({"vectors": {"components": 7}}, "lower vectors.components to 6"),
     ],
 )
 def test_a_plan_refuses_the_same_configs_as_its_audit(step, changes, fix):
@@ -125,7 +125,7 @@ def test_a_plan_refuses_the_same_configs_as_its_audit(step, changes, fix):
 
 
 def test_components_are_projected_on_before():
-    result = run(metrics={"components": 2})
+    result = run(vectors={"components": 2})
     findings = by_metric(result)
     rows = vectors()
     sets = {"north": rows[:40], "south": rows[40:80]}
@@ -161,7 +161,8 @@ def quality_config(**changes):
                             "models": {"m": {"file": rows}}}  # fmt: skip
     values = {
         "models": {"m": {"file": vectors(), "probabilities": {"file": classes(84)}}},
-        "references": references, "metrics": {"quality": True},
+        "references": references,
+        "metrics": {"frechet_distance": True, "inception_score": True},
     }  # fmt: skip
     return config(**values | changes)
 
@@ -214,7 +215,7 @@ def test_probabilities_that_nothing_reads_are_refused(model, quality):
     model = model | {"probabilities": {"file": classes(84)}}
     with pytest.raises(ConfigError, match=r"models\.m\.probabilities"):
         audits.parse_config({
-            "audit": "diversity", "models": {"m": model}, "metrics": {"quality": quality},
+            "audit": "diversity", "models": {"m": model}, "metrics": {"inception_score": quality},
             "data": {"images": {"folder": "photos"}, "sets": ["region"]},
         })  # fmt: skip
 
@@ -223,7 +224,7 @@ def test_all_sets_together_are_one_set():
     result = run()
     [together] = [f for f in result.findings if f.version == "all sets together"]
     assert together.value == iss_intra(vectors()[:80]).value
-    projected = run(metrics={"components": 3})
+    projected = run(vectors={"components": 3})
     [together] = [f for f in projected.findings if f.version == "all sets together"]
     sets = principal_components({"north": vectors()[:40], "south": vectors()[40:80]}, 3)
     assert together.value == pytest.approx(iss_intra(np.concatenate([*sets.values()])).value)
@@ -235,7 +236,7 @@ def test_references_have_a_diversity_of_their_own():
     references = {
         "other": {"images": {"table": other, "id": "image"}, "models": {"m": {"file": rows}}}
     }
-    result = run(references=references, metrics={"include_self": True})
+    result = run(references=references, metrics={"iss_intra": {"include_self": True}})
     finding = by_metric(result)["iss_intra", "other (reference)"]
     assert finding.value == iss_intra(rows, include_self=True).value
     assert any("1/n" in note for note in result.manifest.notes)
@@ -255,16 +256,16 @@ def test_a_pca_of_each_image_is_that_of_scikit_learn():
 
 
 def test_a_pca_of_each_image_takes_the_place_of_its_vector():
-    result = run(metrics={"image_pca": 3})
+    result = run(vectors={"image_pca": 3})
     finding = by_metric(result)["iss_intra", "north"]
     assert finding.value == iss_intra(image_components(vectors()[:40], 3)).value
     assert any("image_pca" in note for note in result.manifest.notes)
     same = vectors()
     same[0] = 1.0
     (planned,) = audits.plan(
-        config(metrics={"image_pca": 3}, models={"m": {"file": same}})
+        config(vectors={"image_pca": 3}, models={"m": {"file": same}})
     ).details["models"]
     assert (planned["zero"], planned["dimension"]) == (1, 6)
     with pytest.raises(DataError) as error:
-        run(metrics={"image_pca": 4})
+        run(vectors={"image_pca": 4})
     assert "image_pca" in str(error.value)

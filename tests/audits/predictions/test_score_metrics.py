@@ -41,7 +41,7 @@ def run(table=TABLE, plan=False, scores=None, **model):
         "resampling": {"permutations": 300, "replicates": 200},
     }  # fmt: skip
     if scores is not None:
-        values["metrics"] = {"scores": scores}
+        values["metrics"] = scores
     config = audits.parse_config(values)
     return audits.plan(config) if plan else audits.run(config)
 
@@ -115,9 +115,12 @@ def test_metrics_of_scores_can_be_switched_off_and_have_options():
     assert gap(result, "expected_calibration_error").parameters["bins"] == 5
 
 
-@pytest.mark.parametrize("scores", [{"accuracy": False}, {"auroc": {"bins": 3}}, {"auc": True}])
+@pytest.mark.parametrize(
+    "scores", [{"auroc": {"bins": 3}}, {"auc": True}, {"ece": {"bins": "many"}}, {"scores": False}]
+)
 def test_unknown_metrics_and_options_are_refused(scores):
-    with pytest.raises(ConfigError, match="scores"):
+    (name,) = scores
+    with pytest.raises(ConfigError, match=rf"metrics\.{name}: "):
         run(scores=scores)
 
 

@@ -56,7 +56,7 @@ def test_a_score_with_a_threshold_gives_the_findings_of_labels():
     labelled = TABLE.with_columns(
         pred=pl.when(pl.col("score") >= 0.5).then(pl.lit("yes")).otherwise(pl.lit("no"))
     )
-    labels_alone = {"scores": dict.fromkeys(metrics_of(ScoreMetric, "predictions"), False)}
+    labels_alone = dict.fromkeys(metrics_of(ScoreMetric, "predictions"), False)
     scored = run(threshold=0.5, metrics=labels_alone)
     plain = run(labelled, score=None, prediction="pred")
     assert repr(scored.findings) == repr(plain.findings)

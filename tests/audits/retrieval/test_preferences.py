@@ -33,7 +33,8 @@ def audit(liked, *, kind="retrieval", declared=None, unit=None, ids="i{}{}", job
         "resampling": {"replicates": 200, "permutations": 400},
     }
     if kind == "retrieval":
-        config["ranking"] = {"k": 8, "curves": False, "similarity": False}
+        config["ranking"] = {"k": 8, "curves": False}
+        config["metrics"] = {"normalized_similarity_mad": False}
     if unit:
         config["data"]["unit"] = unit
     if declared is not None:
@@ -145,7 +146,8 @@ def test_a_note_says_how_many_independent_queries_alike_ones_are_worth(kind):
             "resampling": {"replicates": 50, "permutations": 50},
         }
         if kind == "retrieval":
-            config["ranking"] = {"k": 8, "curves": False, "measures": ["max_skew"]}
+            config["ranking"] = {"k": 8, "curves": False}
+            config["metrics"] = ["max_skew", "normalized_similarity_mad"]
         result = audits.run(audits.parse_config(config))
         preference = next(
             finding for finding in result.findings if finding.metric == "systematic_preference"

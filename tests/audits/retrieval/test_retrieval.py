@@ -44,7 +44,8 @@ def values(**changes):
         "data": {"images": {"table": table(), "id": "image"}, "groups": ["gender"]},
         "queries": {"table": query_table(), "id": "query"},
         "models": {"m": {"images": {"file": images()}, "queries": {"file": prompts()}}},
-        "ranking": {"k": 10, "curves": False, "similarity": False},
+        "metrics": {"normalized_similarity_mad": False},
+        "ranking": {"k": 10, "curves": False},
         "resampling": {"replicates": 100, "permutations": 200, "seed": 3},
     }
     for key, value in changes.items():
@@ -89,7 +90,7 @@ def test_pools_that_are_too_small_are_counted():
 
 
 def test_scores_in_memory_and_reread_scores_give_the_same_numbers(monkeypatch):
-    ranking = {"ranking": {"k": 10, "curves": True, "similarity": True}}
+    ranking = {"ranking": {"curves": True}, "metrics": {"normalized_similarity_mad": True}}
     in_memory = run(**ranking)
     monkeypatch.setattr("equipoise.audits.rankings.designs._CELLS", 0)
     reread = run(**ranking)
@@ -208,7 +209,7 @@ def test_a_desired_share_of_nothing_makes_ndkl_infinite():
         ({"data": BY_RACE, "ranking": {"first": "a"}}, "ranking.first"),
         ({"data": BY_RACE, "ranking": {"first": "a", "second": "zz"}}, "ranking.first"),
         ({"data": BY_RACE, "ranking": {"first": "a", "second": "a"}}, "ranking.first"),
-        ({"data": BY_RACE, "ranking": {"measures": ["bias_at_k"]}}, "ranking.first"),
+        ({"data": BY_RACE, "metrics": ["bias_at_k"]}, "ranking.first"),
         ({"data": {**BY_JOB, "subject": None, "sets": "image"}}, "images"),
         ({"data": {**BY_JOB, "subject": None, "sets": "gender"}}, "images"),
     ],
@@ -221,9 +222,10 @@ def test_a_choice_that_fits_no_groups_is_refused(step, changes, key):
 
 def test_desired_shares_and_named_groups_of_a_single_choice_are_noted():
     desired = {"a": 0.5, "b": 0.25, "c": 0.25}
-    opposed = {"measures": ["max_skew", "bias_at_k"], "first": "a", "second": "c"}
+    opposed = {"first": "a", "second": "c"}
     data = {**BY_RACE, "groups": ["gender", "race", ["gender", "race"]]}
-    result = run(data=data, ranking={**opposed, "desired": desired})
+    ranking = {**opposed, "desired": desired}
+    result = run(data=data, metrics=["max_skew", "bias_at_k"], ranking=ranking)
     notes = " ".join(result.manifest.notes)
     assert "no shares of gender, gender × race" in notes
     assert "it isn't measured for gender × race" in notes

@@ -104,7 +104,7 @@ def test_of_two_groups_the_gap_alone_is_tested():
         Family.DESCRIPTIVE,
         "of two groups it is their gap in standard deviations: logit_gap is tested",
     )
-    alone = run(measures=["normalized_similarity_mad"])
+    alone = run(metrics=["normalized_similarity_mad"])
     assert by_metric(alone)["normalized_similarity_mad", "chef"].verdict == Verdict.DISPARITY
     assert "logit_gap" not in {f.metric for f in alone.findings}
     assert "group_effects" in alone.tables

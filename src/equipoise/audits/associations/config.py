@@ -18,6 +18,7 @@ from equipoise.config.fields import (
     distinct,
     several,
 )
+from equipoise.metrics.naming import find_records
 from equipoise.metrics.spec import SETS, SPECS, MetricSpec
 
 Modality = Literal["II", "ITP", "ITA", "TT"]
@@ -29,23 +30,25 @@ def measured_metrics(kind: str = "associations") -> dict[str, MetricSpec]:
 
 
 def _check_metric(value: str) -> str:
-    return _check_literal(value, measured_metrics())
+    return _name_among(value, measured_metrics())
 
 
 def _check_score(value: str) -> str:
     """Refuse a metric that isn't a score of single targets by two sets."""
     metrics = measured_metrics().items()
     single = [name for name, spec in metrics if spec.needs == SETS and spec.targets == "each"]
-    return _check_literal(value, single)
+    return _name_among(value, single)
 
 
-def _check_literal(value: str, allowed: Iterable[str]) -> str:
-    *names, last = map(repr, allowed)
-    if repr(value) not in (*names, last):
-        expected = f"{', '.join(names)} or {last}"
-        raise PydanticKnownError("literal_error", {"expected": expected})
-    SPECS.find(value)
-    return value
+def _name_among(value: str, allowed: Iterable[str]) -> str:
+    """Return the name of a metric, whatever the field calls it."""
+    names = [*allowed]
+    for record in find_records(value):
+        if record.name in names:
+            return record.name
+    *others, last = map(repr, names)
+    expected = f"{', '.join(others)} or {last}"
+    raise PydanticKnownError("literal_error", {"expected": expected})
 
 
 def _by_category(value: object) -> object:

@@ -174,7 +174,7 @@ class Design:
             return 0
         pairs, groups = self._pairs, int(self.selection.groups.usable.sum())
         tests_of_concept = pairs if pairs < 2 else 1 + pairs + groups
-        return len(self.config.metrics) * self.concepts * tests_of_concept
+        return len(self.config.metrics.names) * self.concepts * tests_of_concept
 
     @property
     def _pairs(self) -> int:
@@ -206,7 +206,7 @@ class Design:
         """Metrics, the one that stands for the version first; equal keys have equal numbers."""
         choices, version = self.version.choices, self.version
         # A version that is another metric says nothing about the others.
-        metrics = () if [*version.changes] == ["metric"] else self.config.metrics
+        metrics = () if [*version.changes] == ["metric"] else self.config.metrics.names
         other_metrics = (metric for metric in metrics if metric != self.config.primary)
         terms = tuple(
             (name, choices.columns.get(name, name), tuple(choices.terms.get(name, {}).items()))

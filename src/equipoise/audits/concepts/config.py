@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from pydantic import Field, PlainSerializer, PositiveFloat, PositiveInt, model_validator
 
@@ -34,9 +34,11 @@ from equipoise.config.fields import (
     located,
 )
 from equipoise.config.images import PicturesConfig
+from equipoise.config.switches import MetricSwitches
 from equipoise.core import MIN_SIZE, Facts, Fields, Strings
 from equipoise.data import ArraySource
-from equipoise.metrics.concepts.cells import RANKED, Metric
+from equipoise.metrics.concepts.cells import Metric
+from equipoise.metrics.registry import OptionTypes
 from equipoise.metrics.spec import spec_of
 
 BASELINE = "baseline"
@@ -331,6 +333,28 @@ def in_version(groups: str, version: str) -> str:
     return f"{groups} in {version}"
 
 
+class MetricsConfig(MetricSwitches):
+    """Which metrics are measured; a list of their names has the first stand for a version."""
+
+    kind = "concepts"
+
+    @classmethod
+    def registered(cls) -> dict[str, OptionTypes]:
+        """Return the metrics of one concept."""
+        return {name: {} for name in get_args(Metric)}
+
+    @property
+    def names(self) -> tuple[Metric, ...]:
+        """The metrics that are on."""
+        return cast("tuple[Metric, ...]", (*self.measured,))
+
+    @model_validator(mode="after")
+    def _check_concepts_metrics(self) -> Self:
+        if not self.names:
+            raise ValueError("all metrics are off; expected at least one")
+        return self
+
+
 class Config(AuditConfig):
     """The configuration of an audit of concepts; see docs/audits/concepts.md for every key."""
 
@@ -338,7 +362,7 @@ class Config(AuditConfig):
     data: DataConfig
     models: Models[ModelConfig]
     concepts: Distinct[Text] = ()
-    metrics: Some[Metric] = RANKED
+    metrics: MetricsConfig = MetricsConfig()
     hit_rate: PositiveInt | None = None
     choices: ChoicesConfig = ChoicesConfig()
     versions: Mapping[Text, Changes] = {}
@@ -364,7 +388,7 @@ class Config(AuditConfig):
     @property
     def primary(self) -> Metric:
         """The metric of the baseline."""
-        return self.choices.metric or self.metrics[0]
+        return self.choices.metric or self.metrics.names[0]
 
     @property
     def group_columns(self) -> Strings:

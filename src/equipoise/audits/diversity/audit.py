@@ -70,7 +70,9 @@ def _measure_sets(
     design: Design, all_sets: Sets, config: Config, place: Place
 ) -> Iterator[UncorrectedFinding]:
     """Describe each set, all of them together and each reference: one has no groups to exchange."""
-    options, resampling = config.metrics, resampling_of(config, 1)
+    options, resampling = config.metrics.iss_intra, resampling_of(config, 1)
+    if options is None:
+        return
     for name in design.sets:
         estimate = iss_intra(
             all_sets.only([name]), include_self=options.include_self, resampling=resampling
@@ -312,7 +314,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
 
     def check(self, config: Config, data: DiversityData, design: Design) -> None:
         """Refuse a projection on more components than the images or the model have."""
-        components = config.metrics.components
+        components = config.vectors.components
         # All sets are projected together, and the references with them.
         sizes = {name: len(places) for name, places in design.images.items()}
         for name, models in data.references.items():
@@ -324,11 +326,11 @@ class Diversity(Audit["Config", DiversityData, Design]):
             return
         sizes_text = first_of(f"{name}: {n}" for name, n in sizes.items())
         raise DataError(
-            f"metrics.components: {components} is more than the images of {design.name} "
+            f"vectors.components: {components} is more than the images of {design.name} "
             f"({sizes_text}) or the {dimension} numbers of an embedding allow",
             file=data.images.name,
             expected=f"at most {limit}",
-            fix=f"lower metrics.components to {limit}, or leave it out",
+            fix=f"lower vectors.components to {limit}, or leave it out",
         )
 
     def _designs_of_model(
@@ -364,8 +366,8 @@ class Diversity(Audit["Config", DiversityData, Design]):
         }
         # One projection, so that every number is of one space.
         tables: Mapping[str, Table] = {**design.sets, **references}
-        if options.components is not None and design.sets:
-            tables = principal_components(tables, options.components)
+        if config.vectors.components is not None and design.sets:
+            tables = principal_components(tables, config.vectors.components)
         all_sets = (
             Sets.of(tables, resampling_of(config, 1))
             if tables
@@ -378,7 +380,7 @@ class Diversity(Audit["Config", DiversityData, Design]):
         )
         where = {"model": design.model, "groups": design.groups.name, "within": design.within}
         distances = placed(mean_distances(all_sets, level=level), where) if tables else None
-        drafts = [_with_components(draft, options.components) for draft in findings]
+        drafts = [_with_components(draft, config.vectors.components) for draft in findings]
         if options.quality:
             quality = data.quality(design.model)
             for name, rows in design.images.items():
@@ -478,7 +480,7 @@ def _read_embeddings(name: str, config: Config, models: Models) -> tuple[Items, 
         loaded = load_vectors(source, items, subject=model, max_unmatched=limit)
         # Stand-ins of a plan needn't have the length of the model's vectors.
         stands_in = models.dry and loaded.live
-        vectors[model] = loaded if stands_in else _reduce(loaded, config.metrics.image_pca, model)
+        vectors[model] = loaded if stands_in else _reduce(loaded, config.vectors.image_pca, model)
     return items, vectors
 
 
@@ -509,7 +511,7 @@ def _reduce(vectors: Vectors, rows: int | None, model: str) -> Vectors:
         return vectors
     if vectors.dimension % rows:
         raise DataError(
-            f"metrics.image_pca: {rows} rows don't divide the {vectors.dimension} numbers of a "
+            f"vectors.image_pca: {rows} rows don't divide the {vectors.dimension} numbers of a "
             "vector",
             file=model,
             expected="the rows of a feature map, whose cells and channels a vector lists",
@@ -533,7 +535,7 @@ def _split_by_size(groups: Groups, rows: Integers) -> tuple[dict[str, Integers],
 
 def _option_notes(config: Config, designs: Sequence[Design]) -> Iterator[Note | str]:
     """Yield the notes on options that change distances."""
-    if config.metrics.include_self:
+    if config.metrics.iss_intra is not None and config.metrics.iss_intra.include_self:
         sizes = {len(places) for design in designs for places in design.images.values()}
         smallest, largest = min(sizes), max(sizes)
         yield (
@@ -541,7 +543,7 @@ def _option_notes(config: Config, designs: Sequence[Design]) -> Iterator[Note | 
             f"1/n. Compare sets of one size, also with numbers from elsewhere. Sets here have "
             f"{smallest if smallest == largest else f'{smallest} to {largest}'} images."
         )
-    if config.metrics.image_pca is not None:
+    if config.vectors.image_pca is not None:
         yield (
             "With `image_pca` each image has axes of its own: equal places of two vectors belong "
             "to different axes, and an image can lie far from its own copy."

@@ -15,10 +15,14 @@ from equipoise.config.fields import (
     Section,
     Share,
     Some,
+    Switch,
     among,
     columns_of,
 )
 from equipoise.config.images import PicturesConfig
+from equipoise.config.switches import MetricSwitches
+from equipoise.metrics.registry import name_of
+from equipoise.metrics.vectors.frechet import frechet_distance, inception_score
 
 _REFERENCE = "{} (reference)"
 
@@ -86,26 +90,49 @@ class ModelConfig(EmbeddingsConfig):
     probabilities: ArrayConfig | None = None
 
 
-class MetricsConfig(Section):
-    """Metrics and their options.
+class IntraOptions(Section):
+    """Options of ISS intra.
 
     Attributes
     ----------
     include_self : bool
-        Count the zero distances of images to themselves in ISS intra, as the source does.
+        Count the zero distances of images to themselves, as the source does.
+    """
+
+    include_self: bool = False
+
+
+class MetricsConfig(MetricSwitches):
+    """Options per metric; `false` switches one off.
+
+    The distance from references by the unscaled embeddings, and the inception score where a model
+    has probabilities, are of all images and of each set.
+    """
+
+    kind = "diversity"
+    functions = (frechet_distance, inception_score)
+
+    iss_intra: Switch[IntraOptions] = IntraOptions()
+
+    @property
+    def quality(self) -> bool:
+        """Whether the quality of images is measured."""
+        return self.has(frechet_distance) or self.has(inception_score)
+
+
+class VectorsConfig(Section):
+    """What is made of the embeddings before anything is measured.
+
+    Attributes
+    ----------
     components : int, optional
-        Principal components of all images to project on before.
-    quality : bool
-        Whether the distance of the images from each reference by the unscaled embeddings, and the
-        inception score where a model has probabilities, are measured: of all images and each set.
+        Principal components of all images to project on.
     image_pca : int, optional
         Rows that each image's vector is cut into; the principal components of these rows take its
         place.
     """
 
-    include_self: bool = False
     components: PositiveInt | None = None
-    quality: bool = False
     image_pca: Annotated[int, Field(ge=2)] | None = None
 
 
@@ -117,6 +144,7 @@ class Config(AuditConfig):
     models: Models[ModelConfig]
     references: Mapping[Name, ReferenceConfig] = {}
     metrics: MetricsConfig = MetricsConfig()
+    vectors: VectorsConfig = VectorsConfig()
 
     @model_validator(mode="after")
     def _check_diversity(self) -> Self:
@@ -132,8 +160,9 @@ class Config(AuditConfig):
                 )
         for name, model in self.models.items():
             key = f"models.{name}.probabilities"
-            if model.probabilities is not None and not self.metrics.quality:
-                raise ValueError(f"{key}: given, and metrics.quality is off; set it to true")
+            if model.probabilities is not None and not self.metrics.has(inception_score):
+                metric = name_of(inception_score)
+                raise ValueError(f"{key}: given, and metrics.{metric} is off; set it to true")
             if model.probabilities is not None and model.model is not None:
                 raise ValueError(f"{key}: given, and the model is run; leave one of them out")
         return self

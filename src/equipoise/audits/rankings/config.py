@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BeforeValidator,
     PlainSerializer,
     PlainValidator,
     PositiveInt,
-    field_validator,
     model_validator,
 )
 
@@ -37,10 +36,11 @@ from equipoise.config.fields import (
 )
 from equipoise.config.files import nearest
 from equipoise.config.images import PicturesConfig
+from equipoise.config.switches import MetricSwitches
 from equipoise.data import ItemSource
 from equipoise.data.lexicons import lexicon
-from equipoise.metrics.rankings.measures import measured_by
 from equipoise.metrics.rankings.metric import RankingMetric
+from equipoise.metrics.rankings.similarity import normalized_similarity_mad
 from equipoise.metrics.registry import metrics_of
 
 TARGETS = ("pool", "uniform")
@@ -209,47 +209,41 @@ class RankingConfig(Section):
         or what the smallest pool allows.
     desired : "pool", "uniform" or mapping of group to share
         The shares that are desired.
-    measures : list of str
-        Ranking metrics.
     first, second : str, optional
         Groups that are set against each other, where there are more than two.
     marginals : bool
         Measure each attribute of an intersection within each value of the others, too.
-    similarity : bool
-        Measure normalised similarities, too.
     curves : bool
         Measure every K up to `prefixes`, for the plots.
     """
 
-    kind: ClassVar[str]
     k: Ks = None
     prefixes: PositiveInt | None = None
     desired: Annotated[
         Literal["pool", "uniform"] | Mapping[str, float], PlainValidator(_desired)
     ] = "pool"
-    measures: Some[Name]
     first: Label | None = None
     second: Label | None = None
     marginals: bool = True
-    similarity: bool
     curves: bool = True
 
-    @field_validator("measures")
-    @classmethod
-    def _check_measures(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        among("ranking.measures", value, metrics_of(RankingMetric, cls.kind))
-        return value
+
+class MetricsConfig(MetricSwitches):
+    """Which metrics of rankings are measured, and whether normalised similarities are."""
+
+    forms = (RankingMetric,)
+    functions = (normalized_similarity_mad,)
 
     @property
-    def metrics(self) -> Mapping[str, RankingMetric]:
-        """The ranking metrics to measure, by name."""
+    def rankings(self) -> Mapping[str, RankingMetric]:
+        """The metrics of rankings to measure, by name."""
         metrics = metrics_of(RankingMetric, self.kind)
-        return {name: metrics[name] for name in self.measures}
+        return {name: metrics[name] for name in self.measured if name in metrics}
 
     @property
-    def measures_default(self) -> bool:
-        """Whether the metrics are those that its kind measures anyway."""
-        return self.measures == measured_by(self.kind)
+    def are_default(self) -> bool:
+        """Whether the metrics of rankings are those that the kind measures anyway."""
+        return [*self.rankings] == [*type(self)().rankings]
 
 
 class HypothesisConfig(CsvConfig):
@@ -353,11 +347,13 @@ class RankingAudit(QueryAudit):
     prefixes : str or list of str, optional
         What neutral prompts of the images' subjects begin with, where there is no table of
         `queries`.
+    metrics : MetricsConfig
     ranking : RankingConfig
     """
 
     prefixes: Prefixes | None = None
-    ranking: RankingConfig
+    metrics: MetricsConfig
+    ranking: RankingConfig = RankingConfig()
 
     @property
     def declared_levels(self) -> Sequence[str]:

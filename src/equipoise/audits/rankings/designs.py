@@ -20,6 +20,7 @@ from equipoise.data.problems import listed
 from equipoise.metrics.rankings.cosines import CosineScores
 from equipoise.metrics.rankings.metric import RankingMetric
 from equipoise.metrics.rankings.pools import given_shares
+from equipoise.metrics.rankings.similarity import normalized_similarity_mad
 from equipoise.metrics.rankings.statistics import expected_max_skew
 
 # Seconds for a permutation of a group's share in a prefix, all measures together, and for a design
@@ -208,7 +209,7 @@ class RankingDesign(ScoreDesign):
 
     def metrics_at(self, k: int) -> dict[str, RankingMetric]:
         """Return the metrics of one K; those of prefixes are the same at every K."""
-        metrics = self.config.ranking.metrics.items()
+        metrics = self.config.metrics.rankings.items()
         return {n: metric for n, metric in metrics if k == self.ks[0] or not metric.of_prefixes}
 
     @property
@@ -216,7 +217,8 @@ class RankingDesign(ScoreDesign):
         """Tests for which p-values are drawn finely enough."""
         pools, groups = len(self.scored.queries), len(self.groups.names)
         measures = sum(len(self.metrics_at(k)) for k in self.ks)
-        n_measured = (measures + self.config.ranking.similarity) * (pools + 1)
+        measures += self.config.metrics.has(normalized_similarity_mad)
+        n_measured = measures * (pools + 1)
         return n_measured + 2 * groups + 2
 
     def seconds(self, draws: int) -> float:
@@ -331,8 +333,8 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
         except InputError as error:
             raise InputError(f"ranking.{error}. Groups: {choices}") from None
     named = options.first, options.second
-    opposing = [name for name, metric in options.metrics.items() if metric.opposes]
-    asked = bool(opposing) and not options.measures_default
+    opposing = [name for name, metric in config.metrics.rankings.items() if metric.opposes]
+    asked = bool(opposing) and not config.metrics.are_default
     requires_two_groups = named != (None, None) or asked
     opposed = {design.opposed for design in designs}
     if requires_two_groups and (

@@ -111,7 +111,7 @@ def _findings(
 
 def _repeats_tested_share(metric: RankingMetric, subject: str, design: RankingDesign) -> bool:
     """Return whether of two groups' shares one is tested already: the other follows from it."""
-    compared, measured = design.compared, design.config.ranking.metrics
+    compared, measured = design.compared, design.config.metrics.rankings
     if len(compared) != 2 or metric.repeats not in measured:
         return False
     if metric.of_groups:
@@ -306,7 +306,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
             if _has_parts(estimate) and not metric.of_groups:
                 spread = query_distribution(estimate)
                 spreads.append({**at, "version": version, "metric": estimate.metric, **spread})
-        if config.ranking.similarity:
+        if config.metrics.has(normalized_similarity_mad):
             similarities = normalized_similarity_mad(**arguments, resampling=resampling)
             findings += findings_of_estimate(similarities, design.at())
         preference = systematic_preference(**arguments, k=design.ks[0], resampling=resampling)
@@ -359,7 +359,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
         designs_without_target = dict.fromkeys(
             design.name for design in designs if design.opposed is None
         )
-        for metric in options.metrics.values() if designs_without_target else ():
+        for metric in config.metrics.rankings.values() if designs_without_target else ():
             if metric.opposes:
                 names = ", ".join(designs_without_target)
                 yield f"{metric.spec.title} compares two groups: it isn't measured for {names}."

@@ -50,7 +50,7 @@ class MetricsConfig(MetricSwitches):
     """Options per metric, such as `share_within_tolerance: {tolerance: 5}`."""
 
     kind = "regression"
-    form = NumberMetric
+    forms = (NumberMetric,)
 
 
 class Config(AuditConfig):

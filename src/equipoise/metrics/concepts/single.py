@@ -131,6 +131,7 @@ def _turned(part: Part) -> Part:
 @register_metric(
     concept_record(
         name="f1",
+        by_default=(),
         rest_metric="f1",
         definition="2 TP / (2 TP + FP + FN) at the threshold of largest F1 on validation rows.",
         direction="Lower: more wrong decisions for each right one.",

@@ -28,6 +28,7 @@ _rate = partial(
 @metric(
     _rate(
         name="true_positive_rate",
+        by_default=("predictions",),
         aliases=("tpr", "recall", "sensitivity"),
         comparison_aliases={
             Aggregate.DIFFERENCE: ("equal opportunity", "equal opportunity difference"),
@@ -53,6 +54,7 @@ def true_positive_rate(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="false_positive_rate",
+        by_default=("predictions",),
         comparison_aliases={Aggregate.DIFFERENCE: ("predictive equality",)},
         aliases=("fpr", "fall-out"),
         rest_metric="false_positive_rate",
@@ -118,6 +120,7 @@ def false_negative_rate(cells: Cells) -> Pair:
 @metric(
     _rate(
         name="precision",
+        by_default=("predictions",),
         aliases=("ppv", "positive predictive value"),
         comparison_aliases={Aggregate.DIFFERENCE: ("predictive parity",)},
         of_base_rates=True,

@@ -93,7 +93,8 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
     ['max_skew', 'min_skew']
     """
     known = metrics_of(RankingMetric)
-    names = tuple(dict.fromkeys(measures or measured_by("retrieval")))
+    defaults = [name for name, metric in known.items() if metric.spec.is_default_of("retrieval")]
+    names = tuple(dict.fromkeys(measures or defaults))
     if unknown := [name for name in names if name not in known]:
         raise InputError(f"measures: {unknown[0]!r}; expected some of {', '.join(known)}")
     pools = pools_of(scores, groups, queries, within, sets, units, subjects)
@@ -102,12 +103,6 @@ def retrieval_measures(  # noqa: PLR0913 - one keyword for each choice
         opposed=(first, second),
     )  # fmt: skip
     return dict(zip(names, all_estimates, strict=True))
-
-
-def measured_by(kind: str) -> tuple[str, ...]:
-    """Return the ranking metrics that a kind of audit measures where its config names none."""
-    metrics = metrics_of(RankingMetric, kind).items()
-    return tuple(name for name, ranking_metric in metrics if ranking_metric.is_measured_by(kind))
 
 
 _BANDS = ("chance", "chance_low", "chance_high")

@@ -28,7 +28,6 @@ from equipoise.core import (
     Labels,
     NullHypothesis,
     Span,
-    Strings,
     Variant,
     floats,
     nans,
@@ -65,6 +64,7 @@ from equipoise.metrics.rankings.pools import (
     pools_of,
 )
 from equipoise.metrics.rankings.statistics import RankedLabels, extreme
+from equipoise.metrics.registry import OptionTypes
 from equipoise.metrics.spec import ANY_NUMBER, OVER_QUERIES, RANDOM_ORDER, MetricSpec, make_estimate
 from equipoise.stats.intervals import ClosedForm, jackknife_score
 from equipoise.stats.resampling import Bootstrap, Resampling, null_draws
@@ -100,8 +100,6 @@ class RankingMetric:
         (draws, queries, groups). The number of a query is then the largest.
     repeats : str
         Metric that tests the same share where two groups are compared; "" where none does.
-    measured_by : tuple of str, optional
-        Kinds of audit that measure it unless their config names measures; default: all.
     group_numbers : callable, optional
         What a query shows for each group, from what the statistic takes: (queries, groups).
         Default: the shares of the first K.
@@ -130,7 +128,6 @@ class RankingMetric:
     of_prefixes: bool = False
     of_groups: str = ""
     repeats: str = ""
-    measured_by: Strings | None = None
     group_numbers: Callable[..., Floats] | None = None
     shows: str = "share of the first {k}"
     exact: Callable[[TopK, Floats, int], Distribution | None] | None = None
@@ -150,6 +147,11 @@ class RankingMetric:
         return frozenset(signature(self.statistic).parameters)
 
     @property
+    def options(self) -> OptionTypes:
+        """Types of the options that a configuration sets: none."""
+        return {}
+
+    @property
     def opposes(self) -> bool:
         """Whether it sets two groups against each other."""
         return "first" in self.inputs
@@ -163,10 +165,6 @@ class RankingMetric:
     def harm(self) -> Harm:
         """Which side of its chance level is worse: the largest number of any group is."""
         return "higher" if self.of_groups else self.spec.value_harm
-
-    def is_measured_by(self, kind: str) -> bool:
-        """Whether a kind of audit measures it where its config names no measures."""
-        return kind in (self.spec.kinds if self.measured_by is None else self.measured_by)
 
     def __call__(  # noqa: PLR0913 - one keyword for each choice
         self,

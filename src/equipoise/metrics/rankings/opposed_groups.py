@@ -22,6 +22,7 @@ def contrast(shares: Floats, first: int, second: int) -> Floats:
     MetricSpec(
         name="bias_at_k",
         kinds=("retrieval", "counterfactuals"),
+        by_default=("counterfactuals",),
         aliases=("bias@k",),
         neutral=None,
         title="Bias@K",
@@ -39,9 +40,7 @@ def contrast(shares: Floats, first: int, second: int) -> Floats:
             "Wang et al. 2021, EMNLP, 'Are Gender-Neutral Queries Really Gender-Neutral?' (Bias@K)"
         ),
     ),
-    form=partial(
-        RankingMetric, repeats="max_skew", measured_by=("counterfactuals",), at_desired=contrast
-    ),
+    form=partial(RankingMetric, repeats="max_skew", at_desired=contrast),
 )
 def bias_at_k(ranked: RankedLabels, first: int, second: int) -> Floats:
     """Bias@K: (n_first − n_second) / (n_first + n_second) among the K best; 0 when both are 0.

@@ -16,6 +16,7 @@ from equipoise.metrics.spec import MetricSpec
     MetricSpec(
         name="retrieval_entropy",
         kinds=("retrieval", "counterfactuals"),
+        by_default=(),
         neutral=None,
         title="Entropy of retrieval shares",
         range=(0.0, 1.0),
@@ -30,7 +31,7 @@ from equipoise.metrics.spec import MetricSpec
         chance="below 1, and far below for unequal pools: it compares with equal shares",
         reference="Chen & Dou 2022, the edition with figures",
     ),
-    form=partial(RankingMetric, repeats="max_skew", measured_by=()),
+    form=partial(RankingMetric, repeats="max_skew"),
 )
 def retrieval_entropy(ranked: RankedLabels) -> Floats:
     """Entropy of the groups' shares of the K best, divided by that of equal shares.

@@ -15,6 +15,7 @@ from equipoise.metrics.spec import SHARES, MetricSpec
     MetricSpec(
         name="retrieval_mad",
         kinds=("retrieval", "counterfactuals"),
+        by_default=("retrieval",),
         neutral=None,
         title="Spread of retrieval shares",
         symbol="MAD",
@@ -32,7 +33,7 @@ from equipoise.metrics.spec import SHARES, MetricSpec
             "1"
         ),
     ),
-    form=partial(RankingMetric, repeats="max_skew", measured_by=("retrieval",)),
+    form=partial(RankingMetric, repeats="max_skew"),
 )
 def retrieval_mad(ranked: RankedLabels) -> Floats:
     """Sum over groups of |share of the K best − mean share|.

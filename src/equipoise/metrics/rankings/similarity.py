@@ -926,6 +926,7 @@ _gap = partial(
         title="Spread of normalised similarity",
         symbol="MAD",
         kinds=("retrieval", "similarity", "counterfactuals"),
+        by_default=("retrieval", "similarity"),
         range=(0.0, math.inf),
         definition=(
             "Sum over groups of |p_j − mean of p|, with p_j = (mean similarity of group j − mean "

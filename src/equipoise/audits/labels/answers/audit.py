@@ -535,8 +535,7 @@ def _measure_answers(
         for draft in parts(estimate, place):
             if design.leads and draft.finding.metric == "label_skewness":
                 yield without_verdict(draft, "a shape of counts, without a chance level")
-    has_truth = design.config.data.target is not None and not design.wording
-    if metrics.accuracy is not None and has_truth:
+    if design.config.data.target is not None and not design.wording:
         overall = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], resampling, seed)[0]
         differences = [
             Accuracy(Aggregate.DIFFERENCE, "rows"),
@@ -593,7 +592,7 @@ def _measure_unanswered(
     kinds = {
         state: metric for state, metric in rates_of_states().items() if (states == state).any()
     }
-    if design.config.metrics.unanswered_rate is None or not kinds:
+    if not kinds:
         return
     gaps = [*map(_about_rows, right_or_wrong(design, place, resampling, seed))]
     shares = [*gaps, *against_rest(gaps)]

@@ -16,17 +16,16 @@ from equipoise.audits.config import (
     group_name,
 )
 from equipoise.config.fields import (
-    ON,
     Group,
     Label,
     Models,
     Name,
     OutsideConfig,
-    Plain,
     Section,
     Switch,
     among,
 )
+from equipoise.config.switches import MetricSwitches
 from equipoise.metrics.spec import SPECS, spec_of
 
 STATES = ("unknown", "refused", "missing")
@@ -107,14 +106,14 @@ class ConcentrationOptions(Section):
     k: PositiveInt = 10
 
 
-class MetricsConfig(Section):
+class MetricsConfig(MetricSwitches):
     """Options per metric; `false` switches one off."""
 
-    unanswered_rate: Plain = ON
+    kind = "answers"
+
     answer_gap: Switch[FrequentOptions] = FrequentOptions()
     cramers_v: Switch[AssociationOptions] = AssociationOptions()
     label_concentration: Switch[ConcentrationOptions] = ConcentrationOptions()
-    accuracy: Plain = ON
 
 
 class Config(AuditConfig):

@@ -49,12 +49,17 @@ from equipoise.data.problems import listed
 from equipoise.data.tables import ROW_NUMBER
 from equipoise.evidence import picture_facts
 from equipoise.metrics.labels import Counts, count
+from equipoise.metrics.labels.answer_rates import missing_rate
 from equipoise.metrics.labels.comparisons import AgainstRest
 from equipoise.metrics.labels.effect_sizes import EffectSizes
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rates import SELECTION_RATE
 from equipoise.metrics.labels.reference import ReferenceKind, sample_size
-from equipoise.metrics.labels.representation import compared_with, representation_gap
+from equipoise.metrics.labels.representation import (
+    compared_with,
+    representation,
+    representation_gap,
+)
 from equipoise.metrics.measure import measure
 from equipoise.metrics.vectors.diversity import iss_difference, iss_intra
 from equipoise.report.text import count as count_text
@@ -244,14 +249,14 @@ class Dataset(Audit[Config, DatasetData, Design]):
         level, metrics = config.resampling.level, config.metrics
         place = Place(self.name, design.model, design.groups.name, "default", level)
         if design.model in data.models:
-            if metrics.iss_difference is None:
+            if not metrics.has(iss_difference):
                 return Measured()
             return Measured((*_measure_diversity(design, config, place, resampling),))
         drafts: list[UncorrectedFinding] = []
         rows: dict[str, Iterable[Row]] = {}
-        if metrics.representation is not None:
-            of_groups = _measure_representation(design, config, place, resampling)
-            drafts += of_groups
+        of_groups = _measure_representation(design, config, place, resampling)
+        drafts += of_groups
+        if metrics.has(representation):
             rows[SHARES] = representation_rows(of_groups)
         if metrics.label_gap is not None:
             label_shares = list[Row]()
@@ -288,7 +293,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
     ) -> Iterator[Note | str]:
         """Yield the notes on the reference, and on labels that aren't compared."""
         for name in dict.fromkeys(design.groups.name for design in designs):
-            if config.metrics.representation is not None and name not in data.reference:
+            if config.metrics.has(representation) and name not in data.reference:
                 yield Note(
                     name, f"{_NO_REFERENCE}, without a verdict. Add `reference` to the config."
                 )
@@ -552,7 +557,7 @@ def _measure_rates(
 
 def _missing_values(design: Design, config: Config) -> dict[str, Booleans]:
     """Return the images without a value, by column."""
-    if config.metrics.missing_rate is None:
+    if not config.metrics.has(missing_rate):
         return {}
     of_groups = {*design.groups.attributes, config.data.unit}
     columns = [name for name in config.data.columns if name not in of_groups]

@@ -8,14 +8,12 @@ from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
 from equipoise.audits.config import AssociationOptions, AuditConfig, FrequentOptions
 from equipoise.config.fields import (
-    ON,
     CsvConfig,
     EmbeddingsConfig,
     Group,
     Label,
     Name,
     Names,
-    Plain,
     Section,
     Share,
     Some,
@@ -29,8 +27,10 @@ from equipoise.config.fields import (
     only_one,
 )
 from equipoise.config.images import PicturesConfig
+from equipoise.config.switches import MetricSwitches
 from equipoise.core import MIN_SIZE
 from equipoise.metrics.labels.reference import ReferenceKind
+from equipoise.metrics.vectors.diversity import iss_difference
 
 
 class DataConfig(Section):
@@ -119,15 +119,15 @@ class DefectOptions(Section):
     ratio: Annotated[float, Field(ge=1, strict=False)] = 2.0
 
 
-class MetricsConfig(Section):
+class MetricsConfig(MetricSwitches):
     """Options per metric; `false` switches one off."""
 
-    representation: Plain = ON
+    kind = "dataset"
+    functions = (iss_difference,)
+
     label_gap: Switch[FrequentOptions] = FrequentOptions()
     cramers_v: Switch[AssociationOptions] = AssociationOptions()
-    missing_rate: Plain = ON
     image_defect_rate: Switch[DefectOptions] = DefectOptions()
-    iss_difference: Plain = ON
 
 
 class Config(AuditConfig):

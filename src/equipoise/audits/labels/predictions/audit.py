@@ -110,12 +110,14 @@ from equipoise.data.problems import listed
 from equipoise.evidence.zero_shot import best, prompts, zero_shot
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.accuracy import Accuracy, HitRate, hits
+from equipoise.metrics.labels.confusion_rates import accuracy
 from equipoise.metrics.labels.effect_sizes import (
     MEV_SWEEP,
     SkewSize,
     dropped_columns,
     mev_sweep,
 )
+from equipoise.metrics.labels.rates import rates
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import SPECS
 from equipoise.models.protocols import DESCRIPTIONS
@@ -278,7 +280,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         """Return every combination of model, version and groups."""
         first_groups = group_name(config.data.groups[0])
         score_metrics = {
-            name: len(metrics_of_scores(scores.values, config.metrics.scores))
+            name: len(metrics_of_scores(scores.values, config.metrics.measured))
             for name, scores in data.scores.items()
         }
         return [
@@ -344,9 +346,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
             counted = hits(design.target.values, labels, design.groups, k=k, units=design.units)
             hit = rate_and_gap(measure(counted, [HitRate(k)], resampling, seed)[0], place)
             findings += [*hit, *against_rest(hit)]
-        if metrics.unanswered_rate is not None:
-            gaps = right_or_wrong(design, place, resampling, seed)
-            findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
+        gaps = right_or_wrong(design, place, resampling, seed)
+        findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
         tables, classes = _tables_of(design, measured, config)
         findings += _score_findings(design, data, config, place, resampling)
         tables |= _tables_over_thresholds(design, data, config, place, resampling)
@@ -442,7 +443,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         yield from (f"Not measured: {error}" for error in SPECS.broken.values())
         for name, model_scores in data.scores.items():
             yield note_of(name, model_scores, str(config.data.positive))
-            yield from notes_of_scores(name, model_scores.values, config.metrics.scores)
+            yield from notes_of_scores(name, model_scores.values, config.metrics.measured)
         for design in designs:
             facts = data.counts["models"][design.model]["versions"][design.version]
             if outside := facts.get("choices_outside"):
@@ -535,7 +536,7 @@ def _scored(design: Design, data: ScoredData, config: Config) -> ScoredDesign | 
     if scores is None:
         return None
     positive = str(config.data.positive)
-    return ScoredDesign(design, scores.values, positive, config.metrics.scores)
+    return ScoredDesign(design, scores.values, positive, config.metrics.measured)
 
 
 def _score_findings(
@@ -582,11 +583,11 @@ def _describe_levels(design: Design, config: Config, place: Place) -> Iterator[U
     if not design.first:
         return
     yield from one_answer(design, place)
-    if config.metrics.accuracy is not None:
+    if config.metrics.has(accuracy):
         resampling, seed = resampling_of(config, 1), config.resampling.seed
         estimate = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], resampling, seed)[0]
         yield whole(estimate, place, Family.DESCRIPTIVE)
-    if config.metrics.rates is not None:
+    if config.metrics.has(rates):
         yield from pooled_rates(design.overall, place, config.data.positive)
 
 

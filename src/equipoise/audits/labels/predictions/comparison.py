@@ -52,7 +52,6 @@ from equipoise.audits.labels.predictions.config import EffectSizeOptions
 from equipoise.audits.labels.predictions.effects import main_options
 from equipoise.audits.labels.predictions.mistakes import describe_labels
 from equipoise.audits.notes import merged
-from equipoise.config.fields import Section
 from equipoise.core import (
     Aggregate,
     AuditResult,
@@ -77,6 +76,8 @@ from equipoise.data import Coded, PredictionData
 from equipoise.data.problems import match
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.accuracy import Accuracy
+from equipoise.metrics.labels.answer_rates import unanswered_rate
+from equipoise.metrics.labels.confusion_rates import accuracy
 from equipoise.metrics.labels.metric import measures_of
 from equipoise.metrics.labels.paired import Joint, Pair, Seen, join
 from equipoise.metrics.labels.unanswered import UNANSWERED, Unanswered
@@ -169,7 +170,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         n = max((round(joint.counts.table.sum()) for _, joint, _ in of_labels), default=0)
         sets.setdefault(n, []).append(" and ".join(names) if len(names) == 2 else "the ranking")
         joints += of_labels
-        if config.metrics.unanswered_rate is not None:
+        if config.metrics.has(unanswered_rate):
             answer_states = {name: states[name] for name in names}
             joints += _count_jointly(config, data, answer_states, answers=False)
     if not any(sets):
@@ -312,7 +313,7 @@ def _count_jointly(
         return
     units = None if unit is None else unit.take(rows)
     count = partial(join, truth, answered_labels, units=units)
-    if not answers or config.metrics.accuracy is not None:
+    if not answers or config.metrics.has(accuracy):
         overall_measure = Accuracy(Aggregate.VALUE, None) if answers else Unanswered()
         everyone = replace(
             one_group(len(rows)), min_size=config.data.min_group_size,
@@ -328,11 +329,10 @@ def _count_jointly(
 
 def list_measures(config: Config, counts: Counts) -> list[Measure]:
     """Return every metric of labels by group that is switched on."""
-    switches = dict(config.metrics.of_registry)
+    switches = config.metrics.measured
     for name, options in config.metrics:
-        if isinstance(options, Section):
-            main = main_options(options) if isinstance(options, EffectSizeOptions) else options
-            switches[name] = main.model_dump()
+        if isinstance(options, EffectSizeOptions):
+            switches[name] = main_options(options).model_dump()
     return measures_of(counts, switches, config.audit)
 
 

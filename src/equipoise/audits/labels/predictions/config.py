@@ -12,16 +12,13 @@ from equipoise.audits.config import (
     Vocabulary,
     check_row_numbers,
 )
-from equipoise.audits.labels.predictions.score_metrics import ScoreOptions
 from equipoise.config.fields import (
-    ON,
     Distinct,
     Label,
     Models,
     Name,
     Names,
     OneOrMore,
-    Plain,
     Section,
     Switch,
     Templates,
@@ -32,6 +29,9 @@ from equipoise.config.fields import (
 from equipoise.config.switches import MetricSwitches
 from equipoise.metrics.labels.effect_sizes import Formulation, Statistic
 from equipoise.metrics.labels.metric import CountMetric
+from equipoise.metrics.measure import MEASURES
+from equipoise.metrics.registry import OptionTypes
+from equipoise.metrics.scores import ScoreMetric
 
 
 class DataConfig(LabelledImagesConfig):
@@ -244,26 +244,21 @@ class MistakeOptions(Section):
 
 
 class MetricsConfig(MetricSwitches):
-    """Options per metric; `false` switches a metric off, everything else the input allows is on.
-
-    `scores` has those of metrics of scores, by name.
-    """
+    """Options per metric; `false` switches a metric off, everything else the input allows is on."""
 
     kind = "predictions"
-    form = CountMetric
+    forms = (CountMetric, ScoreMetric)
 
-    accuracy: Plain = ON
-    worst_group_accuracy: Plain = ON
-    accuracy_gap: Plain = ON
-    demographic_parity: Plain = ON
     equalized_odds: Switch[EqualizedOddsOptions] = EqualizedOddsOptions()
-    rates: Plain = ON
     hit_rate: Switch[HitRateOptions] = HitRateOptions()
     effect_sizes: Switch[EffectSizeOptions] = EffectSizeOptions()
     skewsize: Switch[SkewSizeOptions] = SkewSizeOptions()
     mistake_rate: Switch[MistakeOptions] = MistakeOptions()
-    unanswered_rate: Plain = ON
-    scores: ScoreOptions = Field(default_factory=dict)
+
+    @classmethod
+    def registered(cls) -> dict[str, OptionTypes]:
+        """Return the metrics of the forms, and those of several comparisons of groups."""
+        return {name: {} for name in MEASURES} | super().registered()
 
 
 class Config(AuditConfig):

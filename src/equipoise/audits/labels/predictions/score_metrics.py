@@ -2,18 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
 
 import numpy as np
-from pydantic import AfterValidator
 
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.columns import Row
 from equipoise.audits.findings import Place, UncorrectedFinding, parts, whole
 from equipoise.audits.labels.designs import LabelDesign
 from equipoise.audits.notes import Note
-from equipoise.config.fields import Name, among
-from equipoise.core import Aggregate, Family, Floats, floats
+from equipoise.core import Aggregate, Facts, Family, Floats, floats
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.sentences import Sentence, named
 from equipoise.core.wording import number
@@ -35,39 +32,25 @@ KIND = "predictions"
 _BINS = 10
 
 
-def _check_options(
-    options: Mapping[str, Mapping[str, float] | bool],
-) -> Mapping[str, Mapping[str, float] | bool]:
-    """Refuse metrics that aren't of scores, and options that a metric lacks."""
-    metrics = metrics_of(ScoreMetric, KIND)
-    for name, values in options.items():
-        among("scores", name, metrics)
-        for option in values if isinstance(values, Mapping) else ():
-            among(f"scores.{name}", option, metrics[name].options)
-    return options
-
-
-ScoreOptions = Annotated[Mapping[Name, Mapping[Name, float] | bool], AfterValidator(_check_options)]
-"""Options by metric of scores; `false` switches one off."""
-
-
-def metrics_of_scores(scores: Floats, options: ScoreOptions) -> list[ScoreMetric]:
+def metrics_of_scores(scores: Floats, options: Mapping[str, Facts]) -> list[ScoreMetric]:
     """Return the metrics that are switched on and can be measured of scores."""
     probabilities = are_probabilities(scores[~np.isnan(scores)])
     return [
         metric
         for name, metric in metrics_of(ScoreMetric, KIND).items()
-        if options.get(name, True) is not False and (probabilities or not metric.probabilities)
+        if name in options and (probabilities or not metric.probabilities)
     ]
 
 
-def notes_of_scores(name: str, scores: Floats, options: ScoreOptions) -> Iterator[Note | str]:
+def notes_of_scores(
+    name: str, scores: Floats, options: Mapping[str, Facts]
+) -> Iterator[Note | str]:
     """Say which metrics are not measured, as they need probabilities."""
     measured = metrics_of_scores(scores, options)
     needed = [
         metric.spec.label
         for metric in metrics_of(ScoreMetric, KIND).values()
-        if metric not in measured and options.get(metric.spec.name, True) is not False
+        if metric not in measured and metric.spec.name in options
     ]
     if needed:
         low, high = np.nanmin(scores), np.nanmax(scores)
@@ -88,11 +71,11 @@ class ScoredDesign:
         Scores of all labelled rows.
     positive : str
     options : mapping
-        See `ScoreOptions`.
+        Options of the metrics that are on, by name.
     """
 
     def __init__(
-        self, design: LabelDesign, values: Floats, positive: str, options: ScoreOptions
+        self, design: LabelDesign, values: Floats, positive: str, options: Mapping[str, Facts]
     ) -> None:
         self.design, self.positive, self.options = design, positive, options
         self.scores = values[design.rows]
@@ -120,7 +103,7 @@ class ScoredDesign:
             yield from self._levels(metrics, replace(place, groups=""), resampling, seed)
         rows = self.rows
         measures = [
-            metric.measure(rows, Aggregate.DIFFERENCE, self._options_of(metric))
+            metric.measure(rows, Aggregate.DIFFERENCE, self.options[metric.spec.name])
             for metric in metrics
         ]
         for gap in measure_scores(rows, measures, resampling, seed):
@@ -139,15 +122,12 @@ class ScoredDesign:
     ) -> Iterator[UncorrectedFinding]:
         rows = self.everyone
         measures = [
-            metric.measure(rows, Aggregate.VALUE, self._options_of(metric)) for metric in metrics
+            metric.measure(rows, Aggregate.VALUE, self.options[metric.spec.name])
+            for metric in metrics
         ]
         for level in measure_scores(rows, measures, resampling, seed):
             draft = whole(level, place, Family.DESCRIPTIVE)
             yield draft.changed(subject=self.positive)
-
-    def _options_of(self, metric: ScoreMetric) -> Mapping[str, float]:
-        options = self.options.get(metric.spec.name, True)
-        return options if isinstance(options, Mapping) else {}
 
     def calibration(self, level: float) -> Iterator[Row]:
         """Yield the share of positives among alike probabilities of each group."""
@@ -179,7 +159,7 @@ class ScoredDesign:
         for metric in metrics_of_scores(self.scores, self.options):
             for code in np.flatnonzero(rows.groups.usable).tolist() if metric.probabilities else ():
                 members = rows.take(np.flatnonzero(rows.groups.codes == code))
-                measured = metric.measure(members, Aggregate.VALUE, self._options_of(metric))
+                measured = metric.measure(members, Aggregate.VALUE, self.options[metric.spec.name])
                 value = measured(measured.exact, measured.exact.observed)[0, 0]
                 chance = calibrated_numbers(measured, measured.exact)
                 yield {

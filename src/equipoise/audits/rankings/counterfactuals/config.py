@@ -1,13 +1,10 @@
 """The configuration of an audit of counterfactual sets."""
 
-from typing import ClassVar, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from equipoise.audits.rankings import config as rankings
 from equipoise.audits.rankings.config import Prefixes, RankingAudit
-from equipoise.config.fields import Name, Some
-from equipoise.metrics.rankings.measures import measured_by
+from equipoise.config.fields import Name
 
 
 class DataConfig(rankings.DataConfig):
@@ -29,12 +26,10 @@ class DataConfig(rankings.DataConfig):
     sets: Name = "set"
 
 
-class ProtocolConfig(rankings.RankingConfig):
-    """Measures of each subject's ranking; see `RankingConfig`."""
+class MetricsConfig(rankings.MetricsConfig):
+    """Which metrics of rankings are measured."""
 
-    kind: ClassVar[str] = "counterfactuals"
-    measures: Some[Name] = Field(default_factory=lambda: measured_by("counterfactuals"))
-    similarity: bool = False
+    kind = "counterfactuals"
 
 
 class Config(RankingAudit):
@@ -43,4 +38,4 @@ class Config(RankingAudit):
     audit: Literal["counterfactuals"]
     data: DataConfig
     prefixes: Prefixes | None = "howard_2024"
-    ranking: ProtocolConfig = ProtocolConfig()
+    metrics: MetricsConfig = MetricsConfig()

@@ -1,24 +1,18 @@
 """The configuration of an audit of retrieval."""
 
-from typing import ClassVar, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from equipoise.audits.rankings import config as rankings
-from equipoise.config.fields import Name, Some
-from equipoise.metrics.rankings.measures import measured_by
 
 
-class RankingConfig(rankings.RankingConfig):
-    """Measures of each query's ranking; see `equipoise.audits.rankings.config.RankingConfig`."""
+class MetricsConfig(rankings.MetricsConfig):
+    """Which metrics of rankings are measured."""
 
-    kind: ClassVar[str] = "retrieval"
-    measures: Some[Name] = Field(default_factory=lambda: measured_by("retrieval"))
-    similarity: bool = True
+    kind = "retrieval"
 
 
 class Config(rankings.RankingAudit):
     """The configuration of an audit of retrieval; see docs/audits/retrieval.md for every key."""
 
     audit: Literal["retrieval"]
-    ranking: RankingConfig = RankingConfig()
+    metrics: MetricsConfig = MetricsConfig()

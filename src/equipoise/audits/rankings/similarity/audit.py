@@ -73,7 +73,7 @@ class Design(ScoreDesign):
     @property
     def compares_means(self) -> bool:
         """Whether gaps of means are measured."""
-        return "similarity_gap" in self.config.measures
+        return self.config.metrics.has(similarity_gap)
 
     @property
     def scale(self) -> float | None:
@@ -105,7 +105,7 @@ class Design(ScoreDesign):
         counted_twice, leaves = compared > 2 and self.scale is None, compared + 2
         if compared > 2 and self.compares_means:
             leaves += self.concepts * compared
-        tests_of_measure *= len(self.config.measures) if counted_twice else 1
+        tests_of_measure *= len(self.config.metrics.measured) if counted_twice else 1
         return tests_of_measure + leaves + 2 * len(self.hypotheses)
 
     def seconds(self, draws: int) -> float:
@@ -282,12 +282,12 @@ class Similarity(ByQuery[Config, Design]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure gaps, normalised similarities and hypotheses of one design."""
-        measures, place, scale = config.measures, design.at(), design.scale
+        place, scale = design.at(), design.scale
         compares, arguments = design.compares_means, design.arguments()
         gap = similarity_gap(**arguments, scale=scale, resampling=resampling if compares else None)
         findings = [*_gap_findings(gap, place, scale)] if compares else []
         spread = None
-        if "normalized_similarity_mad" in measures:
+        if config.metrics.has(normalized_similarity_mad):
             spread = normalized_similarity_mad(**arguments, resampling=resampling)
             findings += _spread_findings(spread, place, design, gap.metric if compares else "")
         unit = "score" if scale is None else "logit"

@@ -1,18 +1,29 @@
 """The configuration of an audit of similarity."""
 
-from typing import Literal, get_args
+from typing import Literal, Self
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt, model_validator
 
 from equipoise.audits.rankings import config as rankings
 from equipoise.audits.rankings.config import QueryAudit
-from equipoise.config.fields import (
-    Models,
-    Some,
-)
+from equipoise.config.fields import Models
+from equipoise.config.switches import MetricSwitches
+from equipoise.metrics.rankings.similarity import normalized_similarity_mad, similarity_gap
+from equipoise.metrics.registry import name_of
 
-Measure = Literal["similarity_gap", "normalized_similarity_mad"]
-MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+class MetricsConfig(MetricSwitches):
+    """Which measures of similarity are taken."""
+
+    kind = "similarity"
+    functions = (similarity_gap, normalized_similarity_mad)
+
+    @model_validator(mode="after")
+    def _check_similarity_metrics(self) -> Self:
+        if not self.measured:
+            names = " or ".join(map(name_of, self.functions))
+            raise ValueError(f"all metrics are off; expected {names} to be on")
+        return self
 
 
 class ModelConfig(rankings.ModelConfig):
@@ -33,5 +44,5 @@ class Config(QueryAudit):
 
     audit: Literal["similarity"]
     models: Models[ModelConfig]
-    measures: Some[Measure] = MEASURES
+    metrics: MetricsConfig = MetricsConfig()
     k: PositiveInt | None = None

@@ -1,0 +1,64 @@
+"""Names of metrics in a config: registered names, and those that the field has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from equipoise.config.files import nearest
+from equipoise.metrics.naming import find_records
+from equipoise.metrics.spec import ALIASES, SPECS, MetricSpec
+
+
+def kind_of(info: ValidationInfo) -> str:
+    """Return the kind of audit that is configured, "" where no kind is said."""
+    return str((info.context or {}).get("audit") or "")
+
+
+def metrics_of_kind(kind: str) -> list[str]:
+    """Return the metrics that a kind of audit reports; "" stands for all kinds."""
+    return [name for name, spec in SPECS.items() if kind in ("", *spec.kinds)]
+
+
+def find_metric(
+    name: object, key: str | int, kind: str = "", allowed: Iterable[str] | None = None
+) -> MetricSpec:
+    """Return the record that a name in a config stands for.
+
+    Parameters
+    ----------
+    name : str
+        Name of a metric, an alias, or either with how groups compare in it.
+    key : str or int
+        Key or place in the section, for errors.
+    kind : str
+        The kind of audit; "" for any.
+    allowed : iterable of str, optional
+        Names of metrics; those of the kind unless given.
+
+    Raises
+    ------
+    PydanticCustomError
+        When there is none, with the names that are allowed and the likeliest of them.
+    PluginError
+        When a plugin adds another metric of this name.
+    """
+    names = metrics_of_kind(kind) if allowed is None else [*allowed]
+    records = find_records(str(name))
+    for record in records:
+        if record.name in names:
+            return record
+    of_kind = f" of audits of {kind.replace('_', ' ')}" if kind else ""
+    aliases = [alias for alias, record in ALIASES.items() if record.name in names]
+    hint = "" if records else nearest(name, [*names, *aliases])
+    if records and (others := [other for other in records[0].kinds if other != kind]):
+        hint = f"; it is one of audits of {', '.join(others).replace('_', ' ')}"
+    problem = f"{str(name)!r} is no metric{of_kind}. Allowed: {', '.join(names)}{hint}"
+    raise refused(key, problem)
+
+
+def refused(key: str | int, problem: str) -> PydanticCustomError:
+    """Return an error about a key of a section, which names its line."""
+    return PydanticCustomError("unknown_key", "{problem}", {"key": key, "problem": problem})
