@@ -48,8 +48,9 @@ from equipoise.config.fields import (
     one_state_each,
     where_of,
 )
-from equipoise.config.files import explain, keys, line_of, nearest, parse_yaml
+from equipoise.config.files import keys, line_of, nearest, parse_yaml
 from equipoise.config.images import PicturesConfig
+from equipoise.config.problems import explain
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular
 from equipoise.core.types import Json
