@@ -82,7 +82,7 @@ def test_a_verdict_is_of_conclusions_unless_a_metric_is_named():
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        ({"metric": "demographic_parity"}, ["passed"]),
+        ({"metric": "demographic_parity", "model": "deepface"}, ["passed"]),
         ({"model": "other"}, ["passed"]),
         ({"groups": "race"}, ["no match"]),
         ({"metric": "skewsize"}, ["no match"]),
@@ -93,6 +93,45 @@ def test_a_verdict_is_of_conclusions_unless_a_metric_is_named():
 def test_a_verdict_is_filtered_and_never_passes_without_a_match(filters, expected):
     rule = GateRule(verdict="disparity", **filters)
     assert outcomes(rule, finding(metric="accuracy"), LESS, NOTHING) == expected
+
+
+BOTH = finding(metric="accuracy", model="other", verdict=Verdict.BELOW_THRESHOLD)
+WITHOUT_VERDICT = replace(NOTHING, model="other", value=NAN, verdict=Verdict.NOT_ESTIMABLE)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"metric": "demographic_parity", "max": 0.1},
+        {"metric": "demographic_parity", "verdict": "disparity"},
+        {"verdict": "disparity", "groups": "race"},
+    ],
+)
+def test_a_model_without_the_number_of_another_is_not_measured(rule):
+    findings = (replace(NOTHING, groups="race"), replace(BOTH, model="deepface"), BOTH)
+    outcome = gate(result(*findings), [GateRule(**rule)])
+    assert [check.outcome for check in outcome.checks] == ["passed", "not measured"]
+    assert (outcome.checks[1].rule.model, outcome.checks[1].rule.groups) == ("other", "race")
+    assert outcome.exit_code == 2
+    assert 'type="not measured"' in junit(outcome)
+    # What has nothing in common with the model is measured by other metrics.
+    apart = replace(BOTH, metric="diversity")
+    assert outcomes(GateRule(**rule), *findings[:2], apart) == ["passed"]
+    assert outcomes(GateRule(**rule | {"model": "deepface"}), *findings) == ["passed"]
+
+
+@pytest.mark.parametrize("metric", [{}, {"metric": "demographic_parity"}])
+def test_a_verdict_that_cannot_be_given_does_not_pass(metric):
+    rule = GateRule(verdict="disparity", **metric)
+    assert outcomes(rule, NOTHING, WITHOUT_VERDICT) == ["passed", "not estimable"]
+    assert outcomes(rule, NOTHING, replace(WITHOUT_VERDICT, model="deepface")) == ["passed"]
+
+
+def test_classes_are_checked_for_the_models_that_have_no_finding_for_the_whole():
+    part = replace(NOTHING, model="other", subject="cat", value=0.9)
+    assert outcomes(GateRule("demographic_parity", max=0.1), NOTHING, part) == [
+        "passed", "breached",
+    ]  # fmt: skip
 
 
 @cache
@@ -130,6 +169,15 @@ def test_a_comparison_is_filtered_and_never_passes_without_a_match():
     (model,) = {f.parameters["model_b"] for f in changes().findings}
     named = [check.finding for check in against(model=model).breaches]
     assert named == [check.finding for check in against().breaches]
+
+
+def test_a_model_that_the_other_run_lacks_is_not_measured():
+    (second,) = {f.parameters["model_b"] for f in changes().findings}
+    run = result(replace(INTERVAL, model=second), replace(INTERVAL, model="new"))
+    rule = GateRule(worse_than="runs/base")
+    checks = gate(run, [rule], baselines={"runs/base": changes()}).unchecked
+    assert {check.outcome for check in checks} == {"not measured"}
+    assert {check.rule.model for check in checks} == {"new"}
 
 
 def test_a_run_that_was_not_compared_is_an_error():

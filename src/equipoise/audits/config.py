@@ -50,9 +50,10 @@ from equipoise.config.fields import (
     same_table,
     where_of,
 )
-from equipoise.config.files import explain, keys, line_of, nearest, parse_yaml
+from equipoise.config.files import keys, line_of, nearest, parse_yaml
 from equipoise.config.images import PicturesConfig
 from equipoise.config.metric_names import find_metric, kind_of, refused
+from equipoise.config.problems import explain
 from equipoise.config.switches import MetricSwitches
 from equipoise.core import MIN_SIZE, ConfigError
 from equipoise.core.files import read_regular

@@ -19,7 +19,7 @@ from equipoise.config.fields import (
     Names,
     Section,
     among,
-    distinct,
+    by_name,
     where_of,
 )
 from equipoise.core import Booleans, Bytes, ConfigError, Integers, Objects, Progress, record
@@ -48,7 +48,7 @@ from equipoise.studies.names import StudyName
 def _name_networks(value: object) -> object:
     """Turn a list of networks into a mapping that names each as itself."""
     if isinstance(value, list | tuple):
-        return {network: network for network in distinct(tuple(value))}
+        return by_name(value, lambda network: network)
     return value
 
 

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from equipoise.models.protocols import Model as AnyModel
 
 
+_MANY_KEYS = 9
+"""How many keys are too many for a message about one value."""
+
+
 class Section(BaseModel):
     """A part of the configuration: frozen, strictly typed, without unknown keys."""
 
@@ -58,7 +62,13 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, values: Any, info: ValidationInfo) -> Any:
-        return cls._checked_keys(values, info) if isinstance(values, Mapping) else values
+        if isinstance(values, Mapping):
+            return cls._checked_keys(values, info)
+        if not isinstance(values, BaseModel):
+            names = keys(cls)
+            listed = f" of {', '.join(names)}" if len(names) < _MANY_KEYS else ""
+            raise PydanticCustomError("section_type", f"a mapping{listed}")
+        return values
 
     @classmethod
     def _checked_keys(cls, values: Mapping[Any, Any], info: ValidationInfo) -> Mapping[Any, Any]:  # noqa: ARG003 - sections of other keys read it
@@ -93,6 +103,19 @@ def distinct(values: tuple[Value, ...]) -> tuple[Value, ...]:
             label = " × ".join(value) if isinstance(value, tuple) else repr(value)
             raise ValueError(f"{label} appears more than once")
     return values
+
+
+def by_name(names: Iterable[object], entry: Callable[[Any], Value]) -> dict[Any, Value]:
+    """Return an entry for each name of a list; refuse what is no name, and repetition."""
+    listed = tuple(names)
+    if any(isinstance(name, list | tuple | Mapping) for name in listed):
+        raise ValueError("expected a list of texts")
+    return {name: entry(name) for name in distinct(listed)}
+
+
+def keys_of(value: Any) -> set[Any]:
+    """Return the keys of a mapping, or those that a section was given; none of other values."""
+    return {*(value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ()))}
 
 
 def file_path(value: object) -> Path:

@@ -1,14 +1,12 @@
-"""YAML as a config needs it, and errors of a config with their lines."""
+"""YAML as a config needs it, with the lines of its keys."""
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from difflib import get_close_matches
-from reprlib import Repr
 from typing import Any, ClassVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel
 from yaml.constructor import BaseConstructor, ConstructorError
 
 from equipoise.core import ConfigError
@@ -43,7 +41,7 @@ class _Loader(yaml.SafeLoader):
         if len(mapping) < len(node.value):
             keys = [key.value for key, _ in node.value]
             at = next((place for place, key in enumerate(keys) if key in keys[:place]), 0)
-            problem = f"the key {_SHORT.repr(keys[at])} appears twice"
+            problem = f"the key {keys[at][:60]!r} appears twice"
             raise ConstructorError(None, None, problem, node.value[at][0].start_mark)
         return mapping
 
@@ -118,102 +116,10 @@ def line_of(node: yaml.Node | None, path: Sequence[str | int]) -> int | None:
     return line
 
 
-_MAX_PROBLEMS = 20
-_SHORT = Repr()
-_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple = 2, 3, 4, 4
-_SHORT.maxstring = _SHORT.maxother = 60
-_EXPECTED = {
-    "bool_type": "true or false",
-    "finite_number": "a finite number",
-    "float_type": "a number",
-    "int_from_float": "a whole number",
-    "int_type": "a whole number",
-    "model_attributes_type": "a mapping",
-    "model_type": "a mapping",
-    "string_too_short": "a text that is not empty",
-    "string_type": "text (in quotes where it looks like a number, true, false or null)",
-    "tuple_type": "a list",
-}
-"""What each kind of pydantic error asks for, in the words of a configuration."""
-# What pydantic writes around what it expects.
-_PYDANTIC = re.compile(r"Input should be|\w+ should have (.*?) after validation.*")
-
-
 def nearest(unknown_word: object, allowed: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the most similar allowed word, or ""."""
     match = get_close_matches(str(unknown_word)[:100], [*allowed], n=1, cutoff=0.5)
     return f"; did you mean {match[0]!r}?" if match else ""
-
-
-def explain(error: ValidationError, values: Any, source: str, node: Any) -> str:
-    """Return every problem of a configuration in one message.
-
-    Parameters
-    ----------
-    error : ValidationError
-    values : mapping
-        The configuration.
-    source : str
-        Name of the file.
-    node : yaml.Node or None
-        The document, for line numbers.
-    """
-    problems = []
-    errors = error.errors(include_url=False)
-    # A list is too short, too, because an entry is wrong.
-    for details in [details for details in errors if details["type"] != "too_short"] or errors:
-        path, text = _path(values, details), _sentence(details)
-        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-        key = "".join(steps).removeprefix(".")
-        problems.append((line_of(node, path), f"{key}: {text}" if key else text))
-    problems.sort(key=lambda problem: problem[0] or 0)
-    if len(problems) == 1:
-        line, text = problems[0]
-        return f"{source}{f', line {line}' if line else ''}: {text}"
-    lines = [f"  {f'line {line}: ' if line else ''}{text}" for line, text in problems]
-    if len(problems) > _MAX_PROBLEMS:
-        lines[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
-    return "\n".join([f"{source}: {len(problems)} problems", *lines])
-
-
-def _path(values: Any, details: ErrorDetails) -> list[str | int]:
-    """Return the keys to a problem, without the tags that pydantic adds for unions."""
-    path: list[str | int] = []
-    for step in details["loc"]:
-        if isinstance(values, Mapping) and step not in values and step in _texts(values):
-            continue
-        tag = path and isinstance(step, str) and not isinstance(values, Mapping)
-        if step != "[key]" and not tag:
-            path.append(step)
-            within = isinstance(values, Mapping) and step in values
-            within |= (
-                isinstance(values, list | tuple) and isinstance(step, int) and step < len(values)
-            )
-            values = values[step] if within else None
-    context = details.get("ctx", {})
-    if details["type"].startswith("union_tag"):
-        path.append(context["discriminator"].strip("'"))
-    return [*path, context["key"]] if details["type"] == "unknown_key" else path
-
-
-def _texts(values: Mapping[Any, Any]) -> list[str]:
-    return [value for value in values.values() if isinstance(value, str)]
-
-
-def _sentence(details: ErrorDetails) -> str:
-    kind, input_value, context = details["type"], details["input"], details.get("ctx", {})
-    if kind in ("missing", "union_tag_not_found"):
-        return "required, and missing"
-    if kind == "unknown_key":
-        return details["msg"]
-    if kind == "value_error":
-        text = details["msg"].removeprefix("Value error, ")
-        return f"given {_SHORT.repr(input_value)}; {text}" if text.startswith("expected") else text
-    expected = _EXPECTED.get(kind) or _PYDANTIC.sub(r"\1", details["msg"]).strip()
-    if kind == "union_tag_invalid":
-        input_value, expected = context["tag"], context["expected_tags"]
-    words = re.findall("'([^']*)'", expected)
-    return f"given {_SHORT.repr(input_value)}; expected {expected}{nearest(input_value, words)}"
 
 
 def keys(model: type[BaseModel]) -> list[str]:

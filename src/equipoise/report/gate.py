@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 from equipoise.core import AuditResult, ConfigError, Finding, Variant, Verdict
 from equipoise.core.finding import TESTED
 from equipoise.report.gate_alarms import alarm_rate
+from equipoise.report.gate_coverage import checks_of_gaps
 from equipoise.report.gate_rules import (
     VERDICTS,
     GateCheck,
@@ -34,7 +35,8 @@ def gate(
     """Hold rules against every finding they match.
 
     A rule that matches no finding, or meets NaN, never passes: such a check is "no match" or
-    "not estimable", apart from "breached".
+    "not estimable", apart from "breached". A model without the number that another has is
+    "not measured".
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ def checks_of_extremes(findings: Sequence[Finding], rules: Iterable[GateRule]) -
 
 def _checks_of(result: AuditResult, rule: GateRule, baselines: Baselines) -> list[GateCheck]:
     if rule.worse_than is not None:
-        return _checks_of_changes(rule, baselines)
+        return _checks_of_changes(result, rule, baselines)
     if rule.verdict is not None:
         return _checks_of_verdicts(result, rule)
     return _checks(result.findings, rule)
@@ -95,10 +97,11 @@ def _checks_of(result: AuditResult, rule: GateRule, baselines: Baselines) -> lis
 def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
     """Check what has a verdict: with a metric its findings, otherwise conclusions."""
     verdicts = _forbidden(rule)
+    tests = [f for f in result.findings if f.family in TESTED and _matches(f, rule)]
     if rule.metric:
-        tested = [f for f in result.findings if f.family in TESTED and _matches(f, rule)]
-        judged = [(finding, finding.verdict) for finding in tested]
+        judged = [(finding, finding.verdict) for finding in tests]
     else:
+        tests = [finding for finding in tests if finding.verdict is not Verdict.NONE]
         judged = [
             (finding, conclusion.verdict)
             for conclusion in result.conclusions
@@ -108,12 +111,26 @@ def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
     if not judged:
         subject = "tested finding" if rule.metric else "conclusion"
         return [GateCheck(rule, None, "no match", f"{rule}: no {subject} matches this rule.")]
-    breaches = [
-        _judged(rule, finding, verdict) for finding, verdict in judged if verdict in verdicts
-    ]
-    return breaches or [
-        GateCheck(rule, None, "passed", f"{rule}: passed, none of {len(judged)} has this verdict.")
-    ]
+    checks = [_judged(rule, finding, verdict) for finding, verdict in judged if verdict in verdicts]
+    if not checks:
+        passed = f"{rule}: passed, none of {len(judged)} has this verdict."
+        checks = [GateCheck(rule, None, "passed", passed)]
+    places = {_place(finding): finding for finding in sorted(tests, key=lambda test: test.tested)}
+    without = [_unjudged(rule, finding) for finding in places.values() if not finding.tested]
+    if places and len(without) == len(places):
+        checks = []
+    return [*checks, *without, *checks_of_gaps(result.findings, rule, places)]
+
+
+def _place(finding: Finding) -> tuple[str, str]:
+    return finding.model, finding.groups
+
+
+def _unjudged(rule: GateRule, finding: Finding) -> GateCheck:
+    """Check a finding whose verdict can't be given."""
+    reason = visible(finding.reason) or in_words(finding.verdict)
+    text = f"{_about(rule, finding)}: {in_words(Verdict.NOT_ESTIMABLE)}: {reason}."
+    return GateCheck(rule, finding, "not estimable", text)
 
 
 def _forbidden(rule: GateRule) -> tuple[str, ...]:
@@ -129,7 +146,9 @@ def _judged(rule: GateRule, finding: Finding, verdict: Verdict) -> GateCheck:
     return GateCheck(rule, finding, "breached", f"{text}, {number(finding.value, 4)}{ends}.")
 
 
-def _checks_of_changes(rule: GateRule, baselines: Baselines) -> list[GateCheck]:
+def _checks_of_changes(
+    result: AuditResult, rule: GateRule, baselines: Baselines
+) -> list[GateCheck]:
     """Check differences to another run, which are paired and tested."""
     compared = baselines.get(rule.worse_than or "")
     if compared is None:
@@ -144,23 +163,26 @@ def _checks_of_changes(rule: GateRule, baselines: Baselines) -> list[GateCheck]:
     ]
     if not changes:
         return [GateCheck(rule, None, "no match", f"{rule}: no tested change matches this rule.")]
-    breaches = [
+    checks = [
         _judged(rule, finding, finding.verdict)
         for finding, pair in changes
         if finding.verdict in _forbidden(rule)
         and (pair.worse == pair.second or finding.verdict is Verdict.INCONCLUSIVE)
     ]
-    return breaches or [
-        GateCheck(rule, None, "passed", f"{rule}: passed, none of {len(changes)} changes is worse.")
-    ]
+    if not checks:
+        passed = f"{rule}: passed, none of {len(changes)} changes is worse."
+        checks = [GateCheck(rule, None, "passed", passed)]
+    models = {finding.model for finding in result.findings}
+    places = [
+        (model, finding.groups)
+        for finding, pair in changes for model in models if _is_named(pair.second, model)
+    ]  # fmt: skip
+    return [*checks, *checks_of_gaps(result.findings, rule, places)]
 
 
 def _matches_change(finding: Finding, rule: GateRule) -> bool:
     pair = pair_of(finding)
-    # A name that both runs have stands after the run's.
-    named = pair is not None and (
-        rule.model in (None, pair.second) or pair.second.endswith(f": {rule.model}")
-    )
+    named = pair is not None and (rule.model is None or _is_named(pair.second, rule.model))
     aggregate = None if rule.of is None else rule.aggregate
     wanted = (
         (rule.metric or None, finding.metric), (aggregate, finding.aggregate),
@@ -168,6 +190,12 @@ def _matches_change(finding: Finding, rule: GateRule) -> bool:
         (rule.version, finding.version),
     )  # fmt: skip
     return named and all(name in (None, value) for name, value in wanted)
+
+
+def _is_named(compared: str, model: str) -> bool:
+    """Whether a model of a comparison is that of a run."""
+    # A name that both runs have stands after the run's.
+    return compared == model or compared.endswith(f": {model}")
 
 
 def _sentences(result: AuditResult) -> dict[int, str]:
@@ -184,13 +212,17 @@ def _sentences(result: AuditResult) -> dict[int, str]:
 def _checks(findings: Sequence[Finding], rule: GateRule) -> list[GateCheck]:
     matching = [finding for finding in findings if _matches(finding, rule)]
     if rule.subject is None:
-        matching = [finding for finding in matching if not finding.subject] or matching
+        whole = {_place(finding) for finding in matching if not finding.subject}
+        matching = [
+            finding for finding in matching if not finding.subject or _place(finding) not in whole
+        ]
     matching = between_groups(matching)
     if not matching:
         return [GateCheck(rule, None, "no match", f"{rule}: no finding matches this rule.")]
     # One number tested against two null hypotheses is two findings: the rule is about the number.
     once = {_number(finding): finding for finding in reversed(matching)}
-    return [_check(rule, finding) for finding in reversed(once.values())]
+    checks = [_check(rule, finding) for finding in reversed(once.values())]
+    return [*checks, *checks_of_gaps(findings, rule, [*map(_place, matching)])]
 
 
 def _number(finding: Finding) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from equipoise.config.fields import Label, Name, Section, Some, among
+from equipoise.config.problems import explain
 from equipoise.core import ConfigError
 from equipoise.core.files import read_regular
 from equipoise.review.questions import Question, find_question
@@ -55,13 +56,12 @@ def read_form(path: Path) -> FormConfig:
     fix = "To do: write question, answers and, for an attribute, sees; docs/labels.md has a form"
     try:
         values = yaml.safe_load(read_regular(path))
-        return FormConfig.model_validate(values)
     except (OSError, UnicodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}. {fix}") from None
+    try:
+        return FormConfig.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{path}: {place}: {first['msg']}. {fix}") from None
+        raise ConfigError(f"{explain(error, values, str(path))}. {fix}") from None
 
 
 def ask(form: FormConfig, *, counted: str = "", stored: str = "") -> Question:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, NonNegativeFloat, Tag, model_validator
 
-from equipoise.config.fields import Listed, Name, Section
+from equipoise.config.fields import Listed, Name, Section, keys_of
 from equipoise.core import Verdict
 from equipoise.core.finding import REAL
 from equipoise.studies.quantities import (
@@ -242,7 +242,7 @@ def _wrapped(value: Any) -> Any:
 
 
 def _kind(value: Any) -> str:
-    keys = {*value} if isinstance(value, Mapping) else {*value.model_fields_set}
+    keys = keys_of(value)
     return next((key for key in ("order", "alike", "verdicts") if key in keys), "finding")
 
 

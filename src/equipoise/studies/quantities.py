@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, PositiveInt, Tag
 
-from equipoise.config.fields import Label, Listed, Name, Section
+from equipoise.config.fields import Label, Listed, Name, Section, keys_of
 from equipoise.core import Aggregate, Finding, IntervalKind
 from equipoise.core.estimate import name_with
 from equipoise.core.types import Json
@@ -323,8 +323,7 @@ class MeanOf(Quantity):
 
 
 def _is_mean(value: Any) -> str:
-    keys = {*value} if isinstance(value, Mapping) else {*value.model_fields_set}
-    return "mean_of" if "mean_of" in keys else "finding"
+    return "mean_of" if "mean_of" in keys_of(value) else "finding"
 
 
 FindingOrMean = Annotated[
@@ -680,7 +679,7 @@ _BESIDE = ("over", "reaching", "below", "total")
 
 def _kind(value: Any) -> str:
     """Return which quantity a mapping declares."""
-    keys = {*value} if isinstance(value, Mapping) else {*value.model_fields_set}
+    keys = keys_of(value)
     return next((key for key in ("top", *NESTED, "recorded") if key in keys), "finding")
 
 

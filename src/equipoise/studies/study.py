@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 import yaml
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
-from equipoise.config.fields import Listed, Name, Section, Text, among, only_one
+from equipoise.config.fields import Listed, Name, Section, Text, among, by_name, only_one
 from equipoise.core import AuditResult, ConfigError
 from equipoise.discovery import refused
 from equipoise.studies import STUDIES
@@ -26,7 +26,7 @@ from equipoise.studies.works import Work, read_work
 
 def _subjects(value: object) -> object:
     """Take a list of names for rows, each of the subject of this name."""
-    return {name: {"subject": name} for name in value} if isinstance(value, list) else value
+    return by_name(value, lambda name: {"subject": name}) if isinstance(value, list) else value
 
 
 Places = Annotated[Mapping[Text, Settings], Field(min_length=1), BeforeValidator(_subjects)]

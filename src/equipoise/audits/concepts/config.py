@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast, get_args
+from typing import Annotated, Literal, Self, cast, get_args
 
 from pydantic import Field, PlainSerializer, PositiveFloat, PositiveInt, model_validator
 

@@ -36,6 +36,7 @@ from equipoise.config.fields import (
     Templates,
     Text,
     among,
+    by_name,
     columns_of,
     distinct,
     one_state_each,
@@ -53,7 +54,7 @@ def _by_category(value: object) -> object:
     by_category = {**value} if isinstance(value, Mapping) else {"": value}
     for category, texts in by_category.items():
         if isinstance(texts, list | tuple):
-            by_category[category] = {text: [text] for text in distinct(tuple(texts))}
+            by_category[category] = by_name(texts, lambda text: [text])
     return by_category
 
 

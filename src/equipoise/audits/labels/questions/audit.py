@@ -335,7 +335,7 @@ def _measure_order(
     """Yield how often answers change with the order, and what their variance comes from."""
     metrics, numbers = design.config.metrics, design.numbers
     everyone = replace(place, groups="")
-    if metrics.order_inconsistency is not None and not np.isnan(numbers.changed).all():
+    if not np.isnan(numbers.changed).all():
         estimate = design.inconsistency
         share = (
             f"{percent(estimate.value)} of them change with the order of the options, and "
@@ -351,7 +351,7 @@ def _measure_order(
         )  # fmt: skip
         reason = "how a model reads its options is no harm of a group by itself"
         yield without_verdict(parts(gap, place)[0], reason)
-    if metrics.variance_share is not None and design.first:
+    if metrics.has(variance_share) and design.first:
         units = numbers.items.ids if design.units is None else design.units
         estimate = variance_share(
             numbers.cube, units=units, resampling=resampling, rng=design.config.resampling.seed
@@ -366,22 +366,20 @@ def _measure_content(
 ) -> Iterator[UncorrectedFinding]:
     """Yield the share of the outcome, accuracy and unsound answers, and their gaps."""
     metrics, numbers = design.config.metrics, design.numbers
-    paired = design.paired and metrics.paired_outcome_gap is not None
-    if metrics.outcome_share is not None:
-        gaps = _level_and_gap("outcome_share", numbers.outcome, design, place, resampling)
-        for draft in gaps:
-            is_gap = draft.finding.aggregate is not Aggregate.VALUE
-            if not (paired and draft.finding.group):
-                yield without_verdict(draft, _PAIRED) if paired and is_gap else draft
+    paired = design.paired and metrics.has(paired_outcome_gap)
+    for draft in _level_and_gap("outcome_share", numbers.outcome, design, place, resampling):
+        is_gap = draft.finding.aggregate is not Aggregate.VALUE
+        if not (paired and draft.finding.group):
+            yield without_verdict(draft, _PAIRED) if paired and is_gap else draft
     if paired:
         gap = paired_outcome_gap(
             numbers.outcome, design.groups, _units(design), resampling=resampling,
             rng=design.config.resampling.seed,
         )  # fmt: skip
         yield from _gap_and_leaves(gap, place)
-    if metrics.accuracy is not None and not np.isnan(numbers.right).all():
+    if not np.isnan(numbers.right).all():
         yield from _level_and_gap("accuracy", numbers.right, design, place, resampling)
-    if metrics.unsound_rate is not None and not np.isnan(numbers.unsound).all():
+    if not np.isnan(numbers.unsound).all():
         yield from _level_and_gap("unsound_rate", numbers.unsound, design, place, resampling)
 
 
@@ -421,8 +419,6 @@ def _measure_unanswered(
 ) -> Iterator[UncorrectedFinding]:
     """Yield gaps in the shares of responses that choose no option, by what stands in its place."""
     numbers = design.numbers
-    if design.config.metrics.unanswered_rate is None:
-        return
     shares = {"unanswered_rate": numbers.in_state(*WITHOUT_OPTION)}
     shares |= {metric: numbers.in_state(state) for metric, state in _STATES.items()}
     occurring = {metric: values for metric, values in shares.items() if np.nansum(values) > 0}

@@ -15,16 +15,16 @@ from equipoise.audits.config import (
     check_row_numbers,
 )
 from equipoise.config.fields import (
-    ON,
     Distinct,
     Models,
     Name,
     Names,
-    Plain,
-    Section,
     Text,
     given_keys,
 )
+from equipoise.config.switches import MetricSwitches
+from equipoise.metrics.numbers.paired_outcome_gap import paired_outcome_gap
+from equipoise.metrics.numbers.variance_share import variance_share
 
 FEWEST_OPTIONS, MOST_OPTIONS = 2, 10
 PROMPT = "{question}\n{options}\nAnswer with the letter of one option."
@@ -175,16 +175,11 @@ class ModelConfig(LabelModelConfig):
         return self
 
 
-class MetricsConfig(Section):
+class MetricsConfig(MetricSwitches):
     """`false` switches a metric off."""
 
-    outcome_share: Plain = ON
-    paired_outcome_gap: Plain = ON
-    order_inconsistency: Plain = ON
-    variance_share: Plain = ON
-    accuracy: Plain = ON
-    unsound_rate: Plain = ON
-    unanswered_rate: Plain = ON
+    kind = "questions"
+    functions = (paired_outcome_gap, variance_share)
 
 
 class Config(AuditConfig):

@@ -1,0 +1,204 @@
+"""Problems of a config, each with its key and line, from what pydantic reports."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from reprlib import Repr
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from equipoise.config.files import line_of, nearest
+
+_MAX_PROBLEMS = 20
+_SHORT = Repr()
+_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple = 2, 3, 4, 4
+_SHORT.maxstring = _SHORT.maxother = 60
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "mapping_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "model_type": "a mapping",
+    "string_too_short": "a text that is not empty",
+    "string_type": "text (in quotes where it looks like a number, true, false or null)",
+    "tuple_type": "a list",
+}
+"""What each kind of pydantic error asks for, in the words of a configuration."""
+# What pydantic writes around what it expects.
+_PYDANTIC = re.compile(r"Input should be|\w+ should have (.*?) after validation.*")
+
+Path = tuple[str | int, ...]
+"""Keys and places from the outermost mapping to a value."""
+
+
+class _Form(NamedTuple):
+    """One of several forms of a value."""
+
+    path: Path
+    """Where the value stands."""
+    name: str
+
+
+class _Problem(NamedTuple):
+    """A problem, and the forms that it belongs to, the outermost first."""
+
+    path: Path
+    details: ErrorDetails
+    forms: tuple[_Form, ...] = ()
+
+
+def explain(error: ValidationError, values: Any, source: str, node: Any = None) -> str:
+    """Return every problem of a configuration in one message.
+
+    Parameters
+    ----------
+    error : ValidationError
+    values : mapping
+        The configuration.
+    source : str
+        Name of the file.
+    node : yaml.Node or None
+        The document, for line numbers.
+    """
+    errors = error.errors(include_url=False)
+    # A list is too short, too, because an entry is wrong.
+    errors = [details for details in errors if details["type"] != "too_short"] or errors
+    problems = []
+    placed = [_placed(values, details) for details in errors]
+    for path, text in dict.fromkeys(_merged(placed)):
+        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+        key = "".join(steps).removeprefix(".")
+        problems.append((line_of(node, path), f"{key}: {text}" if key else text))
+    problems.sort(key=lambda problem: problem[0] or 0)
+    if len(problems) == 1:
+        line, text = problems[0]
+        return f"{source}{f', line {line}' if line else ''}: {text}"
+    lines = [f"  {f'line {line}: ' if line else ''}{text}" for line, text in problems]
+    if len(problems) > _MAX_PROBLEMS:
+        lines[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
+    return "\n".join([f"{source}: {len(problems)} problems", *lines])
+
+
+def _placed(values: Any, details: ErrorDetails) -> _Problem:
+    """Return a problem with the keys to it, without the tags that pydantic adds for unions."""
+    path: list[str | int] = []
+    forms: list[_Form] = []
+    steps = [step for step in details["loc"] if step != "[key]"]
+    for place, step in enumerate(steps):
+        missing = details["type"] == "missing" and place == len(steps) - 1
+        if path and _is_tag(step, values, missing=missing):
+            if not _is_discriminator(step, values):
+                forms.append(_Form(tuple(path), str(step)))
+            continue
+        path.append(step)
+        values = _entry(values, step)
+    context = details.get("ctx", {})
+    if details["type"].startswith("union_tag"):
+        path.append(context["discriminator"].strip("'"))
+    if details["type"] == "unknown_key":
+        path.append(context["key"])
+    return _Problem(tuple(path), details, tuple(forms))
+
+
+def _is_tag(step: str | int, values: Any, *, missing: bool) -> bool:
+    """Whether a step names a form of the value rather than a part of it."""
+    if isinstance(values, Mapping):
+        return not missing and str(step) not in map(str, values)
+    return isinstance(step, str)
+
+
+def _is_discriminator(step: str | int, values: Any) -> bool:
+    """Whether the value itself names the form."""
+    return isinstance(values, Mapping) and step in [
+        value for value in values.values() if isinstance(value, str)
+    ]
+
+
+def _entry(values: Any, step: str | int) -> Any:
+    if isinstance(values, Mapping):
+        return {str(key): value for key, value in values.items()}.get(str(step))
+    if isinstance(values, list | tuple) and isinstance(step, int) and step < len(values):
+        return values[step]
+    return None
+
+
+def _merged(problems: Sequence[_Problem], depth: int = 0) -> Iterator[tuple[Path, str]]:
+    """Yield keys and text of problems: of a value with several forms those of the form meant."""
+    for place, group in groupby(problems, key=lambda problem: _place_of_forms(problem, depth)):
+        parts = [*group]
+        if place is None:
+            yield from ((problem.path, _sentence(problem.details)) for problem in parts)
+            continue
+        by_form: dict[str, list[_Problem]] = {}
+        for problem in parts:
+            by_form.setdefault(problem.forms[depth].name, []).append(problem)
+        meant = [form for form in by_form.values() if not _is_other_form(form, place)]
+        if meant or len(by_form) == 1:
+            yield from _merged(min(meant or by_form.values(), key=len), depth + 1)
+        else:
+            details = [form[0].details for form in by_form.values()]
+            expected = ", or ".join(dict.fromkeys(map(_expected, details)))
+            yield place, _given(details[0]["input"], expected)
+
+
+def _place_of_forms(problem: _Problem, depth: int) -> Path | None:
+    """Return where the value with several forms stands; None of a value with one."""
+    return problem.forms[depth].path if depth < len(problem.forms) else None
+
+
+def _is_other_form(problems: Sequence[_Problem], place: Path) -> bool:
+    """Whether a value is of another type than a form, so that the user can't mean that form."""
+    return any(
+        problem.path == place
+        and (
+            re.search("_(type|parsing)$|^literal_error$", problem.details["type"]) is not None
+            or (
+                _is_expectation(problem.details)
+                and not isinstance(problem.details["input"], Mapping)
+            )
+        )
+        for problem in problems
+    )
+
+
+def _is_expectation(details: ErrorDetails) -> bool:
+    """Whether a check of ours says what it expects."""
+    return details["type"] == "value_error" and _own_text(details).startswith("expected ")
+
+
+def _own_text(details: ErrorDetails) -> str:
+    return details["msg"].removeprefix("Value error, ")
+
+
+def _sentence(details: ErrorDetails) -> str:
+    kind, context = details["type"], details.get("ctx", {})
+    if kind in ("missing", "union_tag_not_found"):
+        return "required, and missing"
+    if kind == "unknown_key":
+        return details["msg"]
+    if kind == "value_error" and not _is_expectation(details):
+        return _own_text(details)
+    if kind == "union_tag_invalid":
+        return _given(context["tag"], context["expected_tags"])
+    return _given(details["input"], _expected(details))
+
+
+def _expected(details: ErrorDetails) -> str:
+    """Return what a key expects, in the words of a configuration."""
+    if _is_expectation(details):
+        return _own_text(details).removeprefix("expected ")
+    kind = details["type"]
+    return _EXPECTED.get(kind) or _PYDANTIC.sub(r"\1", details["msg"]).strip()
+
+
+def _given(value: Any, expected: str) -> str:
+    words = re.findall("'([^']*)'", expected)
+    return f"given {_SHORT.repr(value)}; expected {expected}{nearest(value, words)}"
