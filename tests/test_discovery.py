@@ -17,10 +17,10 @@ import equipoise
 from alone import alone
 from equipoise import metrics, models
 from equipoise.audits.kind import audit_of
-from equipoise.audits.kinds import KINDS
 from equipoise.cli.app import COMMANDS, run
 from equipoise.core import PluginError
 from equipoise.data import FORMATS, find_format
+from equipoise.discovery import KINDS
 from equipoise.exports import FORMS, Form
 from equipoise.models.registry import adapters
 from equipoise.studies import STUDIES

@@ -11,7 +11,6 @@ import pytest
 
 from equipoise.audits import config as shared
 from equipoise.audits import parse_config
-from equipoise.audits.kinds import KINDS
 from equipoise.audits.labels.predictions.config import (
     Config,
     DataConfig,
@@ -21,6 +20,7 @@ from equipoise.audits.labels.predictions.config import (
 from equipoise.cli.app import app
 from equipoise.config.fields import ExtractionConfig
 from equipoise.config.files import keys, parse_yaml
+from equipoise.discovery import KINDS
 from equipoise.metrics import SPECS
 
 ROOT = Path(__file__).resolve().parent.parent

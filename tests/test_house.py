@@ -9,8 +9,8 @@ import pytest
 
 from equipoise import metrics
 from equipoise.audits.kind import audit_of
-from equipoise.audits.kinds import KINDS
 from equipoise.data import FORMATS
+from equipoise.discovery import KINDS
 from equipoise.models.registry import adapters
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -23,7 +23,6 @@ NAMELESS = [
         AUDITS / f"{name}.py"
         for name in (
             "kind",
-            "kinds",
             "manifest",
             "measuring",
             "opening",

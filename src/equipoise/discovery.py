@@ -183,6 +183,16 @@ class Places(Mapping[str, Place]):
         del self._added[name]
 
 
+KINDS = Places(
+    "kind of audit",
+    "equipoise.kinds",
+    Path(__file__).with_name("audits"),
+    "**/audit.py",
+    "equipoise.audits.{folder}",
+)
+"""Package of each kind by name, with its `config`, `audit` and `page`, imported on first use."""
+
+
 class Registry(Mapping[str, T], Generic[T]):
     """Items that modules register by name when they are imported.
 

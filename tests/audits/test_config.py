@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from audits.configs import EXAMPLE, outcome, values
 from equipoise.audits import load_config, parse_config
 from equipoise.audits.config import schema
-from equipoise.audits.kinds import KINDS
 from equipoise.audits.labels.predictions.config import SkewSizeOptions
 from equipoise.audits.labels.predictions.effects import main_options
 from equipoise.config.fields import Section
 from equipoise.config.files import parse_yaml
 from equipoise.core import ConfigError
+from equipoise.discovery import KINDS
 from equipoise.metrics import SPECS, CountMetric, MetricSpec, metric
 from equipoise.metrics.registry import remove
 from equipoise.metrics.spec import spec_of

@@ -16,9 +16,9 @@ from audits.live_models.fakes import Answerer
 from audits.live_models.worlds import CHOSEN, IMAGES, TEXTS
 from equipoise import audits, report
 from equipoise.audits.kind import audit_of
-from equipoise.audits.kinds import KINDS
 from equipoise.cli.runs import page_of
 from equipoise.core import AuditResult, DataError, Family, Verdict
+from equipoise.discovery import KINDS
 from equipoise.report import GateRule, gate
 
 QUICK = {"replicates": 50, "permutations": 100}

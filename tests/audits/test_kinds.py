@@ -9,10 +9,10 @@ from click.testing import CliRunner
 from equipoise import audits
 from equipoise.audits import AuditConfig
 from equipoise.audits.config import schema
-from equipoise.audits.kinds import KINDS
 from equipoise.cli.app import app
 from equipoise.config.fields import RunConfig
 from equipoise.config.images import PicturesConfig
+from equipoise.discovery import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHERS = [kind for kind in KINDS if kind != "predictions"]

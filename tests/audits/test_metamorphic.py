@@ -13,8 +13,8 @@ import yaml
 
 from audits.comparisons import images
 from equipoise import audits
-from equipoise.audits.kinds import KINDS
 from equipoise.core import Family
+from equipoise.discovery import KINDS
 from equipoise.metrics.spec import spec_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

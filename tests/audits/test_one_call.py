@@ -12,9 +12,9 @@ from PIL import Image
 
 import equipoise
 from equipoise import audits, report
-from equipoise.audits.kinds import KINDS
 from equipoise.audits.sections import config_of
 from equipoise.core import ConfigError, InputError, ModelError, RunError
+from equipoise.discovery import KINDS
 from equipoise.models import Classifier
 from equipoise.models.modules import as_model
 

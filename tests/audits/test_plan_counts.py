@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from equipoise import audits, report
-from equipoise.audits.kinds import KINDS
+from equipoise.discovery import KINDS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 

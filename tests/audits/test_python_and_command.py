@@ -9,8 +9,8 @@ import pytest
 from equipoise import audits
 from equipoise import metrics as m
 from equipoise.audits.kind import audit_of
-from equipoise.audits.kinds import KINDS
 from equipoise.core import Family
+from equipoise.discovery import KINDS
 from equipoise.metrics.labels.rates import rates_of_classes
 from equipoise.stats import Bootstrap
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import yaml
 
-from equipoise.audits.kinds import KINDS
+from equipoise.discovery import KINDS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ATTACK = (

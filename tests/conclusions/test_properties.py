@@ -11,9 +11,9 @@ import pytest
 
 from conclusions import random_worlds
 from equipoise import audits
-from equipoise.audits.kinds import KINDS
 from equipoise.cli.runs import facts, show
 from equipoise.core import Aggregate, Family
+from equipoise.discovery import KINDS
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.expecting import EXPECTED, expected_shares
 

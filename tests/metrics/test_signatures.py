@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from equipoise import metrics as m
+from equipoise.metrics.registry import remove
 
 FUNCTIONS = {
     name: value
@@ -61,6 +62,43 @@ def test_help_fits_a_screen(name):
 @pytest.mark.parametrize("name", FORMS)
 def test_text_of_a_form_fits_a_screen(name):
     assert 5 < len((inspect.getdoc(CALLED[name]) or "").splitlines()) <= SCREEN
+
+
+def test_a_metric_of_a_form_shows_the_text_and_options_of_its_function():
+    @m.metric(
+        m.MetricSpec(
+            name="right_share", kinds=("predictions",), definition="A share.", direction="Lower.",
+            reference="tests",
+        ),
+        form=m.CountMetric,
+    )  # fmt: skip
+    def right_share(counts, tables, *, power: int = 1):
+        """Share of right predictions, to a power."""
+        return (tables[:, counts.truth == counts.prediction].sum(axis=(1, 2))) ** power
+
+    try:
+        *_, power = (parameters := inspect.signature(right_share).parameters).values()
+        assert [*parameters][:3] == ["y_true", "y_pred", "groups"]
+        assert (power.name, power.default, power.kind) == (
+            "power",
+            1,
+            inspect.Parameter.KEYWORD_ONLY,
+        )
+        text = pydoc.render_doc(right_share, renderer=pydoc.plaintext)
+        assert "right_share(y_true, y_pred, groups, " in text
+        assert "Share of right predictions, to a power." in text
+        assert inspect.getdoc(right_share) != inspect.getdoc(m.CountMetric)
+    finally:
+        remove("right_share")
+
+
+@pytest.mark.parametrize("name", [n for n in m.SPECS if hasattr(getattr(m, n, None), "spec")])
+def test_the_text_of_a_metric_is_its_own(name):
+    described = getattr(m, name)
+    texts = [inspect.getdoc(shown) for shown in (described, type(described))]
+    of_metric, of_form = (text.partition("\n")[0] for text in texts)
+    assert described.__name__ == name
+    assert of_metric != of_form
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
-from equipoise.audits.kinds import KINDS
-from equipoise.core import Aggregate, InputError
+from equipoise.core import Aggregate, InputError, PluginError
+from equipoise.discovery import KINDS
 from equipoise.metrics import SPECS, metric
 from equipoise.metrics.registry import remove
 from equipoise.metrics.spec import MetricSpec, Unit, spec_for, spec_of
@@ -115,6 +115,50 @@ def test_records_of_comparisons_are_derived_from_typed_fields(label_change):
     assert spec_for("accuracy", Aggregate.DIFFERENCE, "overall").title == "Accuracy gap to all rows"
     assert spec_for("accuracy", Aggregate.AGAINST_REST).harm == "either"
     assert spec_for("label_change", Aggregate.DIFFERENCE).threshold == 0.3
+
+
+RECORD = {
+    "name": "share", "kinds": ("predictions",), "definition": "A share.", "direction": "Higher.",
+    "reference": "tests",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "choice"),
+    [
+        ("kinds", "predictions", "tuple"),
+        ("by_default", ("answers",), "predictions"),
+        ("harm", "lowest", "lower"),
+        ("unit", "percent", "share"),
+        ("aggregate", "mean", "difference"),
+        ("null_kind", "row", "rows"),
+        ("targets", "both", "two"),
+        ("range", (1.0, 0.0), "smaller"),
+    ],
+)
+def test_a_value_that_a_field_does_not_have_is_refused(field, value, choice):
+    with pytest.raises(PluginError) as refused:
+        MetricSpec(**RECORD | {field: value})
+    (shown,) = value if field == "by_default" else [value]
+    assert (refused.value.noun, refused.value.name) == ("metric", "share")
+    assert f"{field}: given {shown!r}; expected " in str(refused.value)
+    assert choice in str(refused.value).partition("expected")[2]
+
+
+def test_a_kind_that_does_not_exist_is_refused_when_the_metric_is_declared():
+    with pytest.raises(PluginError, match="kinds: given 'prediction'; .* mean 'predictions'"):
+        metric(MetricSpec(**RECORD | {"kinds": ("prediction",)}))(lambda: None)
+    assert not SPECS.has("share")
+
+
+def test_a_metric_may_be_of_a_kind_of_a_plugin_and_of_reviews():
+    KINDS.add("colours", "colours")
+    record = MetricSpec(**RECORD | {"kinds": ("colours", "review")})
+    try:
+        metric(record)(lambda: None)
+    finally:
+        KINDS.remove("colours")
+        remove("share")
 
 
 def test_the_docs_show_every_record():

@@ -22,7 +22,6 @@ from pydantic import (
 )
 
 from equipoise.audits.config_groups import GroupSourceConfig
-from equipoise.audits.kinds import KINDS
 from equipoise.config.fields import (
     CsvConfig,
     ExtractionConfig,
@@ -68,6 +67,7 @@ from equipoise.data import (
     read_table,
 )
 from equipoise.data.resolver import NO_CLASS
+from equipoise.discovery import KINDS
 from equipoise.metrics.naming import comparison_of
 from equipoise.metrics.spec import MetricSpec
 from equipoise.report import GateRule

@@ -24,13 +24,12 @@ from equipoise.audits.columns import stacked
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.group_sizes import Members, Row, ids_by_group
-from equipoise.audits.kinds import KINDS
 from equipoise.audits.limits import Assumed, Limit
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import IMAGES, Models
 from equipoise.core import AuditResult, Finding, Groups, Objects, Progress
 from equipoise.core.types import FileFacts, Json
-from equipoise.discovery import refused
+from equipoise.discovery import KINDS, refused
 from equipoise.evidence import Pictures
 from equipoise.stats import Resampling
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from importlib.util import find_spec
 
-from equipoise.audits.kinds import KINDS
+from equipoise.discovery import KINDS
 from equipoise.report import Page
 
 TRAINABLE = ("hf:", "open_clip:")

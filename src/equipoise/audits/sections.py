@@ -8,11 +8,11 @@ from typing import Any, TypeAlias, TypeGuard, get_args
 from pydantic import BaseModel
 
 from equipoise.audits.config import AuditConfig, load_config, parse_config, schema
-from equipoise.audits.kinds import KINDS
 from equipoise.config.fields import called
 from equipoise.core import InputError
 from equipoise.data.problems import nearest
 from equipoise.data.tables import TableSource
+from equipoise.discovery import KINDS
 
 Setting: TypeAlias = Any
 """What a key of a config takes: a text, a number, a list, a mapping, a table or a model."""

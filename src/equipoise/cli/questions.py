@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from equipoise.audits.kinds import KINDS
 from equipoise.cli.outputs import config_text
 from equipoise.cli.terminal import note
+from equipoise.discovery import KINDS
 
 _SOURCES = (
     "a table of labels, and predictions or scores",

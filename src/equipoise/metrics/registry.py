@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
 from equipoise.core import Aggregate, ComparedTo, Estimate, InputError
 from equipoise.discovery import calling_module
+from equipoise.metrics.documenting import document
 from equipoise.metrics.spec import SPECS, MetricSpec, register_for, spec_of, unregister
 
 Function = Callable[..., Estimate]
@@ -87,6 +88,7 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     def registered(function: Definition) -> Definition:
         metric_of_form = None if form is None else form(*records, function)
         specs = records if metric_of_form is None else (metric_of_form.spec,)
+        document(metric_of_form or function, specs[0], function)
         module = calling_module()
         for spec in specs:
             register_for(module, spec)

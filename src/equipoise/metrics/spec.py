@@ -28,6 +28,7 @@ from equipoise.core import (
 )
 from equipoise.core.estimate import Parts
 from equipoise.discovery import Registry, refused
+from equipoise.metrics.record_checks import check_kinds, check_record
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
 
@@ -263,6 +264,7 @@ class MetricSpec:
     def __post_init__(self) -> None:
         if not self.title:
             object.__setattr__(self, "title", self.name.replace("_", " ").capitalize())
+        check_record(self)
 
     @property
     def bounds(self) -> Span | None:
@@ -355,6 +357,7 @@ def records() -> list[MetricSpec]:
 def register_for(module: str, spec: MetricSpec) -> None:
     """Add a metric that a module defines to `SPECS`."""
     key = (spec.name, spec.aggregate, spec.compared_to)
+    check_kinds(spec, module)
     if key in _RECORDS:
         SPECS.check_free(spec.name, module)
     names = [(alias, spec) for alias in spec.aliases]

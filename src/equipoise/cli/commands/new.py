@@ -6,11 +6,10 @@ from types import ModuleType
 
 import click
 
-from equipoise.audits.kinds import KINDS
 from equipoise.cli.outputs import check_output, write_outputs
 from equipoise.cli.questions import ask, on_terminal
 from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_values
-from equipoise.discovery import refused
+from equipoise.discovery import KINDS, refused
 from equipoise.studies import STUDIES
 
 

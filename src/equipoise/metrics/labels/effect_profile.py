@@ -21,6 +21,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.labels import Encoded
+from equipoise.metrics.documenting import Form
 from equipoise.metrics.labels.answer_rates import share_in_state
 from equipoise.metrics.labels.effect_sizes import EffectSizes, Formulation, Statistic
 from equipoise.metrics.labels.rate_metric import RateMetric
@@ -34,7 +35,7 @@ from equipoise.stats.intervals import divide
 
 
 @record
-class EffectCorrelation:
+class EffectCorrelation(Form):
     """The correlation of effect sizes with another number of the classes, as a metric.
 
     Attributes

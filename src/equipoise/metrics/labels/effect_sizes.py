@@ -64,6 +64,7 @@ from equipoise.metrics.building import (
     strictest_null,
     too_small,
 )
+from equipoise.metrics.documenting import Form
 from equipoise.metrics.labels.part import PartMetric
 from equipoise.metrics.labels.table import Adder, Counts, Null
 from equipoise.metrics.measure import (
@@ -1187,7 +1188,7 @@ def dropped_columns(
 
 
 @record
-class TableEffect:
+class TableEffect(Form):
     """An effect size of a table of counts as a metric.
 
     Those that are `corrected` have 0 passed from above as often as from below under independence

@@ -27,6 +27,7 @@ from equipoise.metrics.building import (
     explain_undefined,
     replicates_text,
 )
+from equipoise.metrics.documenting import Form
 from equipoise.metrics.labels.table import Counts, Null
 from equipoise.metrics.measure import (
     DEFAULT,
@@ -44,7 +45,7 @@ from equipoise.stats.streams import Seed
 
 
 @record
-class CountMetric:
+class CountMetric(Form):
     """A statistic of count tables as a metric: call it with labels, predictions and groups.
 
     Attributes

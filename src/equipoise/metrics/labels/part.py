@@ -9,6 +9,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, cast
 
 from equipoise.core import Chance, Estimate, GroupLabels, InputError, Labels, Span, record
+from equipoise.metrics.documenting import Form
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import make_estimate, spec_of
 from equipoise.stats.resampling import Resampling, level_of
@@ -19,7 +20,7 @@ Option = Labels | GroupLabels | Resampling | Seed | None
 
 
 @record
-class PartMetric:
+class PartMetric(Form):
     """A number of another metric's estimate as a metric: it is called as the other metric is.
 
     Its keyword `subject` names the class, group or answer. Its interval is at the level of

@@ -25,6 +25,7 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.building import sizes
+from equipoise.metrics.documenting import Form
 from equipoise.metrics.labels.comparisons import AgainstRest, all_others
 from equipoise.metrics.labels.group_rates import GroupRate
 from equipoise.metrics.labels.rate import ClassGaps, Rate, Terms
@@ -71,7 +72,7 @@ def count_rows(
 
 
 @record
-class RateMetric:
+class RateMetric(Form):
     """A rate of groups as a metric: numerator and denominator of each group.
 
     Call it for the rate over all rows, with that of each group. Its methods compare groups:

@@ -17,6 +17,7 @@ from equipoise.core import (
     floats,
     record,
 )
+from equipoise.metrics.documenting import Form
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.numbers.means import mean_difference, mean_value
 from equipoise.metrics.registry import OptionTypes, check_options, options_of
@@ -36,7 +37,7 @@ def no_options(y_true: Floats) -> Mapping[str, float]:  # noqa: ARG001 - the for
 
 
 @record
-class NumberMetric:
+class NumberMetric(Form):
     """A function of true and predicted numbers as a metric.
 
     Call it for the mean over all rows, or its `difference` for the largest between groups.

@@ -51,6 +51,7 @@ from equipoise.metrics.building import (
     parts_with_defaults,
     too_small,
 )
+from equipoise.metrics.documenting import Form
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, Draws
 from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.exchange import UNITS, exchange_labels
@@ -83,7 +84,7 @@ _TARGETS: Mapping[str, Variant] = MappingProxyType(
 
 
 @record
-class RankingMetric:
+class RankingMetric(Form):
     """A statistic of the groups in ranked order as a metric: call it with scores and groups.
 
     Attributes
@@ -139,7 +140,7 @@ class RankingMetric:
             self.spec, interval=OVER_QUERIES, null=RANDOM_ORDER, of_whole=True,
             group_label="share of the first images",
         )  # fmt: skip
-        vars(self).update(spec=full_spec, __name__=full_spec.name, __doc__=self.statistic.__doc__)
+        vars(self).update(spec=full_spec)
 
     @cached_property
     def inputs(self) -> frozenset[str]:

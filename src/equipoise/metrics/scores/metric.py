@@ -44,6 +44,7 @@ from equipoise.metrics.building import (
     spread_level,
     too_small,
 )
+from equipoise.metrics.documenting import Form
 from equipoise.metrics.labels.comparisons import OTHERS, all_others
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
 from equipoise.metrics.registry import OptionTypes, check_options, options_of
@@ -80,7 +81,7 @@ def no_options(rows: ScoredRows) -> Mapping[str, float]:  # noqa: ARG001 - the f
 
 
 @record
-class ScoreMetric:
+class ScoreMetric(Form):
     """A statistic of outcomes and scores as a metric.
 
     Call it for the number over all rows, or its `difference` for the largest between groups.

@@ -30,6 +30,7 @@ from equipoise.metrics.building import (
     ends_of,
     explain_undefined,
 )
+from equipoise.metrics.documenting import Form
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import OF_TARGETS, SETS, MetricSpec
 from equipoise.metrics.vectors.resampling import SetUnits, Space, permutations
@@ -42,7 +43,7 @@ Vectors = Mapping[str, Floats]
 
 
 @record
-class VectorMetric:
+class VectorMetric(Form):
     """A number of sets of vectors as a metric: call it with embeddings of the sets.
 
     Its function takes one set of targets, or two, and then two sets of attributes, each of unit
