@@ -35,7 +35,7 @@ def real_numbers(values: ArrayLike, subject: str, dimensions: int | None = 1) ->
     except (TypeError, ValueError):
         raise InputError(f"{subject}: expected {expected}") from None
     if array.dtype.kind in "USMm" or numbers.ndim != (dimensions or numbers.ndim):
-        raise InputError(f"{subject}: {array.dtype}, shape {array.shape}; expected {expected}")
+        raise InputError(f"{subject}: shape {array.shape} of {array.dtype}; expected {expected}")
     return numbers
 
 
