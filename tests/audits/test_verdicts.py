@@ -172,6 +172,31 @@ def test_both_groups_grow_where_one_cannot_decide_alone():
     assert 100 * 81 > more > 81
 
 
+def test_enough_images_on_paper_decide_nothing_more():
+    """Today's images have the stated power, and the verdict is open all the same."""
+    rng, n_unknown = np.random.default_rng(3), 0
+    for _ in range(200):
+        sizes = rng.integers(20, 4000, 2)
+        groups = [
+            group(name, int(n * share), int(n))
+            for name, n, share in zip("ab", sizes, rng.uniform(0.3, 0.7, 2), strict=True)
+        ]
+        more, of, words = images_wanted(finding(by_group=groups), 0.1, 0.01)
+        error = math.sqrt(sum(g.value * (1 - g.value) / g.n for g in groups))
+        power = stats.norm.sf(stats.norm.isf(0.005) - 0.1 / error)
+        if power > 0.81:
+            n_unknown += 1
+            assert (math.isnan(more), of, words) == (True, "", "")
+        elif power < 0.79:
+            assert more > 1
+    assert 20 < n_unknown < 180
+    whole = finding(
+        metric="share_mad", value=0.1, n=10_000, unit="unit", chance=0.005, chance_low=0.0,
+        chance_high=0.01, by_group=(group("a", 5100, 10_000), group("b", 4900, 10_000)),
+    )  # fmt: skip
+    assert math.isnan(images_wanted(whole, 0.1, 0.05).more)
+
+
 @pytest.mark.parametrize(
     ("groups", "threshold", "has_text"),
     [

@@ -8,6 +8,7 @@ import yaml
 import equipoise
 from audits.live_models import worlds
 from equipoise.cli.commands import quick
+from equipoise.core import ConfigError
 
 ROWS = 600
 
@@ -128,6 +129,41 @@ def test_what_cannot_be_audited_is_one_message(command, tmp_path, monkeypatch, s
     assert (code, out) == (2, "")
     assert named in err
     assert "To do: " in err
+    assert not (tmp_path / "runs").exists()
+
+
+NUMBERS = {"size": np.linspace(0, 9, ROWS), "size_pred": np.linspace(0.1, 9.4, ROWS)}
+OF_CLASSES = {"target": "label", "pred": "pred"}
+OF_NUMBERS = {"target": "size", "pred": "size_pred"}
+
+
+@pytest.mark.parametrize(
+    ("names", "needless", "partner"),
+    [
+        (OF_CLASSES, {"threshold": 0.3}, "score"),
+        (OF_CLASSES, {"images": "photos"}, "model"),
+        (OF_CLASSES, {"features": ["sex"]}, "a model that predicts rows"),
+        (OF_NUMBERS, {"threshold": 0.3}, "score"),
+        (OF_NUMBERS, {"positive": "1"}, "a target of two classes"),
+        (OF_NUMBERS, {"score": "size_pred", "pred": None}, "a target of two classes"),
+        (OF_NUMBERS, {"model": "python:a:b", "images": "."}, "a target of classes"),
+    ],
+)
+def test_a_choice_that_does_not_apply_is_refused(names, needless, partner, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "0.jpg").touch()
+    with pytest.raises(ConfigError) as refused:
+        equipoise.audit(table(**NUMBERS, image_id=IDS), groups="sex", **names | needless)
+    assert (refused.value.key, refused.value.expected) == (next(iter(needless)), partner)
+
+
+def test_a_flag_that_does_not_apply_says_what_it_goes_with(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table().write_csv(tmp_path / "t.csv")
+    named = ("t.csv", "--target", "label", "--pred", "pred", "--groups", "sex")
+    code, _, err = command("quick", *named, "--threshold", "0.3")
+    assert code == 2
+    assert "--score" in err
     assert not (tmp_path / "runs").exists()
 
 

@@ -131,7 +131,7 @@ WORLD = world(10)
         ({"maps": -WORLD[0]}, "maps: map 0"),
         ({"boxes": WORLD[1][:1]}, "boxes: shape"),
         ({"boxes": [[0.5, 0, 0.5, 1]] * 10}, "boxes: box 0"),
-        ({"groups": WORLD[2][:3]}, "groups: 3 labels for 10"),
+        ({"groups": WORLD[2][:3]}, "groups: 3 rows; expected 10"),
     ],
 )
 def test_bad_input(changes, where):
@@ -189,7 +189,7 @@ def test_units_count_once_in_a_paired_difference():
     empty = paired_share_difference([np.nan])
     assert np.isnan(empty.value)
     assert empty.reason
-    with pytest.raises(InputError, match="one for each image"):
+    with pytest.raises(InputError, match="^groups: 1 rows"):
         paired_share_difference([0.1, 0.2], ["a"])
 
 

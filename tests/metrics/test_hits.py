@@ -66,5 +66,5 @@ def test_errors():
     for k in (0, 3):
         with pytest.raises(InputError, match=rf"^k={k}: expected 1 to the number of predictions "):
             hit_rate(TRUTHS, TOP, GROUPS, k=k)
-    with pytest.raises(InputError, match=r"^top_predictions: 4 rows; expected 1, as in y_true$"):
+    with pytest.raises(InputError, match=r"^top_predictions: 4 rows; .*, as in y_true_sets"):
         hit_rate(["bed"], TOP, GROUPS, k=1)

@@ -121,7 +121,7 @@ def test_permutations_grow_to_the_resolution_within_the_budget(
         (lambda: Bootstrap(0), "^replicates=0: expected a whole number of at least 1; pass resam"),
         (lambda: Bootstrap(10, 0), "^permutations=0: expected a whole number of at least 1"),
         (lambda: Permutation(1.5), "^replicates=1.5: expected a whole number of at least 1"),
-        (lambda: Bootstrap(level=0.0), "^level=0.0: expected a confidence level between 0 and 1$"),
+        (lambda: Bootstrap(level=0.0), "^level=0.0: expected a share between 0 and 1"),
         (lambda: Bootstrap(resolution=0.0), "^resolution=0.0: expected a p-value above 0, at most"),
         (lambda: Permutation(resolution=1.1), "^resolution=1.1: expected a p-value above 0"),
     ],

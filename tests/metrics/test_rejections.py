@@ -156,7 +156,7 @@ def test_unchecked_images_and_images_without_a_group_are_counted():
     ("arguments", "message"),
     [
         ({"rejected": [2, 0]}, r"rejected, row 1: 2 of 1; expected a whole number"),
-        ({"rejected": [[1], [0]]}, r"rejected: shape \(2, 1\); expected one number per image"),
+        ({"rejected": [[1], [0]]}, r"rejected: shape \(2, 1\)"),
         ({"groups": ["a"]}, r"groups: 1 rows; expected 2, as in rejected"),
         ({"checks": [1]}, r"checks: shape \(1,\); expected \(2,\), as rejected"),
         ({"strata": ["a", None]}, r"strata, row 2: missing"),

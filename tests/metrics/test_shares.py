@@ -248,7 +248,7 @@ KNOWN = corrected_shares(EVEN, TWO, resampling=None)
         (lambda: Confusion(("a",), ("a",), np.array([[1.5]])), "confusion: "),
         (lambda: Confusion(("a",), ("a", "b"), np.array([[1]])), r"confusion: .* \(1, 2\)"),
         (lambda: Confusion.of_labels(np.array(["a"]), np.array(EVEN)), "true labels: 1"),
-        (lambda: corrected_shares(EVEN, TWO, units=["x"]), "units: 1; expected 2"),
+        (lambda: corrected_shares(EVEN, TWO, units=["x"]), "units: 1 rows; expected 2"),
         (lambda: corrected_shares(EVEN, TWO, classes=["a"]), r"classes: \['a'\]"),
         (lambda: corrected_shares(EVEN, TWO, classes=["a", "a"]), "classes: "),
     ],

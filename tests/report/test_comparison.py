@@ -12,7 +12,14 @@ from equipoise.core import Verdict
 from equipoise.report import read, render, write
 from equipoise.report.comparison_page import summary
 from equipoise.report.concluding import conclusions_of
-from equipoise.report.words import conclusion_sentence, oriented, pair_of, ranked, sentence
+from equipoise.report.words import (
+    conclusion_sentence,
+    counts_sentence,
+    oriented,
+    pair_of,
+    ranked,
+    sentence,
+)
 from report.synthetic import (
     COMPARED,
     comparison,
@@ -136,6 +143,37 @@ def test_classes_are_counted_for_the_model_that_is_better_on_them():
     counts = {standing.model: standing.better_on for standing in first.standings}
     assert counts == {"deepface": 3, "facellm": 1}
     assert (first.compared_on, first.compared_over) == (5, "classes")
+
+
+def test_a_metric_is_counted_once_whatever_it_compares():
+    accuracy, mean = FOUND["accuracy", ""], FOUND["effect_size_mean", ""]
+    over = [replace(accuracy, groups=groups, group="") for groups in ("", "race", "gender")]
+    first, *_ = conclusions_of(over)
+    assert first.compared_on == 1
+    assert counts_sentence(first) == ""
+    first, *_ = conclusions_of([*over, replace(mean, verdict=Verdict.BELOW_THRESHOLD)])
+    assert (first.compared_on, first.compared_over) == (2, "metrics")
+
+
+@pytest.mark.parametrize(
+    ("better", "n", "over", "word"),
+    [
+        ((3, 0), 5, "classes", "no difference"),
+        ((3, 0), 5, "subjects", "worse on none"),
+        ((5, 0), 5, "classes", "all 5"),
+        ((3, 1), 5, "metrics", "worse in 1"),
+        ((0, 0), 5, "groups", "No difference"),
+        ((0, 0), 5, "subjects", "Neither"),
+    ],
+)
+def test_no_verdict_is_not_said_to_be_equality(better, n, over, word):
+    first, *_ = conclusions_of([FOUND["accuracy", ""]])
+    standings = [
+        replace(standing, better_on=count)
+        for standing, count in zip(first.standings, better, strict=True)
+    ]
+    counted = replace(first, standings=tuple(standings), compared_on=n, compared_over=over)
+    assert word in counts_sentence(counted)
 
 
 def test_what_is_untested_says_why_once():

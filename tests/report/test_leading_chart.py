@@ -106,6 +106,32 @@ def test_levels_of_one_attribute_are_joined_in_a_row_for_each_of_the_other():
     assert {mark.role for mark in record.marks if mark.label == "young"} == {""}
 
 
+def legends(record):
+    """Return the keys of the shapes of a drawing."""
+    layers = draw(record).spec["layer"]
+    shapes = (layer["encoding"].get("shape") for layer in layers if "encoding" in layer)
+    return [shape["legend"] for shape in shapes if shape and "field" in shape]
+
+
+@pytest.mark.parametrize("second", [("old", "young"), ("old", "middle", "young")])
+def test_marks_that_the_title_does_not_name_have_a_key(second):
+    values = {
+        (gender, age): 0.9 - 0.4 * (gender == "women" and age == "old")
+        for gender in ("women", "men") for age in second
+    }  # fmt: skip
+    both = replace(
+        CLASSES[2], groups="gender × age", subject="", metric="accuracy", family=Family.COMPOSITE,
+        by_group=parts_of(values), value=0.4, ci_low=0.3, ci_high=0.5,
+    )  # fmt: skip
+    record = record_of(both)
+    names = {mark.name for mark in record.marks}
+    assert not names & {*record.highlighted}
+    (key,) = legends(record)
+    assert key is not None
+    # Groups that the title colours have none.
+    assert legends(record_of(*CLASSES)) == [None]
+
+
 def test_several_models_have_a_panel_each():
     record = record_of(rate("doctor", 0.3, 0.9), rate("doctor", 0.5, 0.7, model="n"))
     assert record.panels == ("m", "n")

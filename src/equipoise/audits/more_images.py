@@ -52,7 +52,8 @@ def images_wanted(finding: Finding, threshold: float, cutoff: float) -> WantedIm
     Returns
     -------
     WantedImages
-        NaN and no group where more than a hundred times today's images are needed.
+        NaN and no group where more than a hundred times today's images are needed, or where
+        today's have this power and yet leave the verdict open: another number can't be told.
     """
     groups = [
         group_value
@@ -83,8 +84,7 @@ def _images_of_whole(finding: Finding, threshold: float, cutoff: float) -> Wante
     times = (_detectable_excess(finding, cutoff) / threshold) ** 2
     if times > _MOST_TIMES:
         return _too_many()
-    n_more = max(math.ceil((times - 1.0) * finding.n), 1)
-    return WantedImages(float(n_more), "", f"about {n_more} more images would decide")
+    return _wanted(math.ceil((times - 1.0) * finding.n), "")
 
 
 def _detectable_excess(finding: Finding, cutoff: float) -> float:
@@ -112,6 +112,14 @@ def _mean_length(numbers: float) -> float:
     return math.sqrt(2.0) * math.exp(
         math.lgamma((numbers + 1.0) / 2.0) - math.lgamma(numbers / 2.0)
     )
+
+
+def _wanted(n_more: int, groups: str) -> WantedImages:
+    """Return extra images; unknown where today's have the power already, and decided nothing."""
+    if n_more < 1:
+        return WantedImages(math.nan, "", "")
+    of = f" of {groups}" if groups else ""
+    return WantedImages(float(n_more), groups, f"about {n_more} more images{of} would decide")
 
 
 def _too_many() -> WantedImages:
@@ -142,7 +150,7 @@ def _images_of_groups(
     target_variance = (threshold / (normal.inv_cdf(1.0 - cutoff / 2.0) + normal.inv_cdf(0.8))) ** 2
     remaining = target_variance - spread[other.group] / other.n
     if remaining > 0.0 and (size := spread[limiting.group] / remaining) <= _MOST_TIMES * limiting.n:
-        n_more, wanted_groups = max(math.ceil(size) - limiting.n, 1), limiting.group
+        n_more, wanted_groups = math.ceil(size) - limiting.n, limiting.group
     else:
         times = (
             sum(spread[group_value.group] / group_value.n for group_value in ends) / target_variance
@@ -153,5 +161,4 @@ def _images_of_groups(
             math.ceil((times - 1.0) * (limiting.n + other.n)),
             f"{ends[0].group} and {ends[1].group}",
         )
-    text = f"about {n_more} more images of {wanted_groups} would decide"
-    return WantedImages(float(n_more), wanted_groups, text)
+    return _wanted(n_more, wanted_groups)

@@ -215,6 +215,8 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
         columns, other_names, id_column=named.get("id"), unit=named.get("unit"),
         one_model=bool(named.get("model")),
     )  # fmt: skip
+    if named.get("images") and not named.get("model"):
+        raise _needless("images", "model")
     ids = [columns[name] for name in other_names if ID.fullmatch(name)]
     root, images = _find_images(ids, file, named)
     models = _Models({}, {}, "dataset")
@@ -292,14 +294,46 @@ def _models_of_target(
 ) -> _Models:
     """Return the models that predict a target: classes, or numbers."""
     positive = named.get("positive") or _guess_positive(columns[target])
-    quantities = _predicted_quantities(
-        columns, target, _outputs(named) or likely_outputs(other_names)
-    )
+    likely = [] if named.get("model") else likely_outputs(other_names)
+    quantities = _predicted_quantities(columns, target, _outputs(named) or likely)
     sections, notes = _sections_of_numbers(target, quantities)
     if not quantities:
         sections, notes = _guess_models(columns, target, positive, file, other_names, named)
+    _check_choices(named, sections, of_numbers=bool(quantities))
     sections, where = _of_each_model(sections, roles)
     return _Models(sections, where, "regression" if quantities else "predictions", positive, notes)
+
+
+def _check_choices(
+    named: ColumnChoices, models: Mapping[str, Mapping[str, Any]], *, of_numbers: bool
+) -> None:
+    """Refuse what a user names and the audit doesn't take.
+
+    Raises
+    ------
+    ConfigError
+        With the name as its key.
+    """
+    scored = any("score" in section for section in models.values())
+    takes = {
+        "threshold": (scored, "score"),
+        "positive": (not of_numbers, "a target of two classes"),
+        "score": (not of_numbers, "a target of two classes"),
+        "model": (not of_numbers, "a target of classes"),
+    }
+    for name, (taken, partner) in takes.items():
+        if not taken and named.get(name) not in (None, "", [], ()):
+            raise _needless(name, partner)
+
+
+def _needless(name: str, partner: str) -> ConfigError:
+    """Return the error about a choice that goes with another, which is missing."""
+    option = f" (--{partner})" if partner in ColumnChoices.__annotations__ else ""
+    fix = f"add it, or leave {name} out"
+    return ConfigError(
+        f"{name}: goes with {partner}{option}, and there is none. To do: {fix}",
+        key=name, expected=partner,
+    )  # fmt: skip
 
 
 def _rules_of_bands(bands: Mapping[str, Sequence[int]]) -> list[dict[str, Any]]:
@@ -472,8 +506,11 @@ def _guessed(table: TableSource, arguments: dict[str, Setting]) -> dict[str, Set
         models = model if isinstance(model, Mapping) else {type(model).__name__: model}
         table = _with_predictions(table, models, features)
         arguments["pred"] = [*models]
+        features = None
     elif model is not None:
         arguments["model"] = model
+    if features is not None:
+        raise _needless("features", "a model that predicts rows")
     guess = guess_config(table, **arguments)
     return guess.config(table)
 

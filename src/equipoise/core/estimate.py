@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
 
+from equipoise.core.arguments import check_level
 from equipoise.core.finding import Aggregate, ComparedTo, IntervalKind, NullHypothesis, Variant
 from equipoise.core.frames import Frame, frame_of, frame_of_table
 from equipoise.core.parts import Part, parts_from_table, parts_to_table
@@ -163,7 +164,14 @@ class Estimate:
     limits: Span = (-math.inf, math.inf)
 
     def interval(self, level: float = 0.95) -> Interval:
-        """Return the interval at a confidence level in (0, 1); NaN ends when there is none."""
+        """Return the interval at a confidence level in (0, 1); NaN ends when there is none.
+
+        Raises
+        ------
+        InputError
+            When the level is no share between 0 and 1, such as 0.95.
+        """
+        check_level(level)
         least, most = self.limits
         # NaN stays, as it is neither below nor above.
         low, high = (max(min(end, most), least) for end in self.ends(level))

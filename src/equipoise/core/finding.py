@@ -243,8 +243,8 @@ class Finding:
         The value without the bias of small samples, which the interval is of; NaN where the
         interval is of `value` itself.
     more : float
-        About how many more images would decide an inconclusive finding; NaN where unknown or
-        more than a hundred times today's.
+        About how many more images would decide an inconclusive finding; NaN where unknown,
+        more than a hundred times today's, or where today's are enough on paper.
     more_of : str
         The group or groups that these images show; "" where images of all groups decide.
     group : str

@@ -12,7 +12,7 @@ import numpy as np
 
 from equipoise.core.arrays import AnyArray, Booleans, Integers, Integers32, tally
 from equipoise.core.errors import InputError
-from equipoise.core.labels import Labels, encode, in_bands
+from equipoise.core.labels import Labels, encode, in_bands, shape_of
 from equipoise.core.records import record
 from equipoise.core.types import Strings
 
@@ -68,7 +68,9 @@ class Groups:
     units: Integers32 | Integers | None = None
 
     @classmethod
-    def of(cls, groups: GroupLabels, *, min_size: int = MIN_SIZE) -> Groups:
+    def of(
+        cls, groups: GroupLabels, *, min_size: int = MIN_SIZE, subject: str = "groups"
+    ) -> Groups:
         """Build groups from one label array or a mapping of attribute to labels.
 
         Parameters
@@ -77,6 +79,8 @@ class Groups:
             None, NaN and empty strings mean a missing attribute.
         min_size : int
             Smallest group that takes part in comparisons, 30 as in audits. Ignored for a Groups.
+        subject : str
+            Name of the argument, for errors.
 
         Raises
         ------
@@ -87,16 +91,18 @@ class Groups:
             return groups
         columns = groups if isinstance(groups, Mapping) else {"group": groups}
         if not columns:
-            raise InputError("groups: an empty mapping; expected at least one attribute")
+            raise InputError(f"{subject}: an empty mapping; expected at least one attribute")
         names = tuple(str(name) for name in columns)
+        places = [f"{subject}[{name!r}]" if columns is groups else subject for name in columns]
         encodings = (
-            encode(labels, subject=f"groups[{name!r}]") for name, labels in columns.items()
+            encode(labels, subject=place)
+            for place, labels in zip(places, columns.values(), strict=True)
         )
         encoded = [in_bands(*encoding) for encoding in encodings]
         sizes = {len(codes) for codes, _ in encoded}
         if len(sizes) > 1:
             raise InputError(
-                f"groups: attributes of different lengths {sorted(sizes)}; expected one length"
+                f"{subject}: attributes of different lengths {sorted(sizes)}; expected one length"
             )
         codes, levels = _intersect(encoded)
         return cls(names, levels, codes, min_size, isinstance(groups, Mapping))
@@ -208,6 +214,14 @@ class Groups:
 
 GroupLabels: TypeAlias = Labels | Mapping[str, Labels] | Groups
 """Groups of rows: labels, labels by attribute, or `Groups`."""
+
+
+def rows_of(groups: GroupLabels) -> int:
+    """Return how many rows have a group, or none; 0 for an empty mapping."""
+    if isinstance(groups, Groups):
+        return len(groups.codes)
+    columns = [*groups.values()] if isinstance(groups, Mapping) else [groups]
+    return min((shape_of(labels)[:1] or (0,))[0] for labels in columns) if columns else 0
 
 
 GroupFacts: TypeAlias = tuple[Strings, tuple[Strings, ...], int, bool]

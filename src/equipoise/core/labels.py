@@ -160,8 +160,15 @@ def encode(labels: Labels, *, subject: str = "labels") -> tuple[Integers32, Stri
     return _sorted(Encoded(codes, names), int if numbers else str)
 
 
-def unit_codes(labels: Labels, n: int, subject: str) -> tuple[Integers, Strings]:
+def unit_codes(labels: Labels, n: int, subject: str, of: str = "") -> tuple[Integers, Strings]:
     """Return the unit of each of n rows, from 0, and names; a row without a label stands alone.
+
+    Parameters
+    ----------
+    labels : array-like (n,)
+    n : int
+    subject, of : str
+        Names of the argument, and of that with the n rows, for errors.
 
     Raises
     ------
@@ -170,7 +177,9 @@ def unit_codes(labels: Labels, n: int, subject: str) -> tuple[Integers, Strings]
     """
     codes, names = encode(labels, subject=subject)
     if len(codes) != n:
-        raise InputError(f"{subject}: {len(codes)} rows; expected {n}")
+        raise InputError(
+            f"{subject}: {len(codes)} rows; expected {n}{f', as in {of}' if of else ''}"
+        )
     alone = np.flatnonzero(codes < 0)
     units = codes.astype(np.int64)
     units[alone] = len(names) + np.arange(len(alone))

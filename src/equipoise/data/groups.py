@@ -14,10 +14,10 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from equipoise.core import Booleans, Floats, InputError, Strings, tally
+from equipoise.core import Booleans, DataError, Floats, InputError, Strings, tally
 from equipoise.data.image_set import LABEL, ImageSet, Step
 from equipoise.data.lexicons import lexicon
-from equipoise.data.problems import repeated
+from equipoise.data.problems import repeated, show
 
 Terms = Mapping[str, Sequence[str]]
 FrozenTerms = tuple[tuple[str, Strings], ...]
@@ -582,16 +582,19 @@ class BandGroups(GroupRule):
 
         Raises
         ------
-        InputError
-            When a value of the column is no number.
+        DataError
+            When a value of the column is no finite number.
         """
         column = images.column(self.column)
         values = column.drop_nulls().unique()
         numbers = values.str.strip_chars().cast(pl.Float64, strict=False).fill_null(np.nan)
-        if numbers.is_nan().any():
-            raise InputError(
-                f"{images.name}, column {self.column!r}: a value is no number; expected numbers"
-            )
+        if not numbers.is_finite().all():
+            wrong = column.is_in(values.filter(~numbers.is_finite()).implode())
+            row = int(wrong.fill_null(value=False).arg_max() or 0)
+            raise DataError(
+                f"the image {images.ids[row]!r} has {show(column[row])}", file=images.name,
+                column=self.column, expected="finite numbers, which fall into bands",
+            )  # fmt: skip
         bands = np.searchsorted(self.bounds, numbers, side="right")
         named = dict(zip(values, np.array(self.names, dtype=object)[bands], strict=True))
         return self._add_by_value(images, column, named)

@@ -130,6 +130,27 @@ def as_numbers(
     return spelled
 
 
+def check_finite(numbers: pl.Series, file: str, column: str) -> None:
+    """Refuse infinite numbers; missing ones pass.
+
+    Raises
+    ------
+    DataError
+        With the first row of them.
+    """
+    infinite = numbers.is_infinite().fill_null(value=False)
+    if infinite.any():
+        row = int(infinite.arg_max() or 0)
+        raise DataError(
+            f"{numbers[row]} is not finite, or too large",
+            file=file,
+            column=column,
+            row=row + 1,
+            expected="a finite number, or an empty cell",
+            fix="correct the cell, or leave it empty",
+        )
+
+
 def as_float_array(
     column: pa.ChunkedArray, file: str, name: str, missing: Sequence[str] = ()
 ) -> AnyArray:
@@ -1013,7 +1034,8 @@ def read_table(
     Raises
     ------
     DataError
-        When the file cannot be read, lacks a column, has no row, or a cell is of a wrong type.
+        When the file cannot be read, lacks a column, has no row, a cell is of a wrong type, or a
+        number is infinite.
     """
     opened = open_table(source, role=role, encoding=encoding, delimiter=delimiter)
     text_names, number_names = tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(numbers))
@@ -1023,6 +1045,8 @@ def read_table(
         raise no_rows(name)
     as_texts = {column: as_text(columns[column], name, column) for column in text_names}
     as_floats = {column: as_numbers(columns[column], name, column) for column in number_names}
+    for column, cells in as_floats.items():
+        check_finite(cells, name, column)
     # Of a data frame the columns used, in one form, so that equal data hash equally in any library.
     digest = opened.digest or hash_parts(
         part for column in (*as_texts.values(), *as_floats.values()) for part in _canonical(column)

@@ -297,6 +297,8 @@ def share_interval(
     if successes not in (0.0, total):
         over = replicates_text(draws.boot, f"{counts.unit}s")
         return ShareInterval(ends_of(draws.boot, index), over, IntervalKind.PERCENTILE)
+    if not total:
+        return ShareInterval(no_ends, "none: there are no rows to count")
     n_units = independent_units(counts)
     ends = ClosedForm(clopper_pearson, (n_units * successes / total, n_units))
     return ShareInterval(ends, f"Clopper-Pearson, each {counts.unit} as one row")

@@ -220,10 +220,10 @@ def _with_counts(
         if findings[place].groups == conclusion.groups and findings[place].subject
     ]  # fmt: skip
     over = "classes" if classes else "metrics"
-    worse: dict[object, set[str]] = {}
+    worse: dict[str, set[str]] = {}
     for place in classes or places:
         compared = findings[place]
-        subject = compared.subject or (compared.metric, compared.aggregate, compared.groups)
+        subject = compared.subject or compared.metric
         if not classes and compared.subject:
             continue
         pair = pair_of(compared)

@@ -77,7 +77,8 @@ def _dumbbells(record: ChartRecord, rows: list[dict[str, Any]]) -> list[Spec]:
     place = _place(record)
     shape: Spec = {"value": "circle"}
     if several:
-        direct = len(names) == len(record.highlighted) and any(row["role"] for row in rows)
+        # Marks of the names that the title colours need no key.
+        direct = {*names} == {*record.highlighted} and any(row["role"] for row in rows)
         shapes = [SHAPES[index % len(SHAPES)] for index in range(len(names))]
         legend: Spec | None = None
         if not direct:

@@ -1025,10 +1025,18 @@ def counts_sentence(conclusion: Conclusion) -> str:
         return ""
     first, second = conclusion.standings
     word = {"metrics": "in", "groups": "for"}.get(over, "on")
+    # Subjects are counted by their numbers, others by verdicts: no verdict isn't equality.
+    counted = over == "subjects"
     if not (first.better_on or second.better_on):
-        return f"Neither {first.model} nor {second.model} is better {word} any of {n} {over}."
+        neither = f"Neither {first.model} nor {second.model} is better"
+        return f"{neither if counted else 'No difference was found'} {word} any of {n} {over}."
+    better = f"{first.model} is better {word}"
+    if first.better_on == n:
+        return f"{better} all {n} {over}."
     other = f"worse {word} {second.better_on or 'none'}"
-    return f"{first.model} is better {word} {first.better_on} of {n} {over}, {other}."
+    if not (counted or second.better_on):
+        other = f"no difference was found {word} the others"
+    return f"{better} {first.better_on} of {n} {over}, {other}."
 
 
 _EXTREMES = {"lower": ("highest", "lowest"), "higher": ("smallest", "largest")}

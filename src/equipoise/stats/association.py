@@ -30,7 +30,8 @@ from numpy.typing import ArrayLike
 from scipy.special import chndtr
 
 from equipoise.core import AnyArray, Floats, InputError, floats, record, unwarned
-from equipoise.stats.intervals import check_level, divide, where
+from equipoise.core.arguments import check_level
+from equipoise.stats.intervals import divide, where
 
 Plain = Literal["cramers_v", "phi", "tschuprows_t"]
 """Effect sizes without a correction for bias."""

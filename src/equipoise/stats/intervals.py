@@ -27,12 +27,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
-
-
-def check_level(level: float) -> None:
-    """Raise InputError unless a confidence level is strictly between 0 and 1."""
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level={level}: expected a confidence level between 0 and 1")
+from equipoise.core.arguments import check_level
 
 
 def normal(level: float) -> Floats:

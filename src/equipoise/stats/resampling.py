@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 from equipoise.core import InputError
-from equipoise.stats.intervals import check_level
+from equipoise.core.arguments import check_level
 
 DEFAULT_REPLICATES = 1000
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from equipoise.core import Floats, InputError, Span, floats, record
-from equipoise.stats.intervals import Pair, check_level, wilson
+from equipoise.core.arguments import check_level
+from equipoise.stats.intervals import Pair, wilson
 
 Side = Literal["lowest", "highest"]
 Reference = Literal["others", "opposite"]

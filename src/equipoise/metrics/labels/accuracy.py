@@ -21,12 +21,13 @@ from equipoise.core import (
     InputError,
     Labels,
 )
+from equipoise.core.arguments import check_lengths
 from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.labels.confusion_rates import accuracy
 from equipoise.metrics.labels.group_rates import GroupRate, GroupRates
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rate_metric import RateMetric
-from equipoise.metrics.labels.table import Counts, Null, check_lengths, count
+from equipoise.metrics.labels.table import Counts, Null, count
 from equipoise.metrics.measure import (
     DEFAULT,
     Draws,
@@ -290,8 +291,10 @@ def hits(
             f"k={k}: expected 1 to the number of predictions per row; "
             f"top_predictions has shape {shape_of(top_predictions)}"
         )
+    if not np.ndim(np.asarray(y_true_sets, dtype=object)):
+        raise InputError("y_true_sets: expected the labels of each row")
     truths = [_labels(labels) for labels in y_true_sets]
-    check_lengths(len(truths), top_predictions=len(top))
+    check_lengths({"y_true_sets": len(truths), "top_predictions": len(top)})
     best_labels = map(_labels, top[:, :k].tolist())
     outcome = [_outcome(truth, best) for truth, best in zip(truths, best_labels, strict=True)]
     present = np.array(["hit" if truth else None for truth in truths], dtype=object)

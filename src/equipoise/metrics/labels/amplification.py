@@ -34,6 +34,7 @@ from equipoise.core import (
     tally,
     unwarned,
 )
+from equipoise.core.arguments import check_lengths
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import (
     PERCENTILE,
@@ -640,8 +641,12 @@ def directional_amplification(  # noqa: PLR0913 - one keyword for each choice
         (attribute_marks, task_marks) if onward else (task_marks, attribute_marks)
     )
     predicted_marks = _marks(predicted, "predicted")
-    if predicted_marks.shape != true_marks.shape or len(attribute_marks) != len(task_marks):
-        raise InputError(f"predicted: shape {predicted_marks.shape}; expected {true_marks.shape}")
+    check_lengths({"attributes": len(attribute_marks), "tasks": len(task_marks)})
+    if predicted_marks.shape != true_marks.shape:
+        raise InputError(
+            f"predicted: shape {predicted_marks.shape}; expected {true_marks.shape}, as "
+            f"{'tasks' if onward else 'attributes'}"
+        )
     training_marks = (
         (attribute_marks, task_marks)
         if training is None

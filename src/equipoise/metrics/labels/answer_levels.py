@@ -23,6 +23,9 @@ from equipoise.core import (
     encode,
     tally,
 )
+from equipoise.core.arguments import check_lengths
+from equipoise.core.groups import rows_of
+from equipoise.core.labels import Encoded
 from equipoise.metrics.labels.representation import representation_gap
 from equipoise.metrics.labels.table import name_unit
 from equipoise.metrics.measure import DEFAULT
@@ -131,7 +134,7 @@ def _encoded(column: Labels | None, n: int, name: str) -> tuple[Integers32, Stri
         return np.full(n, -1, dtype=np.int32), ()
     codes, names = encode(column, subject=name)
     if len(codes) != n:
-        raise InputError(f"{name}: {len(codes)}; expected {n}, one for each answer")
+        raise InputError(f"{name}: {len(codes)} rows; expected {n}, as in answers")
     return codes, tuple(names)
 
 
@@ -208,6 +211,9 @@ def answer_level(
     >>> m.answer_level(["yes"] * 60 + ["no"] * 40, {"yes": 0.5, "no": 0.5})
     <answer_level 0.100 [0.000, 0.202]; chance 0.042, p = 0.063, n = 100 in 2 groups>
     """
-    shares = Groups.of({"answer": answers})
+    codes, names = encode(answers, subject="answers")
+    if units is not None:
+        check_lengths({"answers": len(codes), "units": rows_of(units)})
+    shares = Groups.of({"answer": Encoded(codes, names)})
     gap = representation_gap(shares, expected, units=units, resampling=resampling, rng=rng)
     return replace(gap, metric="answer_level")

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import Aggregate, GroupLabels, InputError, Labels, encode
+from equipoise.core.arguments import check_lengths
+from equipoise.core.groups import rows_of
 from equipoise.metrics.labels.part import PartMetric
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rate_metric import RateMetric
 from equipoise.metrics.labels.rates import demographic_parity
-from equipoise.metrics.labels.table import Counts, check_lengths, count, fill_labels
+from equipoise.metrics.labels.table import Counts, count, fill_labels
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import PAIRWISE, POINTS, MetricSpec
 from equipoise.stats.intervals import Pair
@@ -22,19 +24,25 @@ _OTHER = "(other)"
 
 
 def count_state(
-    state: str, states: Labels, groups: GroupLabels | None = None, *, units: Labels | None = None
+    state: str,
+    states: Labels,
+    groups: GroupLabels | None = None,
+    *,
+    units: Labels | None = None,
+    subject: str = "states",
 ) -> Counts:
-    """Count rows in a state, and in any other.
+    """Count rows in a state, and in any other; errors name the argument `subject`.
 
     Raises
     ------
     InputError
         When lengths differ, or no row has a state and a group.
     """
-    codes, _ = encode(states, subject="states")
+    codes, _ = encode(states, subject=subject)
     wanted = np.full(len(codes), state, dtype=object)
     wanted[codes < 0] = None
     all_groups = fill_labels(None, len(codes)) if groups is None else groups
+    check_lengths({subject: len(codes), "groups": rows_of(all_groups)})
     return count(wanted, states, all_groups, units=units)
 
 
@@ -57,20 +65,24 @@ def count_answers(
     states = np.where(codes < 0, UNANSWERED, "answered").astype(object)
     if y_true is not None:
         true_codes, classes = encode(y_true, subject="y_true")
-        check_lengths(len(true_codes), y_pred=len(codes))
+        check_lengths({"y_true": len(true_codes), "y_pred": len(codes)})
         right = (
             np.array([*classes, ""], dtype=object)[true_codes]
             == np.array([*labels, ""], dtype=object)[codes]
         )
         states[codes >= 0] = np.where(right, RIGHT, WRONG)[codes >= 0]
         states[true_codes < 0] = None
-    return count_state(state, states, groups, units=units)
+    return count_state(state, states, groups, units=units, subject="y_pred")
 
 
 def count_marks(
-    marks: ArrayLike, groups: GroupLabels | None = None, *, units: Labels | None = None
+    marks: ArrayLike,
+    groups: GroupLabels | None = None,
+    *,
+    units: Labels | None = None,
+    subject: str = "marks",
 ) -> Counts:
-    """Count marked rows and others.
+    """Count marked rows and others; errors name the argument `subject`.
 
     Raises
     ------
@@ -79,8 +91,9 @@ def count_marks(
     """
     marked = np.asarray(marks)
     if marked.ndim != 1 or marked.dtype != np.bool_:
-        raise InputError(f"marks: {marked.dtype}, shape {marked.shape}; expected booleans (n,)")
-    return count_state(MARKED, np.where(marked, MARKED, _OTHER), groups, units=units)
+        raise InputError(f"{subject}: {marked.dtype}, shape {marked.shape}; expected booleans (n,)")
+    states = np.where(marked, MARKED, _OTHER)
+    return count_state(MARKED, states, groups, units=units, subject=subject)
 
 
 def count_missing(
@@ -93,7 +106,8 @@ def count_missing(
     InputError
         As `count_state`.
     """
-    return count_marks(encode(values, subject="values")[0] < 0, groups, units=units)
+    without = encode(values, subject="values")[0] < 0
+    return count_marks(without, groups, units=units, subject="values")
 
 
 def share_in_state(cells: Cells) -> Pair:

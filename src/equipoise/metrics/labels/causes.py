@@ -36,6 +36,7 @@ from equipoise.core import (
     tally,
     unwarned,
 )
+from equipoise.core.arguments import real_numbers
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
     bootstrap_method,
@@ -119,9 +120,9 @@ class _Rows:
             "no outcome": tally(no_outcome & (side >= 0)),
             "no cause": tally(no_cause & ~no_outcome & (side >= 0)),
         }
-        weight = None if weights is None else floats(weights)
+        weight = None if weights is None else real_numbers(weights, "weights")
         if weight is not None and weight.shape != side.shape:
-            raise InputError(f"weights: {weight.shape} of them; expected {side.shape}")
+            raise InputError(f"weights: shape {weight.shape}; expected {side.shape}, as in groups")
         values = values[complete]
         level = _levels(values)
         means = divide(np.bincount(level, values), floats(np.bincount(level)))
@@ -202,6 +203,8 @@ def _numbers(values: ArrayLike | Labels) -> Floats | None:
 def _strata(cause: ArrayLike | Labels, bins: int) -> tuple[Integers, Strings]:
     """Return the stratum of each row, -1 where missing: numbers fall into bins of equal size."""
     array = np.asarray(cause)
+    if array.ndim != 1:
+        raise InputError(f"cause: shape {array.shape}; expected one value per row, shape (n,)")
     if array.dtype.kind == "b":
         return _encoded(array)
     numbers = None

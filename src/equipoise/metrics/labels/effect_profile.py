@@ -20,13 +20,14 @@ from equipoise.core import (
     nans,
     record,
 )
+from equipoise.core.arguments import check_lengths
 from equipoise.core.labels import Encoded
 from equipoise.metrics.documenting import Form
 from equipoise.metrics.labels.answer_rates import share_in_state
 from equipoise.metrics.labels.effect_sizes import EffectSizes, Formulation, Statistic
 from equipoise.metrics.labels.rate_metric import RateMetric
 from equipoise.metrics.labels.rates import DemographicParity, EqualizedOdds
-from equipoise.metrics.labels.table import Counts, check_lengths, count, fill_labels
+from equipoise.metrics.labels.table import Counts, count, fill_labels
 from equipoise.metrics.measure import Measure
 from equipoise.metrics.rankings.subjects import correlation
 from equipoise.metrics.registry import metric
@@ -138,7 +139,7 @@ def count_mistakes(
     """
     true_codes, classes = encode(y_true, subject="y_true")
     codes, labels = encode(y_pred, subject="y_pred")
-    check_lengths(len(true_codes), y_pred=len(codes))
+    check_lengths({"y_true": len(true_codes), "y_pred": len(codes)})
     of_class = np.zeros(len(codes), dtype=bool)
     if of in classes:
         of_class = true_codes == [*classes].index(of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ from equipoise.core import (
     Span,
     nans,
     no_ends,
+    tally,
 )
 from equipoise.metrics.building import (
     ShareInterval,
@@ -36,7 +38,7 @@ from equipoise.metrics.building import (
     spread_level,
     too_small,
 )
-from equipoise.metrics.labels.rate import Cells, Rate, too_few
+from equipoise.metrics.labels.rate import Cells, Rate
 from equipoise.metrics.labels.table import Counts, Null, accuracy_design
 from equipoise.metrics.measure import Draws, Measure
 from equipoise.metrics.spec import spec_for
@@ -150,6 +152,9 @@ class GroupRates(Measure):
             kind = IntervalKind.SIMULTANEOUS
             ends = self._ends(counts, cells, draws) if usable.sum() >= 2 else no_ends
             method = clustered_method(counts, method)
+        reason = ""
+        if math.isnan(draws.observed[0]):
+            ends, reason = no_ends, self._reason(cells, usable)
         spec = spec_for(self.rate.name, *comparison)
         chance_test = compare_with_chance(draws, 0, spec.value_harm)
         totals = self.rate.totals(cells)[0, 0]
@@ -162,8 +167,21 @@ class GroupRates(Measure):
             spec, counts, draws, method or level.method, interval_kind=kind, ends=ends,
             chance_test=chance_test,
             no_chance=self.no_chance if self.null is None else "",
-            params=self.params, by=[rate_part], reason=too_few(draws.observed[0], "enough rows"),
+            params=self.params, by=[rate_part],
+            reason=reason,
         )  # fmt: skip
+
+    def _reason(self, cells: Cells, usable: Booleans) -> str:
+        """Say why there is no number."""
+        if self.compares and tally(usable) < 2:
+            return "fewer than two groups have enough rows"
+        if self.aggregate is Aggregate.RATIO:
+            return "the rate is 0 in every group, so there is no ratio"
+        of_all = cells.of_all(np.ones_like(usable))
+        counted = [*(base for _, base in self.rate.counts(of_all)), self.rate.totals(of_all)]
+        names = [*self.rate.bases, self.rate.predictions or "rows"]
+        empty = (name for name, n in zip(names, counted, strict=True) if not n.any())
+        return f"no {next(empty, 'rows')}"
 
     def level(self, counts: Counts, draws: Draws, cells: Cells) -> ShareInterval:
         """Return the interval of the rate itself."""

@@ -38,6 +38,7 @@ from equipoise.core import (
     record,
     tally,
 )
+from equipoise.core.arguments import check_lengths
 from equipoise.core.labels import Encoded
 from equipoise.metrics.building import (
     UNTESTED,
@@ -48,7 +49,7 @@ from equipoise.metrics.building import (
     number,
     replicates_text,
 )
-from equipoise.metrics.labels.table import Counts, check_lengths, count, recoded, sum_by
+from equipoise.metrics.labels.table import Counts, count, recoded, sum_by
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
@@ -239,7 +240,7 @@ def join(
     encoded = [encode(y_true, subject="y_true")]
     for name, labels in predictions.items():
         encoded.append(encode(labels, subject=f"predictions[{name!r}]"))
-        check_lengths(len(encoded[0][0]), **{f"predictions[{name!r}]": len(encoded[-1][0])})
+        check_lengths({"y_true": len(encoded[0][0]), f"predictions[{name!r}]": len(encoded[-1][0])})
     classes, columns = recoded(*encoded)
     codes = np.stack(columns)
     complete = (codes >= 0).all(axis=0)

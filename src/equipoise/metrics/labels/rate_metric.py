@@ -23,6 +23,8 @@ from equipoise.core import (
     no_ends,
     record,
 )
+from equipoise.core.arguments import check_lengths
+from equipoise.core.groups import rows_of
 from equipoise.core.labels import Cell, shape_of
 from equipoise.metrics.building import sizes
 from equipoise.metrics.documenting import Form
@@ -64,6 +66,7 @@ def count_rows(
         return count(y_true, y_pred, groups, weights=weights, units=units)
     if len(shape) != 1:
         raise InputError(f"y_pred: shape {shape}; expected one label per row, shape (n,)")
+    check_lengths({"y_pred": shape[0], "groups": rows_of(groups)})
     counts = count(y_pred, y_pred, groups, weights=weights, units=units)
     excluded = {
         reason.replace("true class", "prediction"): n for reason, n in counts.excluded.items()

@@ -160,7 +160,7 @@ def representation_gap(
     names = tuple(dict.fromkeys((*sizes, *shares)))
     n = np.array([sizes.get(name, 0) for name in names])
     target = np.array([shares.get(name, 0.0) for name in names])
-    rows = independent_rows(image_groups.codes, units)
+    rows = independent_rows(image_groups.codes, units, "groups")
     excluded = {
         "no group": all_groups.n_missing,
         "a group outside the reference": image_groups.n_missing - all_groups.n_missing,

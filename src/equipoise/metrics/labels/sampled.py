@@ -240,7 +240,8 @@ def _binary(values: ArrayLike, subject: str, n: int) -> Floats:
         numbers = np.array([np.inf])
     if numbers.shape != (n,) or not (np.isnan(numbers) | np.isin(numbers, (0, 1))).all():
         raise InputError(
-            f"{subject}: expected {n} values that are true, false, or None where there is no label"
+            f"{subject}: expected {n} values, as in strata, that are true, false, or None where "
+            "there is no label"
         )
     return numbers
 

@@ -60,6 +60,7 @@ from equipoise.core import (
     tally,
     unwarned,
 )
+from equipoise.core.arguments import check_lengths
 from equipoise.metrics.building import (
     UNTESTED,
     ChanceTest,
@@ -443,8 +444,8 @@ def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
     return [place.get(name, -1) for name in names]
 
 
-def independent_rows(codes: Integers32, units: Labels | None) -> float:
-    """Return how many independent images say as much.
+def independent_rows(codes: Integers32, units: Labels | None, subject: str) -> float:
+    """Return how many independent images say as much as those of the argument `subject`.
 
     That is n over the design effect: how much more shares vary between units than images.
     """
@@ -453,8 +454,7 @@ def independent_rows(codes: Integers32, units: Labels | None) -> float:
     if units is None or not n:
         return float(n)
     owners, names = encode(units, subject="units")
-    if len(owners) != len(codes):
-        raise InputError(f"units: {len(owners)}; expected {len(codes)}, one for each image")
+    check_lengths({subject: len(codes), "units": len(owners)})
     # An image without a unit is one of its own.
     unit_of_image = np.where(owners < 0, len(names) + np.arange(len(owners)), owners)[labelled]
     unit, label = numbered(unit_of_image), codes[labelled]
@@ -845,7 +845,9 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
     outcome_counts = np.array(
         [counted.get(outcome, 0) for outcome in arranged.outcomes], dtype=np.float64
     )
-    effective = independent_rows(codes, units) * outcome_counts.sum() / max(sum(of_label), 1)
+    effective = (
+        independent_rows(codes, units, "predicted") * outcome_counts.sum() / max(sum(of_label), 1)
+    )
     exact = confusion is None
     shares = Shares(order, outcome_counts, effective, arranged, exact, name, resampling, rng)
     reason = _reason(shares, aside, max_condition, min_labelled)

@@ -40,6 +40,7 @@ from equipoise.core import (
     tally,
     unwarned,
 )
+from equipoise.core.arguments import check_lengths
 from equipoise.core.groups import CountedGroups
 from equipoise.core.labels import Encoded, check_unmasked, coded, in_order, label_array
 from equipoise.stats.compiled import compiled
@@ -49,6 +50,8 @@ from equipoise.stats.threads import each, stretches, threads
 
 Whole = NDArray[np.integer[Any]] | Booleans
 
+ROW_COLUMNS = ("y_true", "y_pred", "groups")
+"""Arguments with a value for each row."""
 NO_ROWS = "no row has a true class, a prediction and a group; expected at least one"
 
 # Below this, floats tell all whole numbers apart.
@@ -306,7 +309,7 @@ def count_cells(
     columns = _encode_columns(y_true, y_pred, groups)
     if encoded_groups:
         columns.append(Column.coded(encoded_groups.codes, encoded_groups.names))
-    check_lengths(len(columns[0]), y_pred=len(columns[1]), groups=len(columns[2]))
+    check_lengths(dict(zip(ROW_COLUMNS, map(len, columns), strict=True)))
     counted_table = _counted_pairs(columns)
     if counted_table is None:
         columns = [
@@ -358,7 +361,7 @@ def _encode_columns(y_true: Labels, y_pred: Labels, groups: GroupLabels) -> list
     """Return the columns of the labels, and of the groups where these are not encoded yet."""
     named = [(y_true, "y_true"), (y_pred, "y_pred")]
     if not isinstance(groups, Groups | Mapping):
-        named.append((groups, "groups['group']"))
+        named.append((groups, "groups"))
     # Arrow encodes text in threads; numbers are ready sooner than a thread is.
     spread = map if all(isinstance(labels, np.ndarray) for labels, _ in named) else each
     return list(
@@ -397,19 +400,6 @@ def _occurring(column: Column, places: Integers) -> tuple[Integers, Strings]:
     return (np.cumsum(occurs) - 1)[places], tuple(column.texts(np.flatnonzero(occurs)))
 
 
-def check_lengths(expected: int, **lengths: int) -> None:
-    """Check that every column has as many rows as the true classes.
-
-    Raises
-    ------
-    InputError
-        When one has not.
-    """
-    for name, length in lengths.items():
-        if length != expected:
-            raise InputError(f"{name}: {length} rows; expected {expected}, as in y_true")
-
-
 # Probabilities of a row that were rounded or held in half precision.
 SUM_TOLERANCE = 0.01
 # Largest weight; squares and sums of weights up to it, and of their inverses, stay exact enough.
@@ -420,7 +410,7 @@ def _labels(y_pred: Any, weights: Any, true_names: Strings) -> tuple[Integers32,
     """Return label codes (n, k), their names, and weights (n, k)."""
     encoded = isinstance(y_pred, Encoded)
     array = y_pred.codes if encoded else y_pred
-    single = array.ndim == 1 and weights is None
+    single = array.ndim == 1
     shape = (len(array), 1) if single else array.shape
     if len(shape) != 2 or shape[1] == 0:
         raise InputError(f"y_pred: shape {shape}; expected (n, k) with k >= 1")
@@ -437,7 +427,8 @@ def _labels(y_pred: Any, weights: Any, true_names: Strings) -> tuple[Integers32,
     codes, names = encode(y_pred if encoded else array.ravel(), subject="y_pred")
     if weights is None:
         return codes.reshape(shape), names, np.full(shape, 1.0 / shape[1])
-    spread = _weights(weights, "weights", shape)
+    one_each = single and np.shape(weights) == shape
+    spread = _weights(weights, "weights", shape if one_each else array.shape).reshape(shape)
     largest = spread.max(axis=1)
     if len(largest) and not largest.any():
         raise InputError("weights: all are 0; expected a row with weight")
@@ -455,7 +446,7 @@ def _weights(weights: Any, subject: str, shape: tuple[int, ...]) -> Floats:
         raise InputError(f"{subject}: expected numbers of shape {shape}, as y_pred") from None
     if spread.shape != shape:
         raise InputError(f"{subject}: shape {spread.shape}; expected {shape}, as y_pred")
-    finite = (np.isfinite(spread) & (spread >= 0)).all(axis=1)
+    finite = (np.isfinite(spread) & (spread >= 0)).reshape(len(spread), -1).all(axis=1)
     _check_rows(finite, subject, "finite numbers of at least 0")
     return spread
 
@@ -496,7 +487,7 @@ def units_of(units: Labels | None, n: int, used: Booleans) -> Encoded | None:
         return None
     codes, names = encode(units, subject="units")
     if len(codes) != n:
-        raise InputError(f"units: {len(codes)} rows; expected {n}")
+        raise InputError(f"units: {len(codes)} rows; expected {n}, as in y_true")
     return Encoded(*encode(Encoded(codes[used], names)))
 
 
@@ -781,7 +772,7 @@ def count(
         (n, classes), probabilities of the sorted classes of `y_true` (soft counts).
     groups : array-like (n,), mapping, or Groups
         See `Groups.of`.
-    weights : array-like, shape (n, k), optional
+    weights : array-like of the shape of `y_pred`, optional
         Weight of each of the k predictions of a row, from 1e-9 to 1e9; default 1/k. Predictions
         of weight 0 don't count, and a row without weight is left out.
     units : array-like, shape (n,), optional
@@ -820,7 +811,8 @@ def _counted_rows(y_true: Any, y_pred: Any, groups: Groups, weights: Any, units:
     """Count rows that are not independent, or that have several labels."""
     truth, true_names = encode(y_true, subject="y_true")
     labels, label_names, spread = _labels(y_pred, weights, true_names)
-    check_lengths(len(truth), y_pred=len(labels), groups=len(groups.codes))
+    lengths = (len(truth), len(labels), len(groups.codes))
+    check_lengths(dict(zip(ROW_COLUMNS, lengths, strict=True)))
     names, (true_codes, label_codes) = recoded((truth, true_names), (labels, label_names))
     no_truth, no_label, no_group = truth < 0, (labels < 0).any(axis=1), groups.codes < 0
     complete = ~(no_truth | no_label | no_group)

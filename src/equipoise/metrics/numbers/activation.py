@@ -32,6 +32,7 @@ from equipoise.core import (
     tally,
     unwarned,
 )
+from equipoise.core.arguments import check_lengths, real_numbers
 from equipoise.metrics.building import (
     bootstrap_method,
     compare_with_chance,
@@ -95,8 +96,8 @@ class Regions:
         InputError
             When a map is negative or not finite, a box ends before it begins, or lengths differ.
         """
-        cells, edges = (floats(array) for array in (maps, boxes))
-        if cells.ndim != 3 or 0 in cells.shape[1:]:
+        cells, edges = real_numbers(maps, "maps", 3), real_numbers(boxes, "boxes", 2)
+        if 0 in cells.shape[1:]:
             raise InputError(f"maps: shape {cells.shape}; expected (n, rows, columns)")
         bad = ~(np.isfinite(cells) & (cells >= 0.0)).all(axis=(1, 2))
         if bad.any():
@@ -179,13 +180,17 @@ def _read_regions(
     """Return maps with their boxes, and the groups and units of the images with a share."""
     regions, n_given = Regions.of(maps, boxes), len(np.asarray(boxes))
     image_groups = Groups.of(fill_labels(groups, n_given))
-    names = [*map(str, range(n_given) if units is None else units)]
-    for subject, labels in (("groups", image_groups.codes), ("units", names)):
-        if len(labels) != n_given:
-            raise InputError(
-                f"{subject}: {len(labels)} labels for {n_given} maps; expected one each"
-            )
+    names = _unit_names(units, n_given).tolist()
+    check_lengths({"maps": n_given, "groups": len(image_groups.codes), "units": len(names)})
     return regions, image_groups.take(regions.rows), [names[row] for row in regions.rows.tolist()]
+
+
+def _unit_names(units: Labels | None, n: int) -> AnyArray:
+    """Return the name of the unit of each image; without units each is one."""
+    names = np.asarray(range(n) if units is None else units).astype(str)
+    if names.ndim != 1:
+        raise InputError(f"units: shape {names.shape}; expected one name per row, shape (n,)")
+    return names
 
 
 @metric(
@@ -393,6 +398,14 @@ def _mean_shares(
             exchanged = regions.exchanged(generator.permutation(n))
             line[:] = [_mean(exchanged[mask]) for mask in members]
     return Draws.of(resampling, observed, boot, null, _NULL)
+
+
+def _unit_names(units: Labels | None, n: int) -> AnyArray:
+    """Return the name of the unit of each image; without units each is one."""
+    names = np.asarray(range(n) if units is None else units).astype(str)
+    if names.ndim != 1:
+        raise InputError(f"units: shape {names.shape}; expected one name per row, shape (n,)")
+    return names
 
 
 @metric(
@@ -650,12 +663,11 @@ def _mean_by_signs(
     rng: Seed,
 ) -> Estimate:
     """Return the mean of differences within images, tested by their signs."""
-    image_differences = floats(differences)
+    image_differences = real_numbers(differences, "differences")
     n, finite = len(image_differences), np.isfinite(image_differences)
     image_groups = Groups.of(fill_labels(groups, n))
-    names = np.arange(n) if units is None else np.asarray(units).astype(str)
-    if any(array.shape != (n,) for array in (image_differences, names, image_groups.codes)):
-        raise InputError("differences, groups and units: expected one for each image")
+    names = _unit_names(units, n)
+    check_lengths({"differences": n, "groups": len(image_groups.codes), "units": len(names)})
     members = [
         finite,
         *(finite & of_group for of_group in _members(image_groups)),

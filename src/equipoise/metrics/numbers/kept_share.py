@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import Ends, Estimate, InputError, Labels, NullHypothesis, floats, unwarned
+from equipoise.core.arguments import real_numbers
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import ends_of, replicates_text
 from equipoise.metrics.measure import DEFAULT
@@ -78,11 +79,11 @@ def kept_share(
     >>> m.kept_share([True, False, True, True], captions=["a", "a", "b", "b"])
     <kept_share 0.750 [0.301, 0.954]; n = 4>
     """
-    values = floats(kept)
-    if values.ndim != 1 or not len(values):
+    values = real_numbers(kept, "kept")
+    if not len(values):
         raise InputError(f"kept: shape {values.shape}; expected whether each set is kept, (n,)")
     labels = np.arange(len(values)) if captions is None else captions
-    owner, names = unit_codes(labels, len(values), "captions")
+    owner, names = unit_codes(labels, len(values), "captions", of="kept")
     counts = np.stack([np.bincount(owner, values), np.bincount(owner)], axis=1)
     total = counts.sum(axis=0)
     ends: Ends = ClosedForm(wilson, (float(total[0]), float(total[1])))

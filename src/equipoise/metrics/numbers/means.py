@@ -25,6 +25,7 @@ from equipoise.core import (
     no_ends,
     record,
 )
+from equipoise.core.arguments import real_numbers
 from equipoise.core.types import Facts
 from equipoise.metrics.building import group_rows, sizes, too_small
 from equipoise.metrics.labels import fill_labels, name_unit
@@ -76,8 +77,8 @@ class RowValues:
         InputError
             When a number is infinite, or lengths differ.
         """
-        numbers = floats(values)
-        if numbers.ndim != 1 or np.isinf(numbers).any():
+        numbers = real_numbers(values, "values")
+        if np.isinf(numbers).any():
             raise InputError(f"values: shape {numbers.shape}; expected finite numbers, (n,)")
         row_groups = Groups.of(fill_labels(groups, len(numbers)))
         codes = None if units is None else encode(units, subject="units")[0]

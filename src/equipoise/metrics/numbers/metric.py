@@ -17,6 +17,7 @@ from equipoise.core import (
     floats,
     record,
 )
+from equipoise.core.arguments import check_lengths, real_numbers
 from equipoise.metrics.documenting import Form
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.numbers.means import mean_difference, mean_value
@@ -96,12 +97,9 @@ class NumberMetric(Form):
         InputError
             When an option is unknown, lengths differ, or the function gives other numbers.
         """
-        truth, prediction = floats(y_true), floats(y_pred)
+        truth, prediction = real_numbers(y_true, "y_true"), real_numbers(y_pred, "y_pred")
         check_options(self.spec.name, options, self.options)
-        if truth.shape != prediction.shape or truth.ndim != 1:
-            raise InputError(
-                f"y_true and y_pred: shapes {truth.shape} and {prediction.shape}; expected (n,)"
-            )
+        check_lengths({"y_true": len(truth), "y_pred": len(prediction)})
         all_options = {**self.defaults(truth), **options}
         values = floats(self.row_numbers(truth, prediction, **all_options))
         if values.shape != truth.shape:

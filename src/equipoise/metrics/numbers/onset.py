@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from equipoise.core import Booleans, Estimate, Floats, InputError, Span, floats, record
+from equipoise.core.arguments import real_numbers
 from equipoise.metrics.labels.shares import Confusion, likeliest
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import MetricSpec, make_estimate
@@ -94,7 +95,13 @@ def onset(
     >>> m.onset([1, 5, 10, 20], values, chance, drawn, n=100)
     <onset 10.000 [10.000, 10.000]; n = 100>
     """
-    numbers = [floats(array) for array in (steps, values, chance, replicates)]
+    numbers = [
+        real_numbers(array, name, dimensions)
+        for array, name, dimensions in (
+            (steps, "steps", 1), (values, "values", 1), (chance, "chance", 2),
+            (replicates, "replicates", 2),
+        )
+    ]  # fmt: skip
     n_steps = len(numbers[0])
     shapes = [(n_steps,), (n_steps,), (n_steps, 3), (n_steps, *numbers[3].shape[1:])]
     if (

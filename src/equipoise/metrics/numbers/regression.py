@@ -73,7 +73,7 @@ def bias_regression(bias: ArrayLike, cooccurrence: ArrayLike, *, level: float = 
     >>> m.bias_regression([0.1, 0.3, 0.2, 0.5], [0.2, 0.5, 0.4, 0.8])
     <bias_regression 0.680 [0.403, 0.957]; p = 0.0088, n = 4>
     """
-    y, x, dropped = pairs_of(bias, cooccurrence)
+    y, x, dropped = pairs_of(bias, cooccurrence, ("bias", "cooccurrence"))
     n = len(x)
     reason = ""
     if n < _FEWEST:

@@ -37,6 +37,7 @@ from equipoise.core import (
     tally,
     unwarned,
 )
+from equipoise.core.arguments import real_numbers
 from equipoise.core.labels import shape_of, unit_codes
 from equipoise.metrics.building import (
     apply_to_draws,
@@ -519,8 +520,10 @@ def _read_rows(
     if not len(used):
         raise InputError("rejected: no image was checked and has a group; expected at least one")
     sets = np.arange(n) if sets is None else sets
-    unit, _ = unit_codes(sets, n, "sets")
-    cluster, names = unit_codes(sets if clusters is None else clusters, n, "clusters")
+    unit, _ = unit_codes(sets, n, "sets", of="rejected")
+    cluster, names = unit_codes(
+        sets if clusters is None else clusters, n, "clusters", of="rejected"
+    )
     stratum, labels = encode(fill_labels(strata, n), subject="strata")
     if (stratum < 0).any():
         raise InputError(f"strata, row {int(np.argmax(stratum < 0)) + 1}: missing")
@@ -547,10 +550,10 @@ def _read_rows(
 
 def _values(rejected: Any, checks: Any) -> Integers:
     """Return rejections and checks of each image, shape (n, 2)."""
-    counts = floats(rejected)
-    if counts.ndim != 1 or not len(counts):
+    counts = real_numbers(rejected, "rejected")
+    if not len(counts):
         raise InputError(f"rejected: shape {counts.shape}; expected one number per image, (n,)")
-    n_checks = np.ones(len(counts)) if checks is None else floats(checks)
+    n_checks = np.ones(len(counts)) if checks is None else real_numbers(checks, "checks")
     if n_checks.shape != counts.shape:
         raise InputError(f"checks: shape {n_checks.shape}; expected {counts.shape}, as rejected")
     rejected_and_checked = np.where(

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from equipoise.core import Booleans, Estimate, InputError, Integers, NullHypothesis
+from equipoise.core.arguments import check_lengths, real_numbers
+from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import known_ends
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import MetricSpec, make_estimate
@@ -78,8 +80,13 @@ def learned_threshold(
     Parameters and errors are those of `threshold_accuracy`. Folds, at most five, are drawn by the
     clusters' names.
     """
-    counts, truth = np.asarray(values, dtype=np.int64), np.asarray(labels, dtype=bool)
+    counts = real_numbers(values, "values").astype(np.int64)
+    truth = real_numbers(labels, "labels").astype(bool)
     n, yes = len(truth), int(truth.sum())
+    unit_codes(clusters, n, "clusters", of="labels")
+    check_lengths({"labels": n, "values": len(counts)})
+    if size < 1:
+        raise InputError(f"size={size}: expected 1 or more")
     names, place = np.unique(np.asarray(clusters).astype(str), return_inverse=True)
     if n < _FEWEST or yes in (0, n) or len(names) < 2:
         raise InputError(

@@ -247,7 +247,7 @@ def pools_of(
     count = len(table) if isinstance(table, CosineScores) else table.shape[-1]
     item_groups, levels = (
         Groups.of(groups, min_size=1),
-        None if within is None else Groups.of(within),
+        None if within is None else Groups.of(within, subject="within"),
     )
     level = None if levels is None else levels.codes
     names, owner = _queries(queries, table)

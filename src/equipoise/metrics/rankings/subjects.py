@@ -26,6 +26,7 @@ from equipoise.core import (
     tally,
     unwarned,
 )
+from equipoise.core.arguments import check_lengths, real_numbers
 from equipoise.metrics.building import (
     UNTESTED,
     ChanceTest,
@@ -263,11 +264,18 @@ def loess(x: ArrayLike, y: ArrayLike, *, span: float = 2.0 / 3.0) -> Callable[[A
     return lambda points: np.array([fit(point) for point in np.atleast_1d(points)])
 
 
-def pairs_of(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats, int]:
-    """Return pairs of finite numbers in order, and how many others there are."""
-    first, second = floats(x), floats(y)
-    if first.ndim != 1 or first.shape != second.shape:
-        raise InputError(f"{first.shape} and {second.shape}: expected as many numbers in both")
+def pairs_of(
+    x: ArrayLike, y: ArrayLike, subjects: tuple[str, str] = ("x", "y")
+) -> tuple[Floats, Floats, int]:
+    """Return pairs of finite numbers in order, and how many others there are.
+
+    Raises
+    ------
+    InputError
+        When one of the arguments `subjects` has other values, or another length.
+    """
+    first, second = real_numbers(x, subjects[0]), real_numbers(y, subjects[1])
+    check_lengths(dict(zip(subjects, (len(first), len(second)), strict=True)))
     finite = np.isfinite(first) & np.isfinite(second)
     first, second = first[finite], second[finite]
     # In one order, so that neither values nor draws depend on the order given.
@@ -553,7 +561,9 @@ def _pairs(
         excluded["in one of preferences and hypothesis only"] = len({*preferences} ^ {*hypothesis})
         preferences = [preferences[name] for name in names]
         hypothesis = [hypothesis[name] for name in names]
-    first, second, excluded["no finite number"] = pairs_of(preferences, hypothesis)
+    first, second, excluded["no finite number"] = pairs_of(
+        preferences, hypothesis, ("preferences", "hypothesis")
+    )
     if not ranked:
         second = np.sign(second)
         excluded["no direction in the hypothesis"] = tally(second == 0)

@@ -15,10 +15,10 @@ from equipoise.core import (
     Integers,
     Labels,
     encode,
-    floats,
     integers,
     record,
 )
+from equipoise.core.arguments import check_lengths, real_numbers
 from equipoise.core.labels import Encoded
 from equipoise.core.types import Facts
 from equipoise.metrics.labels import Counts, Null, count, fill_labels
@@ -62,11 +62,8 @@ class ScoredRows:
         InputError
             When lengths differ, an outcome is not 0 or 1, a score is infinite, or nothing is left.
         """
-        truth, scores = floats(y_true), floats(y_score)
-        if truth.shape != scores.shape or truth.ndim != 1:
-            raise InputError(
-                f"y_true and y_score: shapes {truth.shape} and {scores.shape}; expected (n,)"
-            )
+        truth, scores = real_numbers(y_true, "y_true"), real_numbers(y_score, "y_score")
+        check_lengths({"y_true": len(truth), "y_score": len(scores)})
         if np.isinf(scores).any():
             raise InputError(
                 f"y_score, row {int(np.isinf(scores).argmax())}: infinite; expected finite "

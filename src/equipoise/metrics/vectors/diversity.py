@@ -423,8 +423,11 @@ class Sets:
         sets: SetsLike,
         resampling: Resampling | None,
         least: int = 1,
+        subject: str = "",
     ) -> Sets:
         """Check the sets and sum their unit vectors; without resampling spreads are unknown.
+
+        Errors name the argument `subject`, without one `sets`.
 
         Raises
         ------
@@ -442,7 +445,7 @@ class Sets:
             if sets.without_spreads == without_spreads:
                 return sets
             return replace(sets, without_spreads=without_spreads)
-        labels = [f"sets[{str(name)!r}]" for name in sets]
+        labels = [subject or f"sets[{str(name)!r}]" for name in sets]
         tables = [embedding_table(x, name) for x, name in zip(sets.values(), labels, strict=True)]
         return cls(tuple(map(str, sets)), tables, unit_sums(tables, labels), without_spreads)
 
@@ -660,7 +663,7 @@ def iss_intra(
     <iss_intra 1.011 [0.992, 1.029]; n = 50>
     """
     named = embeddings if isinstance(embeddings, Sets) else {"images": embeddings}
-    sets = Sets.of(named, resampling)
+    sets = Sets.of(named, resampling, subject="embeddings")
     spread = sets.within(0, include_self=include_self)
     return make_estimate(
         "iss_intra",

@@ -26,6 +26,7 @@ from equipoise.core import (
     record,
     unwarned,
 )
+from equipoise.core.arguments import real_numbers
 from equipoise.metrics.building import (
     UNTESTED,
     ChanceTest,
@@ -753,8 +754,8 @@ def offset(
     >>> m.offset([0.1, -0.2, 0.15])
     <offset 0.150 [0.100, 0.200]; n = 3>
     """
-    values = np.sort(floats(mcas_values))
-    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+    values = np.sort(real_numbers(mcas_values, "mcas_values"))
+    if not len(values) or not np.isfinite(values).all():
         raise InputError("mcas_values: expected finite numbers, one per neutral target, (n,)")
     boot = None
     if not size_of_mean:

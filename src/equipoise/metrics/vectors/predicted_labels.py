@@ -411,8 +411,8 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     <predicted_label_weat 0.755 [−1.414, 1.414]; chance −0.031, p = 0.75, n = 80 in 2 groups>
     """
     _check_choices(alternative, first, common_labels)
-    sets = embed({"labels": embeddings}, {"a": a, "b": b}, similarity=similarity)
-    usable, expected = len(sets["labels"]), len(vocabulary)
+    sets = embed({"embeddings": embeddings}, {"a": a, "b": b}, similarity=similarity)
+    usable, expected = len(sets["embeddings"]), len(vocabulary)
     if not shape_of(embeddings)[0] == usable == expected:
         raise InputError(f"embeddings: {usable} rows, not zero; expected {expected}, as vocabulary")
     counted = LabelCounts.of(labels, groups, units, vocabulary)
@@ -420,7 +420,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
     if len(names) != 2 or first not in (None, *names):
         raise InputError(f"groups: {[*names]}, first={first!r}; expected two, and one of them")
     sign = -1.0 if first == names[1] else 1.0
-    scores = sets["labels"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
+    scores = sets["embeddings"].dots(sets["a"].mean - sets["b"].mean)[counted.order]
     shared, turn = common_labels == "keep", np.array([sign, 1.0, 1.0, sign, sign])
 
     def effects(tables: Floats) -> Floats:
@@ -520,7 +520,7 @@ class LabelCounts:
         codes, names = encode(labels, subject="labels")
         n, label_groups = len(codes), Groups.of(groups)
         if len(label_groups.codes) != n:
-            raise InputError(f"groups: {len(label_groups.codes)} rows; expected {n}, as labels")
+            raise InputError(f"groups: {len(label_groups.codes)} rows; expected {n}, as in labels")
         order = np.arange(len(names))
         if vocabulary is not None:
             words = np.array([str(word) for word in vocabulary])

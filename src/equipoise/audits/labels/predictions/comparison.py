@@ -82,6 +82,8 @@ from equipoise.metrics.labels.metric import measures_of
 from equipoise.metrics.labels.paired import Joint, Pair, Seen, join
 from equipoise.metrics.labels.unanswered import UNANSWERED, Unanswered
 from equipoise.metrics.measure import Measure
+from equipoise.metrics.registry import metrics_of
+from equipoise.metrics.scores import ScoreMetric
 from equipoise.metrics.spec import spec_for
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
@@ -595,6 +597,16 @@ def _manifest(
         if n else f"{', '.join(models)}: no image has answers of all, so nothing is compared."
         for n, models in sets.items()
     ]  # fmt: skip
+    scored = [
+        name for run_config, _ in runs.values() for name, model in run_config.models.items()
+        if model.score is not None
+    ]  # fmt: skip
+    if scored:
+        metrics = ", ".join(metric.spec.label for metric in metrics_of(ScoreMetric).values())
+        notes.append(
+            f"{', '.join(dict.fromkeys(scored))}: labels are compared, and no scores, which runs "
+            f"don't keep. The reports of the runs have their {metrics}."
+        )
     inputs, counts = data.inputs, data.counts
     if len(runs) > 1:
         notes.append(f"Groups, metrics, thresholds and seed are those of run {first}.")
