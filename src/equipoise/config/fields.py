@@ -122,7 +122,7 @@ def _array_or_table(value: object) -> object:
 def as_text(value: Any) -> Any:
     """Return how a resolved config names a file, several, or data in memory."""
     if isinstance(value, TableConfig):
-        return value.model_dump(exclude_defaults=True)
+        return value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
         return {name: as_text(entry) for name, entry in value.items()}
     if isinstance(value, tuple):
@@ -879,7 +879,7 @@ class EmbeddingsConfig(RunConfig, ArrayConfig):
         .npy, .npz, .safetensors, .parquet or .csv.
     """
 
-    file: Annotated[Any, PlainSerializer(as_text)] = None
+    file: ArrayOrTable | None = None
     of_files = ("file",)
     needed = ("file",)
 
