@@ -97,7 +97,7 @@ class _Columns:
 
     @classmethod
     def of(cls, table: OpenTable, names: Iterable[str], named: Iterable[str] = ()) -> "_Columns":
-        """Read columns; those of objects are left out unless the user named them."""
+        """Read columns; leave out columns of objects unless the user names them."""
         cells, needed = dict[str, pl.Series](), {*named}
         for name in dict.fromkeys([*needed, *names]):
             if name in table.lists and name not in needed:
@@ -293,7 +293,7 @@ def _guess_target(columns: _Columns, taken: Iterable[str], outputs: Sequence[str
 
 
 def _guess_answers(columns: _Columns, target: str, taken: Iterable[str]) -> Strings:
-    """Return the column of answers whose values are mostly those of the target."""
+    """Return the column of answers, most of which are classes of the target."""
     classes = columns.values(target)
     if not 1 < classes.len() <= _MOST_VALUES:
         return ()
@@ -329,7 +329,7 @@ def _distinct(cells: pl.Series) -> int:
 
 
 def _separator(cells: pl.Series) -> str | None:
-    """Return what is between the values of cells; None where each has one value."""
+    """Return the separator of values within cells; None for one value a cell."""
     texts = cells.drop_nulls().filter(cells.drop_nulls() != "")
     if not texts.len():
         return None
@@ -400,7 +400,7 @@ def _values_of(source: TableSource, column: str, separator: str, encoding: str) 
 def unclear(
     columns: _Columns, problem: str, groups: Sequence[str] = (), outputs: Sequence[str] = ()
 ) -> DataError:
-    """Return the error of a table whose columns can't be guessed, with all of them."""
+    """Return the error that lists the columns of a table and a command."""
     lines = []
     for name, cells in columns.cells.items():
         values = cells.drop_nulls().unique(maintain_order=True)

@@ -316,7 +316,7 @@ Pattern = Annotated[
 
 
 def _counts(value: object) -> object:
-    """Take a column alone for one whose rows stand as they are."""
+    """Take a name alone for a column of counts of its rows."""
     return {value: {}} if isinstance(value, str) else value
 
 
