@@ -172,6 +172,8 @@ def guess_form(
             raise unclear(columns, "a model is named, and no column of labels (--target)")
         form = _guess_roles(columns, form, outputs, needs_outputs=needs_outputs)
         form = form if counts else _guess_count(columns, form)
+    if "count" in form.steps:
+        _check_single_model(opened)
     form = _guess_split(columns, form, encoding)
     recipe = _recipe(form) if form.steps else form.source
     return replace(form, source=recipe)
@@ -367,6 +369,22 @@ def _guess_count(columns: _Columns, form: TableForm) -> TableForm:
             note = f"{name}: how many rows a row stands for"
             return replace(form, steps={**form.steps, "count": name}, notes=(*form.notes, note))
     return form
+
+
+def _check_single_model(table: OpenTable) -> None:
+    """Refuse counts of several models, whose rows can't be matched."""
+    names = [name for name in table.names if _fits(name, MODEL)]
+    for name, cells in _Columns.of(table, names).cells.items():
+        models = cells.drop_nulls().unique(maintain_order=True)
+        if models.len() > 1:
+            raise DataError(
+                f"the counts are of {models.len()} models: {listed(models, _EXAMPLES)}",
+                file=table.name,
+                column=name,
+                expected="counts of one model, whose rows are its own",
+                fix="keep the rows of one model in the file; or write a config for each model, "
+                f"with `where: {{{name}: {models[0]}}}` under `data` and under the model",
+            )
 
 
 def _guess_split(columns: _Columns, form: TableForm, encoding: str) -> TableForm:
