@@ -15,17 +15,14 @@ ROWS = 400
 
 @pytest.fixture
 def quick(command, tmp_path, monkeypatch):
-    """Run `equipoise quick` on a table, and its config again; return both results and the text."""
+    """Run `equipoise quick` on a table; return the result, its config and the printed text."""
     monkeypatch.chdir(tmp_path)
 
     def run(path, *options):
         code, _, err = command("quick", str(path), *options, "--out", "run")
         assert code == 0, err
         config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text("utf-8"))
-        result = equipoise.load("run")
-        assert command("audit", "run/config.yaml", "--out", "again")[0] == 0
-        assert repr(equipoise.load("again").findings) == repr(result.findings)
-        return result, config, err
+        return equipoise.load("run"), config, err
 
     return run
 
@@ -39,12 +36,38 @@ def rates(result, metric, groups):
     )
 
 
-def test_counts_of_a_confusion_matrix_need_no_options(quick, shared_dir):
+def test_counts_of_a_confusion_matrix_need_no_options(quick, command, shared_dir):
     result, config, err = quick(shared_dir / "inputs" / "counts.csv")
     rate = rates(result, "true_positive_rate", "gender")
     assert rate == {"Male": pytest.approx(1284 / 1500), "Female": pytest.approx(1120 / 1500)}
     assert {*config["data"]["table"]["count"]} == {"TP", "TN", "FP", "FN"}
+    # The config that the run holds gives the same.
+    assert command("audit", "run/config.yaml", "--out", "again")[0] == 0
+    assert repr(equipoise.load("again").findings) == repr(result.findings)
     assert "# TP, TN, FP, FN: numbers of rows" in err
+
+
+def test_counts_of_several_models_are_not_pooled(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [(m, g, 400, 500, 50, 50 + 40 * (g == "f")) for m in "AB" for g in "mf"]
+    names = ["model", "gender", "TP", "TN", "FP", "FN"]
+    pl.DataFrame(rows, names, orient="row").write_csv("t.csv")
+    code, _, err = command("quick", "t.csv")
+    assert code == 2
+    assert "where: {model: A}" in err
+    # The config of one model, as the error says.
+    pl.DataFrame(rows[:2], names, orient="row").write_csv("a.csv")
+    assert command("quick", "a.csv")[0] == 0
+    text = (tmp_path / "runs" / "a" / "config.yaml").read_text("utf-8").replace("a.csv", "t.csv")
+    config = yaml.safe_load(text)
+    for section in (config["data"], *config["models"].values()):
+        section["where"] = {"model": "A"}
+    (tmp_path / "runs" / "where.yaml").write_text(yaml.safe_dump(config).replace("../../", "../"))
+    assert command("audit", "runs/where.yaml", "--out", "where")[0] == 0
+    expected = equipoise.load("runs/a").findings
+    assert [finding.value for finding in equipoise.load("where").findings] == pytest.approx(
+        [finding.value for finding in expected], nan_ok=True
+    )
 
 
 def test_a_table_for_excel_has_decimal_commas(quick, shared_dir):

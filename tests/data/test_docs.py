@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from equipoise.config.fields import TableConfig
 from equipoise.data import (
     ArraySource,
     ItemSource,
@@ -35,6 +36,11 @@ def test_every_count_is_in_the_docs():
         names |= {*load(ArraySource(table, columns=("a", "b")), items).counts}
     section = PAGE.split("## What is counted\n")[1].split("##")[0]
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", section)] == []
+
+
+def test_every_step_of_a_table_is_in_the_docs_in_its_order():
+    section = PAGE.split("## Tables as tools write them\n")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [*TableConfig.model_fields]
 
 
 def test_the_example_runs(tmp_path, monkeypatch):

@@ -198,7 +198,7 @@ def guess_config(
 
 
 def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Guess:
-    """Return the config of a table whose columns of labels and groups are known."""
+    """Return the config of a table with known columns of labels and groups."""
     target, groups, outputs = form.target, form.groups, _outputs(named)
     used = [*filter(None, [target, named.get("id"), named.get("unit")]), *groups, *outputs]
     columns, missing, file = _read_columns(form.source, encoding, used)

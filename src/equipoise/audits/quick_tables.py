@@ -97,7 +97,7 @@ class _Columns:
 
     @classmethod
     def of(cls, table: OpenTable, names: Iterable[str], named: Iterable[str] = ()) -> "_Columns":
-        """Read columns; those of objects are left out unless the user named them."""
+        """Read columns; leave out columns of objects unless the user names them."""
         cells, needed = dict[str, pl.Series](), {*named}
         for name in dict.fromkeys([*needed, *names]):
             if name in table.lists and name not in needed:
@@ -172,6 +172,8 @@ def guess_form(
             raise unclear(columns, "a model is named, and no column of labels (--target)")
         form = _guess_roles(columns, form, outputs, needs_outputs=needs_outputs)
         form = form if counts else _guess_count(columns, form)
+    if "count" in form.steps:
+        _check_single_model(opened)
     form = _guess_split(columns, form, encoding)
     recipe = _recipe(form) if form.steps else form.source
     return replace(form, source=recipe)
@@ -293,7 +295,7 @@ def _guess_target(columns: _Columns, taken: Iterable[str], outputs: Sequence[str
 
 
 def _guess_answers(columns: _Columns, target: str, taken: Iterable[str]) -> Strings:
-    """Return the column of answers whose values are mostly those of the target."""
+    """Return the column of answers, most of which are classes of the target."""
     classes = columns.values(target)
     if not 1 < classes.len() <= _MOST_VALUES:
         return ()
@@ -329,7 +331,7 @@ def _distinct(cells: pl.Series) -> int:
 
 
 def _separator(cells: pl.Series) -> str | None:
-    """Return what is between the values of cells; None where each has one value."""
+    """Return the separator of values within cells; None for one value a cell."""
     texts = cells.drop_nulls().filter(cells.drop_nulls() != "")
     if not texts.len():
         return None
@@ -369,6 +371,22 @@ def _guess_count(columns: _Columns, form: TableForm) -> TableForm:
     return form
 
 
+def _check_single_model(table: OpenTable) -> None:
+    """Refuse counts of several models, whose rows can't be matched."""
+    names = [name for name in table.names if _fits(name, MODEL)]
+    for name, cells in _Columns.of(table, names).cells.items():
+        models = cells.drop_nulls().unique(maintain_order=True)
+        if models.len() > 1:
+            raise DataError(
+                f"the counts are of {models.len()} models: {listed(models, _EXAMPLES)}",
+                file=table.name,
+                column=name,
+                expected="counts of one model, whose rows are its own",
+                fix="keep the rows of one model in the file; or write a config for each model, "
+                f"with `where: {{{name}: {models[0]}}}` under `data` and under the model",
+            )
+
+
 def _guess_split(columns: _Columns, form: TableForm, encoding: str) -> TableForm:
     """Return the form with the steps for groups and labels of several values a cell."""
     split = {
@@ -400,7 +418,7 @@ def _values_of(source: TableSource, column: str, separator: str, encoding: str) 
 def unclear(
     columns: _Columns, problem: str, groups: Sequence[str] = (), outputs: Sequence[str] = ()
 ) -> DataError:
-    """Return the error of a table whose columns can't be guessed, with all of them."""
+    """Return the error that lists the columns of a table and a command."""
     lines = []
     for name, cells in columns.cells.items():
         values = cells.drop_nulls().unique(maintain_order=True)

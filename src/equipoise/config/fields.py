@@ -144,7 +144,7 @@ def _array_or_table(value: object) -> object:
 def as_text(value: Any) -> Any:
     """Return how a resolved config names a file, several, or data in memory."""
     if isinstance(value, TableConfig):
-        return value.model_dump(exclude_defaults=True)
+        return value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
         return {name: as_text(entry) for name, entry in value.items()}
     if isinstance(value, tuple):
@@ -338,7 +338,7 @@ Pattern = Annotated[
 
 
 def _counts(value: object) -> object:
-    """Take a column alone for one whose rows stand as they are."""
+    """Take a name alone for a column of counts of its rows."""
     return {value: {}} if isinstance(value, str) else value
 
 
@@ -908,7 +908,7 @@ class EmbeddingsConfig(RunConfig, ArrayConfig):
         .npy, .npz, .safetensors, .parquet or .csv.
     """
 
-    file: Annotated[Any, PlainSerializer(as_text)] = None
+    file: ArrayOrTable | None = None
     of_files = ("file",)
     needed = ("file",)
 

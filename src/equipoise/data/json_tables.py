@@ -123,7 +123,7 @@ def _lists(value: Fields) -> list[str]:
 
 
 def _at_path(value: Any, records: str, name: str) -> Any:
-    """Return what lies at a path of a text."""
+    """Return the value at a path of a text."""
     for key in records.split("."):
         if not isinstance(value, dict) or key not in value:
             raise DataError(

@@ -21,7 +21,7 @@ LIST = "[]"
 """Separator of cells that are written as lists."""
 TableStep: TypeAlias = Callable[[OpenTable], OpenTable]
 """Takes a table and returns it with other columns or rows."""
-MOST_ROWS = 100_000_000
+MOST_ROWS = 20_000_000
 """Rows that counts may stand for."""
 
 _DECIMAL_COMMA = r"^\s*[-+]?\d*(?:,\d+)?\s*$"
@@ -173,7 +173,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Values:
-    """Codes of columns, and what they mean.
+    """Codes of columns and their meanings.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Bands:
-    """Bands of numbers, as a column "age band" beside the column "age".
+    """Bands of numbers, as a column "age band" of the column "age".
 
     Attributes
     ----------

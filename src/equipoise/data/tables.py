@@ -871,7 +871,7 @@ def _open_parquet(path: Path) -> OpenTable:
 
 
 def _open_parquet_bytes(content: bytes, name: str) -> OpenTable:
-    """Open the content of a Parquet file that lies elsewhere."""
+    """Open the content of a Parquet file."""
     try:
         table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
         table.validate(full=True)

@@ -24,6 +24,7 @@ from equipoise.config.fields import (
     Name,
     Section,
     Table,
+    TableConfig,
     only_one,
 )
 from equipoise.config.images import PicturesConfig
@@ -72,7 +73,8 @@ class ImagesConfig(PicturesConfig):
         """Return the section with the columns and the folder of a table."""
         if self.table is None:
             return self
-        table_folder = self.table.parent if isinstance(self.table, Path) else Path()
+        file = self.table.file if isinstance(self.table, TableConfig) else self.table
+        table_folder = file.parent if isinstance(file, Path) else Path()
         columns = {"id": self.id or "image_id", "path": self.path or "path"}
         return self.model_copy(update={"root": self.root or table_folder, **columns})
 

@@ -220,7 +220,8 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _check_concepts_data(self) -> Self:
-        if self.labels.file is None and self.images.format is None:
+        labelled = self.images.format is not None or self.images.split_columns
+        if self.labels.file is None and not labelled:
             raise ValueError(
                 "labels.file: required, and missing: 'table' and 'folder' say which images there "
                 "are, and not what they show"
