@@ -14,6 +14,7 @@ def test_there_is_a_tutorial_for_each_kind_of_user():
     assert names == ["clip", "dataset", "predictions", "text_to_image"]
     page = (ROOT / "docs" / "tutorials" / "index.md").read_text(encoding="utf-8")
     assert all(f"({name}.ipynb)" in page for name in names)
+    assert "(people.md)" in page
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)

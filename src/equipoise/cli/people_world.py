@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Mapping
 from pathlib import Path
 
 from equipoise.cli.runs import load_audit_config, run_audit
@@ -26,10 +27,8 @@ def run_demonstration(
 
     Returns
     -------
-    results : dict of str to AuditResult
-        By the name of the configuration.
-    missing : MissingExtraError or None
-        Why the audit of classes was left out: torch or timm is not installed.
+    results, missing
+        As of `run_audits`.
 
     Raises
     ------
@@ -42,6 +41,21 @@ def run_demonstration(
     for name in AUDITS:
         check_place(folder / name, overwrite=overwrite)
     copy_project(folder)
+    return run_audits(folder, NOTES, overwrite=overwrite)
+
+
+def run_audits(
+    folder: Path, notes: Mapping[str, tuple[str, ...]] | None = None, *, overwrite: bool = False
+) -> tuple[dict[str, AuditResult], MissingExtraError | None]:
+    """Run the audits of a folder with pictures, their table and configurations.
+
+    Returns
+    -------
+    results : dict of str to AuditResult
+        By the name of the configuration.
+    missing : MissingExtraError or None
+        Why the audit of classes was left out: torch or timm is not installed.
+    """
     results: dict[str, AuditResult] = {}
     missing = None
     for name in AUDITS:
@@ -51,14 +65,10 @@ def run_demonstration(
         except MissingExtraError as error:
             missing = error
             continue
-        path = folder / f"{name}.yaml"
+        path, further = folder / f"{name}.yaml", (notes or {}).get(name, ())
+        config = load_audit_config(path)
         results[name] = run_audit(
-            load_audit_config(path),
-            folder,
-            folder / name,
-            path.read_bytes(),
-            overwrite,
-            NOTES[name],
+            config, folder, folder / name, path.read_bytes(), overwrite, further
         )
     # An audit freezes objects, and those of torch then count as leaked at the end.
     gc.unfreeze()

@@ -1,4 +1,4 @@
-"""Worlds whose bias is known, with small models trained on them."""
+"""Worlds of known bias with models trained on them, and pictures of people."""
 
 from equipoise.planted import scenes
 

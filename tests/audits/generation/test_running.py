@@ -253,7 +253,8 @@ def test_findings_name_the_generator_and_images_made_before_do_not(biased, tmp_p
     assert shares(read, "caption similarity") == shares(result, "caption similarity")
 
 
-def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path):
+def existing(folder):
+    """Return the config of an audit of 30 sets of plain pictures, which it draws."""
     table = [
         {"image_id": f"{number}-{colour}", "set": str(number), "caption": f"a {colour} thing",
          "hue": colour, "file": f"{number}-{colour}.png"}
@@ -261,15 +262,23 @@ def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path):
         for colour in COLOURS
     ]  # fmt: skip
     for row in table:
-        Image.new("RGB", (8, 8), COLOURS[row["hue"]]).save(tmp_path / row["file"])
-    (tmp_path / "3-red.png").unlink()
+        Image.new("RGB", (8, 8), COLOURS[row["hue"]]).save(folder / row["file"])
     images = {"table": pa.Table.from_pylist(table), "path": "file"}
     similarity = {"model": Looker(), "threshold": 0.8, "pairs": None}
-    result = audits.run(
-        config(None, captions=None, generator=None, images=images, attributes=["hue"],
-               filters={"similarity": similarity}),
-        base=tmp_path,
-    )  # fmt: skip
+    return config(None, captions=None, generator=None, images=images, attributes=["hue"],
+                  filters={"similarity": similarity})  # fmt: skip
+
+
+def test_that_listed_pictures_exist_is_no_finding(tmp_path):
+    result = audits.run(existing(tmp_path), base=tmp_path)
+    assert {f.subject for f in result.findings if f.tested} == {"caption similarity"}
+    assert [row["sets_after"] for row in rows(result, "stages")] == [30, 30]
+
+
+def test_pictures_that_cannot_be_read_cost_their_sets(tmp_path):
+    configured = existing(tmp_path)
+    (tmp_path / "3-red.png").unlink()
+    result = audits.run(configured, base=tmp_path)
     assert [row["sets_after"] for row in rows(result, "stages")] == [29, 29]
     assert shares(result, "image made")["red"] == pytest.approx(1 / 30)
     assert result.manifest.counts["images"]["states"] == {"image": 89, "unreadable": 1}

@@ -15,7 +15,37 @@ AUDITS = ("faces", "filter", "classes")
 
 IMAGES, PICTURES, CLASSES, STORE = "images.csv", "pictures", "classes.csv", "evidence"
 CLASSIFIER = "python:equipoise.planted.people.models:classifier"
-NOTES: Mapping[str, tuple[str, ...]] = dict.fromkeys(AUDITS, ())
+_GENERATED = (
+    "The pictures are from PAIRS (Fraser and Kiritchenko 2024). An image generator made them, and "
+    "no real person is shown. Gender and race are the words of its prompts. The authors ask that "
+    "the pictures are not used to predict the race or gender of a person shown."
+)
+_ALL = "Of all 200 pictures (50 scenes, PNG), with the same model and settings:"
+NOTES: Mapping[str, tuple[str, ...]] = {
+    "faces": (
+        _GENERATED,
+        "A picture without an answer is one in which the detector found no face. An answer is the "
+        "perceived gender of the largest face. It is right where the prompt named this gender.",
+        f"{_ALL} a face was found in 19 of 50 pictures of Black men, 17 of Black women, 16 of "
+        "white men and 18 of white women. Perceived gender was right for all 70. The largest "
+        "difference in detection was 6.0 points (95 % interval 0.0 to 23.8), which is not enough "
+        "data either. With 200 pictures a difference by gender or race shows from 22 points on, "
+        "with these 40 from 56.",
+    ),
+    "filter": (
+        _GENERATED,
+        f"{_ALL} none was flagged. This excludes differences of more than 3.7 points by gender and "
+        "by race, and of more than 7.1 points by race × gender.",
+    ),
+    "classes": (
+        _GENERATED,
+        "The classifier names one of the 1,000 classes of ImageNet, none of which is a person's "
+        "gender or race. The answer says whether most pictures of the scene get the same class.",
+        f"{_ALL} 51.0 % of men and 41.0 % of women get another class than most of their scene "
+        "(corrected p = 0.049; 46.0 % by race). In 18 of 50 scenes all four get the same class.",
+    ),
+}
+"""Notes of each run: what the answers mean, and what all 200 pictures show (`tools.people`)."""
 _MAJORITY = {True: "class of most of its scene", False: "another class"}
 
 
