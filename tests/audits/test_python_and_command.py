@@ -29,8 +29,12 @@ YEARS = RNG.integers(18, 80, N).astype(float)
 GUESSED = YEARS + RNG.normal(size=N) * np.where(GROUP == "men", 4.0, 8.0)
 SHOWN = np.stack([class_name == TRUTH for class_name in CLASSES], 1)
 BOXES = {"left": 0, "top": 0, "right": 2, "bottom": 3}
-ROWS = pl.DataFrame({"id": IDS, "g": GROUP, "truth": TRUTH, "one": FIRST, "two": SECOND}
+KNOWN = np.where(RNG.random(N) < 0.5, "yes", "no")
+ROWS = pl.DataFrame({"id": IDS, "g": GROUP, "truth": TRUTH, "one": FIRST, "two": SECOND,
+                     "known": KNOWN}
                     | {name: [str(end)] * N for name, end in BOXES.items()})  # fmt: skip
+CHOSEN = pl.concat([ROWS.with_columns(order=pl.lit("ABC")),
+                    ROWS.with_columns(one=pl.col("two"), order=pl.lit("BCA"))])  # fmt: skip
 LISTS = np.repeat(["men", "women", "x", "y"], 3)
 RANKINGS = (
     "max_skew",
@@ -84,6 +88,12 @@ CONFIGS = {
         "data": {"table": ROWS.with_columns(number=YEARS), "id": "id", "target": "number",
                  "groups": ["g"]},
         "models": {"m": {"table": ROWS.with_columns(guess=GUESSED), "prediction": "guess"}},
+    },
+    "questions": {
+        "data": {"table": ROWS, "id": "id", "groups": ["g"], "question": "Which?",
+                 "options": CLASSES, "outcome": "cat", "right": "{truth}", "decidable": "known",
+                 "undecided": "owl"},
+        "models": {"m": {"table": CHOSEN, "answer": "one", "order": "order"}},
     },
     "activations": {
         "data": IMAGES | {"regions": {"tool": {name: name for name in BOXES}}},

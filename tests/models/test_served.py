@@ -41,6 +41,37 @@ def test_answers_are_those_of_the_pictures_in_order(server):
     assert first["messages"][0]["content"][1] == {"type": "text", "text": QUESTION}
 
 
+def test_log_probabilities_of_first_tokens_come_with_the_answer(server, tmp_path):
+    odd = {"token": "\ud800", "logprob": -9.0}
+    tokens = [{"token": "A", "top_logprobs": [{"token": "A", "logprob": -0.1}, odd,
+                                              {"token": "B", "logprob": -2.5}]}]  # fmt: skip
+    body = completion("A")
+    body["choices"][0]["logprobs"] = {"content": tokens}
+    server.reply = lambda *_: (200, body, {})
+    model = model_of(server, store=str(tmp_path))
+    for _ in range(2):
+        (answer,) = model.answer_with_probabilities(pictures(1), QUESTION, alternatives=5)
+        assert answer == ("A", ({"A": -0.1, "?": -9.0, "B": -2.5},))
+    assert len(server.requests) == 1
+    assert (server.requests[0]["logprobs"], server.requests[0]["top_logprobs"]) == (True, 5)
+    model.answer(pictures(1), QUESTION)
+    assert "logprobs" not in server.requests[1]
+
+
+@pytest.mark.parametrize(
+    "log_probabilities",
+    [None, 3, {}, {"content": None}, {"content": []}, {"content": ["A"]},
+     {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": []}]},
+     {"content": [{"top_logprobs": [{"token": 3, "logprob": -1}, {"token": "A"}, 4]}]},
+     {"content": [{"top_logprobs": [{"token": "A", "logprob": float("nan")}]}]}],
+)  # fmt: skip
+def test_answers_without_log_probabilities_say_so(server, log_probabilities):
+    body = completion("A")
+    body["choices"][0]["logprobs"] = log_probabilities
+    server.reply = lambda *_: (200, body, {})
+    assert model_of(server).answer_with_probabilities(pictures(1), QUESTION) == [("A", None)]
+
+
 def test_large_pictures_are_shrunk(server):
     model_of(server, longest_side=8).answer(pictures(1, (40, 20)), QUESTION)
     assert server.requests[0]["picture"].shape == (8, 4, 3)

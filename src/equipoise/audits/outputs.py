@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.images import AuditImages, open_images
@@ -20,6 +21,7 @@ from equipoise.core import (
     ConfigError,
     DataError,
     Facts,
+    Floats,
     InputError,
     ModelError,
     Objects,
@@ -32,6 +34,7 @@ from equipoise.data.labels import Coded, Content, Outputs
 from equipoise.evidence import (
     Extraction,
     ExtractionSettings,
+    OptionQuestion,
     Pictures,
     Prompts,
     RunOptions,
@@ -40,6 +43,7 @@ from equipoise.evidence import (
     pending,
     prompts,
 )
+from equipoise.models.choosing import LETTERS
 from equipoise.models.protocols import DESCRIPTIONS, Offer, offer_of
 from equipoise.models.registry import Preview
 from equipoise.models.runtimes import gpus
@@ -239,6 +243,22 @@ class Models:
         self._say_who_sees(name, section, pictures)
         return self._of_images(name, section, "answers", pictures, on, question=question)
 
+    def choose(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        questions: Mapping[str, OptionQuestion],
+        *,
+        letters: bool,
+        on: str,
+    ) -> Outputs:
+        """Ask about each image a question of its own, with lettered options."""
+        self.capability(name, section, "answerer")
+        self._say_who_sees(name, section, pictures)
+        request = {"questions": questions, "letters": letters}
+        return self._of_images(name, section, "choices", pictures, on, **request)
+
     def _say_who_sees(self, name: str, section: RunConfig, pictures: Pictures) -> None:
         """Note that pictures leave this machine."""
         prefix, _, target = section.called.partition(":")
@@ -348,6 +368,10 @@ class Models:
         labels = values = None
         if content == "answers":
             labels = Coded.of(pl.Series("", column, dtype=pl.String)).column()
+        elif content == "choices":
+            answers = pl.Series("", column.field("answer"), dtype=pl.String)
+            labels = Coded.of(answers).column()
+            values = _letter_columns(column.field("probabilities"))
         else:
             numbers = column.flatten().to_numpy(zero_copy_only=False)
             values = numbers.reshape(len(column), -1)
@@ -363,6 +387,14 @@ class Models:
         if progress is None:
             return None
         return lambda step, done, total: progress(f"{about}: {step}", done, total)
+
+
+def _letter_columns(lists: pa.ListArray) -> Floats:
+    """Return lists of numbers as a matrix; NaN after the end of a list, and without one."""
+    matrix = np.full((len(lists), len(LETTERS)), np.nan)
+    for row, numbers in enumerate(lists.to_pylist()):
+        matrix[row, : len(numbers or ())] = numbers or ()
+    return matrix
 
 
 class DryRun(Models):
@@ -446,7 +478,7 @@ class DryRun(Models):
         seed = [*f"{name}, {on}".encode()]
         numbers = np.random.default_rng(seed).random(len(ids) + max(1, width), dtype=np.float32)
         rows = np.lib.stride_tricks.sliding_window_view(numbers, max(1, width))[: len(ids)]
-        answers = content == "answers"
+        answers = content in ("answers", "choices")
         unknown = Coded(np.zeros((len(ids), 1), np.int32), (NOT_YET_KNOWN,))
         return self.keep(
             name, content, on, ids, requested=ids, names=names, pending=pending,

@@ -6,24 +6,23 @@ import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from equipoise.core import Facts, RunError
+from equipoise.core.files import decode_json
 from equipoise.core.writing import make_folder
 
 FILE = "requests.sqlite"
 _WAIT = 60.0
-_TABLE = """CREATE TABLE IF NOT EXISTS replies (
-  key TEXT PRIMARY KEY, request TEXT, outcome TEXT, text TEXT, model TEXT,
-  prompt_tokens INTEGER, completion_tokens INTEGER, attempts INTEGER
+_TABLE = """CREATE TABLE IF NOT EXISTS exchanges (
+  key TEXT PRIMARY KEY, request TEXT, reply TEXT
 )"""
-_READ = """SELECT outcome, text, model, prompt_tokens, completion_tokens, attempts
-  FROM replies WHERE key = ?"""
-_WRITE = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_READ = "SELECT reply FROM exchanges WHERE key = ?"
+_WRITE = "INSERT OR IGNORE INTO exchanges VALUES (?, ?, ?)"
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class Reply:
         As the server counts them; 0 where it doesn't.
     attempts : int
         How often the request was sent.
+    log_probabilities : tuple of mapping, or None
+        For each of the first tokens its likeliest alternatives; None where there are none.
     """
 
     outcome: Literal["answered", "refused", "cut", "request"]
@@ -51,6 +52,7 @@ class Reply:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     attempts: int = 1
+    log_probabilities: tuple[Mapping[str, float], ...] | None = None
 
 
 class Journal:
@@ -86,7 +88,11 @@ class Journal:
         with self._translated(), self._lock, closing(self._connection.cursor()) as cursor:
             cursor.execute(_READ, (_key(request),))
             row = cursor.fetchone()
-        return None if row is None else Reply(*row)
+        if row is None:
+            return None
+        fields = decode_json(row[0].encode())
+        first_tokens = fields.pop("log_probabilities")
+        return Reply(**fields, log_probabilities=first_tokens and tuple(first_tokens))
 
     def write(self, request: Facts, reply: Reply) -> None:
         """Keep the reply to a request.
@@ -98,7 +104,7 @@ class Journal:
         """
         if self._connection is None:
             return
-        row = (_key(request), json.dumps(request, sort_keys=True), *astuple(reply))
+        row = (_key(request), json.dumps(request, sort_keys=True), json.dumps(asdict(reply)))
         with self._translated(), self._lock, self._connection:
             self._connection.execute(_WRITE, row)
 

@@ -29,6 +29,21 @@ class NoAnswer(NamedTuple):
     reason: str
 
 
+class ScoredAnswer(NamedTuple):
+    """An answer with the log probabilities of its first tokens.
+
+    Attributes
+    ----------
+    text : str
+    log_probabilities : tuple of mapping, or None
+        For each of the first tokens, natural log probabilities of the likeliest tokens by their
+        text. None where the model gives none.
+    """
+
+    text: str
+    log_probabilities: tuple[Mapping[str, float], ...] | None
+
+
 @runtime_checkable
 class Model(Protocol):
     """Any model with `info`."""
@@ -120,6 +135,36 @@ class Answerer(Model, Protocol):
         Returns
         -------
         sequence of n str or NoAnswer
+        """
+        ...
+
+
+@runtime_checkable
+class ScoringAnswerer(Answerer, Protocol):
+    """An answerer that may give the log probabilities of its first tokens."""
+
+    def answer_with_probabilities(
+        self, images: Images, question: str
+    ) -> "Sequence[ScoredAnswer | NoAnswer]":
+        """Return an answer for each image, with log probabilities where the model gives them."""
+        ...
+
+
+@runtime_checkable
+class ConcurrentAnswerer(Answerer, Protocol):
+    """An answerer that takes different questions about images at once."""
+
+    def answer_each(
+        self, images: Images, questions: Sequence[str], *, probabilities: bool
+    ) -> "Sequence[ScoredAnswer | NoAnswer]":
+        """Return the answer about each of n images to its own of n questions.
+
+        Parameters
+        ----------
+        images : n images
+        questions : sequence of n str
+        probabilities : bool
+            Whether to return log probabilities of the first tokens where the model gives them.
         """
         ...
 

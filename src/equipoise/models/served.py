@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from equipoise.core import Facts, MissingExtraError, ModelError
@@ -22,7 +24,7 @@ from equipoise.core.types import Json
 from equipoise.models.images import Image, Images, as_rgb
 from equipoise.models.info import ModelInfo
 from equipoise.models.journal import Journal, Reply
-from equipoise.models.protocols import NoAnswer, ServiceError
+from equipoise.models.protocols import NoAnswer, ScoredAnswer, ServiceError
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.service import Address, Service
 
@@ -33,6 +35,7 @@ _FILTERS = ("content_filter", "content_policy_violation", "responsibleaipolicyvi
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT = 60.0
 _SHOWN = 300
+_FIRST_TOKENS, _ALTERNATIVES = 8, 20
 _MOST_BYTES, _MOST_TOKENS = 4 << 20, 1 << 53
 _WITHOUT_LIST = frozenset({404, 405, 501})
 """Statuses of servers that list no models."""
@@ -151,12 +154,83 @@ class ServedModel:
         ServiceError
             When the server refuses the key, the model or the form of the requests.
         """
+        return [
+            reply.text if reply.outcome in ("answered", "refused")
+            else NoAnswer(reply.outcome, reply.text)
+            for reply in self._replies(images, [question] * len(images), {})
+        ]  # fmt: skip
+
+    def answer_with_probabilities(
+        self, images: Images, question: str, *, alternatives: int = _ALTERNATIVES
+    ) -> list[ScoredAnswer | NoAnswer]:
+        """Ask a question about each image, and for log probabilities of the first tokens.
+
+        Parameters
+        ----------
+        images : n images
+        question : str
+        alternatives : int
+            How many tokens to ask for at each place of an answer; servers allow 20 at most.
+
+        Returns
+        -------
+        list
+            Answers, as of `answer`, with the log probabilities of their first 8 tokens; these are
+            None where the server gives none, and of refusals.
+
+        Raises
+        ------
+        ServiceError
+            As `answer`.
+        """
+        return self._scored(images, [question] * len(images), _log_parameters(alternatives))
+
+    def answer_each(
+        self, images: Images, questions: Sequence[str], *, probabilities: bool
+    ) -> list[ScoredAnswer | NoAnswer]:
+        """Ask about each image a question of its own, several at once.
+
+        Parameters
+        ----------
+        images : n images
+        questions : sequence of n str
+        probabilities : bool
+            Whether to ask for log probabilities of the first tokens.
+
+        Returns
+        -------
+        list
+            As of `answer_with_probabilities`.
+
+        Raises
+        ------
+        ServiceError
+            As `answer`.
+        """
+        parameters = _log_parameters(_ALTERNATIVES) if probabilities else {}
+        return self._scored(images, questions, parameters)
+
+    def _scored(
+        self, images: Images, questions: Sequence[str], parameters: Mapping[str, Json]
+    ) -> list[ScoredAnswer | NoAnswer]:
+        return [
+            ScoredAnswer(reply.text, reply.log_probabilities)
+            if reply.outcome in ("answered", "refused")
+            else NoAnswer(reply.outcome, reply.text)
+            for reply in self._replies(images, questions, parameters)
+        ]  # fmt: skip
+
+    def _replies(
+        self, images: Images, questions: Sequence[str], parameters: Mapping[str, Json]
+    ) -> list[Reply]:
+        """Return the reply about each image; `parameters` go with those of the service."""
         self.check()
         pictures = [self._encode(image) for image in as_rgb(images)]
         with Session.of(self) as session:
             replies = _concurrently(
-                lambda picture: session.ask(picture, question), pictures, self.pace, self.service
-            )
+                lambda pair: session.ask(*pair, parameters),
+                [*zip(pictures, questions, strict=True)], self.pace, self.service,
+            )  # fmt: skip
         models = sorted({reply.model for reply in replies if reply.model})
         if len({*models, *self._models}) > 1:
             names = ", ".join(sorted({*models, *self._models}))
@@ -165,11 +239,7 @@ class ServedModel:
                 "one of them after the URL"
             )
         self._models.update(models)
-        return [
-            reply.text if reply.outcome in ("answered", "refused")
-            else NoAnswer(reply.outcome, reply.text)
-            for reply in replies
-        ]  # fmt: skip
+        return replies
 
     @cached_property
     def _models(self) -> set[str]:
@@ -226,10 +296,22 @@ class Session:
         with client, closing(Journal(folder)) as journal:
             yield cls(model, client, journal)
 
-    def ask(self, picture: bytes, question: str) -> Reply:
-        """Return the kept reply to a request, or that of the server."""
-        request = {
-            **self.model.facts, "question": question, "parameters": self.model.service.parameters,
+    def ask(
+        self, picture: bytes, question: str, parameters: Mapping[str, Json] = MappingProxyType({})
+    ) -> Reply:
+        """Return the kept reply to a request, or that of the server.
+
+        Parameters
+        ----------
+        picture : bytes
+            PNG.
+        question : str
+        parameters : mapping
+            Of the request, beside those of the service.
+        """
+        all_parameters = {**self.model.service.parameters, **parameters}
+        request: dict[str, Json] = {
+            **self.model.facts, "question": question, "parameters": all_parameters,
             "picture": hashlib.sha256(picture).hexdigest(),
         }  # fmt: skip
         kept = self.journal.read(request)
@@ -241,7 +323,7 @@ class Session:
         ]  # fmt: skip
         body: dict[str, Any] = {
             "model": self.model.address.model, "messages": [{"role": "user", "content": content}],
-            **self.model.service.parameters,
+            **all_parameters,
         }  # fmt: skip
         reply = self._send(body)
         if reply.outcome != "request":
@@ -401,7 +483,40 @@ def reply_of(body: Facts) -> Reply | None:
         return None
     if reason == "length":
         return reply("cut", f"the answer is longer than max_tokens: {text[:80]!r}")
-    return reply("answered", text)
+    first_tokens = _log_probabilities(choices[0].get("logprobs"))
+    return reply("answered", text, log_probabilities=first_tokens)
+
+
+def _log_parameters(alternatives: int) -> dict[str, Json]:
+    """Return the parameters of a request for log probabilities."""
+    return {"logprobs": True, "top_logprobs": alternatives}
+
+
+def _log_probabilities(read: Json) -> tuple[Mapping[str, float], ...] | None:
+    """Return the log probabilities of the alternatives of each of the first tokens.
+
+    None where a server gives none, or in another form.
+    """
+    tokens = read.get("content") if isinstance(read, Mapping) else None
+    if not isinstance(tokens, list):
+        return None
+    places = [_alternatives(token) for token in tokens[:_FIRST_TOKENS]]
+    return tuple(places) if places and all(places) else None
+
+
+def _alternatives(token: Json) -> dict[str, float]:
+    """Return the log probability of each alternative of a token; {} in another form.
+
+    Tokens that are parts of a character may share a text: the largest number counts.
+    """
+    entries = token.get("top_logprobs") if isinstance(token, Mapping) else None
+    numbers: dict[str, float] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        text = entry.get("token") if isinstance(entry, Mapping) else None
+        number = entry.get("logprob") if isinstance(entry, Mapping) else None
+        if isinstance(text, str) and isinstance(number, float | int) and math.isfinite(number):
+            numbers[_written(text)] = max(float(number), numbers.get(_written(text), -math.inf))
+    return numbers
 
 
 def _text(content: Json) -> str | None:
@@ -460,8 +575,15 @@ class Pace:
             self._allowed = max(1.0, self._allowed / 2.0)
 
 
+PicturePrompt = tuple[bytes, str]
+"""A picture, and the question about it."""
+
+
 def _concurrently(
-    ask: Callable[[bytes], Reply], pictures: Sequence[bytes], pace: Pace, service: Service
+    ask: Callable[[PicturePrompt], Reply],
+    pairs: Sequence[PicturePrompt],
+    pace: Pace,
+    service: Service,
 ) -> list[Reply]:
     """Return the replies to requests, in order; threads are no reason to wait at an exit.
 
@@ -471,7 +593,7 @@ def _concurrently(
         The first that a request raised; no further requests are sent.
     """
     waiting: SimpleQueue[int] = SimpleQueue()
-    for place in range(len(pictures)):
+    for place in range(len(pairs)):
         waiting.put(place)
     replies: dict[int, Reply] = {}
     errors: list[BaseException] = []
@@ -484,11 +606,11 @@ def _concurrently(
                 return
             try:
                 with pace:
-                    replies[place] = ask(pictures[place])
+                    replies[place] = ask(pairs[place])
             except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
                 errors.append(error)
 
-    n_threads = min(service.concurrency, len(pictures))
+    n_threads = min(service.concurrency, len(pairs))
     threads = [threading.Thread(target=work, daemon=True) for _ in range(n_threads)]
     for thread in threads:
         thread.start()
@@ -496,4 +618,4 @@ def _concurrently(
         thread.join()
     if errors:
         raise errors[0]
-    return [replies[place] for place in range(len(pictures))]
+    return [replies[place] for place in range(len(pairs))]
