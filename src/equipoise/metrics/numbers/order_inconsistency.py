@@ -134,7 +134,7 @@ def inconsistency_of(
     """Return the estimate of changed answers, with the level of random answers."""
     mean = mean_value("order_inconsistency", changed, groups, units=units, resampling=resampling)
     rows, counted = RowValues.of(changed, groups, units), ~np.isnan(changed)
-    if len(rows.values) < 1:
+    if resampling is None or not len(rows.values):
         return mean
     chance = float((1.0 - 1.0 / n_options[counted]).mean())
     n = rows.independent()

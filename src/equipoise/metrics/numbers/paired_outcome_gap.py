@@ -11,6 +11,7 @@ from equipoise.core import (
     Aggregate,
     Estimate,
     GroupLabels,
+    Groups,
     InputError,
     Labels,
     NullHypothesis,
@@ -99,7 +100,7 @@ def paired_outcome_gap(
     # Unit by unit, so that permuted items give the same draws: shares are often the same.
     order = np.argsort(np.asarray(rows.units), kind="stable")
     gap = similarity_gap(
-        rows.values[order], rows.groups.take(order), sets=np.asarray(rows.units)[order],
+        rows.values[order], _by_size(rows).take(order), sets=np.asarray(rows.units)[order],
         resampling=resampling, rng=rng,
     )  # fmt: skip
     name, level = "paired_outcome_gap", level_of(resampling)
@@ -114,3 +115,12 @@ def paired_outcome_gap(
         unit="unit", limits=spec.range, null=spec.null_kind,
         excluded={reason: n for reason, n in {**rows.excluded, **gap.excluded}.items() if n},
     )  # fmt: skip
+
+
+def _by_size(rows: RowValues) -> Groups:
+    """Return the groups by their sizes and means, so that renamed ones give the same draws."""
+    groups = rows.groups
+    means = [round(rows.mean(code), 9) for code in range(len(groups))]
+    ranked = np.lexsort((np.array(means), groups.counts))
+    codes = np.append(np.argsort(ranked), -1)[groups.codes].astype(np.int32)
+    return replace(groups, levels=tuple(groups.levels[code] for code in ranked), codes=codes)

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 BY_POSITION = "the answers go by the position of the options, so they say nothing of the pictures"
 """Why a model's content has no verdict."""
 _READS = "answers change no more often than those at random"
+_NO_HARM = "how a model reads its options is no harm of a group by itself"
 _PAIRED = "groups are compared within units, by paired_outcome_gap"
 _STATES = {"unknown_rate": UNKNOWN, "refused_rate": REFUSED, "empty_rate": MISSING}
 # Standard errors of a difference that a test at 5 % detects with a power of 80 %.
@@ -148,7 +149,7 @@ class Design:
     def inconsistency(self) -> Estimate:
         """How often answers change with the order, with the level of random answers."""
         numbers = self.numbers
-        return inconsistency_of(numbers.changed, numbers.n_options, self.groups, units=self.units)
+        return inconsistency_of(numbers.changed, numbers.n_options, units=self.units)
 
     @cached_property
     def by_position(self) -> bool:
@@ -332,25 +333,17 @@ def _notes_of(name: str, responses: Responses, items: QuestionItems) -> Iterator
 def _measure_order(
     design: Design, place: Place, resampling: Resampling | None
 ) -> Iterator[UncorrectedFinding]:
-    """Yield how often answers change with the order, and what their variance comes from."""
+    """Yield how often answers change with the order, and the sources of their variance."""
     metrics, numbers = design.config.metrics, design.numbers
     everyone = replace(place, groups="")
-    if metrics.order_inconsistency is not None and not np.isnan(numbers.changed).all():
-        estimate = design.inconsistency
-        share = (
-            f"{percent(estimate.value)} of them change with the order of the options, and "
-            f"{percent(estimate.chance.mean)} of answers at random would"
-            if estimate.chance is not None else ""
-        )  # fmt: skip
+    if metrics.order_inconsistency is not None and _n_numbers(numbers.changed) > 1:
         if design.first:
-            level = whole(estimate, everyone, Family.COMPOSITE).changed(direction=Sentence(share))
-            yield level if design.by_position else without_verdict(level, _READS)
+            yield _order_level(design, everyone, resampling)
         gap = mean_difference(
             "order_inconsistency", numbers.changed, design.groups, units=design.units,
             resampling=resampling, rng=design.config.resampling.seed,
         )  # fmt: skip
-        reason = "how a model reads its options is no harm of a group by itself"
-        yield without_verdict(parts(gap, place)[0], reason)
+        yield without_verdict(parts(gap, place)[0], _NO_HARM)
     if metrics.variance_share is not None and design.first:
         units = numbers.items.ids if design.units is None else design.units
         estimate = variance_share(
@@ -358,7 +351,29 @@ def _measure_order(
         )
         yield whole(estimate, everyone, Family.DESCRIPTIVE)
         for draft in parts(estimate, everyone):
-            yield draft.changed(family=Family.DESCRIPTIVE)
+            yield without_verdict(draft, "a share of variance compares no groups")
+
+
+def _order_level(design: Design, place: Place, resampling: Resampling | None) -> UncorrectedFinding:
+    """Return how often answers change with the order; it is tested where they go by position."""
+    numbers = design.numbers
+    estimate = inconsistency_of(
+        numbers.changed, numbers.n_options, units=design.units, resampling=resampling
+    )
+    level = whole(estimate, place, Family.COMPOSITE)
+    if estimate.chance is None or not design.by_position:
+        return without_verdict(level, _READS)
+    change, random = percent(estimate.value), percent(estimate.chance.mean)
+    return level.changed(
+        direction=Sentence(
+            f"{change} of them change with the order of the options, and {random} of answers at "
+            "random would"
+        )
+    )
+
+
+def _n_numbers(values: Floats) -> int:
+    return int((~np.isnan(values)).sum())
 
 
 def _measure_content(
@@ -367,6 +382,7 @@ def _measure_content(
     """Yield the share of the outcome, accuracy and unsound answers, and their gaps."""
     metrics, numbers = design.config.metrics, design.numbers
     paired = design.paired and metrics.paired_outcome_gap is not None
+    paired &= _n_numbers(numbers.outcome) > 1
     if metrics.outcome_share is not None:
         gaps = _level_and_gap("outcome_share", numbers.outcome, design, place, resampling)
         for draft in gaps:
@@ -398,7 +414,7 @@ def _level_and_gap(
     level = mean_value(metric, values, units=design.units, resampling=resampling)
     if design.first:
         yield whole(level, replace(place, groups=""), Family.DESCRIPTIVE)
-    if len(RowValues.of(values, design.groups, None).values) < 2:
+    if _n_numbers(values) < 2:
         return
     gap = mean_difference(
         metric, values, design.groups, units=design.units, resampling=resampling,

@@ -270,7 +270,7 @@ def _read_table(
         (known, items.items.name), (ids.filter(selected), table.name), positions,
         data.max_unmatched, (),
     )  # fmt: skip
-    return table.filter(ids.is_in(known)), int((positions < 0).sum())
+    return table.filter(ids.is_in(known.to_list())), int((positions < 0).sum())
 
 
 class _Rows:
