@@ -85,6 +85,32 @@ def visogender(folder, each=5):
     write_csv(folder / "visogender" / "OO_Visogender_10052025.tsv", [VISOGENDER_OO, *rows], "\t")
 
 
+def visogender_of_both(folder):
+    """Both tables of VisoGender, with their pictures."""
+    visogender(folder)
+    lines = (folder / "visogender" / "OO_Visogender_10052025.tsv").read_text(encoding="utf-8")
+    header = [*VISOGENDER_OO[:8], "Participant_perceived_gender", *VISOGENDER_OO[8:]]
+    header[4] = "Participant"
+    rows = [header]
+    for number, line in enumerate(lines.splitlines()[1:]):
+        name, *cells = line.split("\t")
+        name = name.replace("OO", "OP")
+        rows.append([name, *cells[:7], ("masculine", "feminine")[number % 2], *cells[7:]])
+        _put(folder / "visogender" / "images" / f"{name}.jpg", number, 7)
+    write_csv(folder / "visogender" / "OP_Visogender_11012024.tsv", rows, "\t")
+
+
+def pairs(folder):
+    """The four pictures of the scenes of PAIRS that have a question, and of a few of status."""
+    lines = read_study("pairs").files["questions.csv"].splitlines()[1:]
+    scenes = [line.split(",")[:2] for line in lines if line.split(",")[1]]
+    scenes += [["status", f"scene {number}"] for number in range(8)]
+    for place, (theme, scene) in enumerate(scenes):
+        for number, person in enumerate(product(("black", "white"), ("man", "woman"))):
+            name = f"{'_'.join(person)}.png"
+            _put(folder / "pairs" / theme / scene / name, place, number, form="PNG")
+
+
 def dall_eval(folder, images=2):
     """Answers about images of DALL-Eval's prompts, as its code writes them, and some images."""
     prompts = read_study("dall-eval").words["prompts.csv"].by_list["prompts"]

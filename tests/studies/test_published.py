@@ -308,6 +308,7 @@ COLLECTED = {
     "hall_2023": hall,
     "howard_2024": howard,
     "cho_2023": no_tables,
+    "fraser_2024": no_tables,
     "mandal_2024": mandal,
     "visogender_2023": no_tables,
     "skewsize_2024": skewsize,

@@ -45,6 +45,7 @@ WORLDS = {
     "hall-dollar-street": (data_sets.dollar_street, "dataset_dollarstreet"),
     "hall-vg": (data_sets.visual_genome, "visual_genome"),
     "image-search": (data_sets.image_search, "images"),
+    "pairs": (data_sets.pairs, "pairs"),
     "predicted-labels": (data_sets.people_by_region, "people"),
     "skewsize-domainnet": (data_sets.domain_net, "DomainNet"),
     "skewsize-dsprites": (data_sets.sprites, "dsprites"),
@@ -69,6 +70,7 @@ WORLDS = {
     ),
     "social-counterfactuals": (data_sets.social_counterfactuals_and_others, "data"),
     "text-to-image": (data_sets.images_of_prompts, "images"),
+    "visogender-resolution": (data_sets.visogender_of_both, "visogender"),
     "visogender-retrieval": (data_sets.visogender, "visogender"),
 }
 """Of each study what writes its data, and the folder that it writes."""
@@ -98,6 +100,7 @@ def tiny(tmp_path_factory):
     replacements = {
         "open_clip:": f"open_clip:{model_checkpoints.open_clip(folder / 'open_clip')}",
         "hf:openai/clip": f"hf:{model_checkpoints.clip(folder / 'clip', width=512)}",
+        "hf:llava-hf/llava": "python:picture_models:letters",
         "hf:Salesforce/blip2": f"hf:{model_checkpoints.blip_2(folder / 'blip')}",
         "hf:facebook/flava": f"hf:{model_checkpoints.flava(folder / 'flava')}",
         "hf:Falconsai/": f"hf:{model_checkpoints.vit(folder / 'nsfw', labels=SAFE)}",
