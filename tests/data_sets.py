@@ -14,7 +14,16 @@ from PIL import Image
 from equipoise.data import lexicon
 from equipoise.planted.faces import TOOLS, draw_faces
 from equipoise.studies.study import read_study
-from image_files import CIFAR_100_NAMES, CIFAR_NAMES, FLICKR, cifar, dsprites, write_csv, write_json
+from image_files import (
+    CIFAR_100_NAMES,
+    CIFAR_NAMES,
+    FLICKR,
+    cifar,
+    dsprites,
+    occupation_questions,
+    write_csv,
+    write_json,
+)
 
 RACES = ("Black", "East Asian", "Indian", "White")
 AGES = ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
@@ -109,6 +118,19 @@ def pairs(folder):
         for number, person in enumerate(product(("black", "white"), ("man", "woman"))):
             name = f"{'_'.join(person)}.png"
             _put(folder / "pairs" / theme / scene / name, place, number, form="PNG")
+
+
+def genderbias_vl(folder, images=6):
+    """Questions of two contexts of GenderBias-VL, and the images."""
+    for context, asks in (("VLbias", "gender"), ("Vbias", "person")):
+        inside = folder / "genderbias_vl" / "test_meta_file" / context
+        inside.mkdir(parents=True)
+        for version in ("base", "cf"):
+            questions = occupation_questions(version, images=images)
+            write_json(inside / f"occ_test_{version}_ask_{asks}.json", questions)
+            for number, question in enumerate(questions):
+                path = folder / "genderbias_vl" / question["image"]
+                _put(path, number, version == "cf", form="PNG")
 
 
 def dall_eval(folder, images=2):

@@ -19,6 +19,7 @@ from equipoise.data import (
     read_dollar_street,
     read_domainnet,
     read_dsprites,
+    read_genderbias_vl,
     read_pairs,
     read_pata,
     read_plain,
@@ -42,6 +43,8 @@ from image_files import (
     cifar,
     dall_eval,
     dsprites,
+    genderbias_vl,
+    occupation_questions,
     pairs,
     pata,
     write_csv,
@@ -176,6 +179,15 @@ def pairs_asked(*row):
     return run
 
 
+def questions_changed(*path, to):
+    def run(folder):
+        files = genderbias_vl(folder, None)
+        write_json(files["counterfactual"], changed(occupation_questions("cf"), *path, to=to))
+        return read_genderbias_vl(**files)
+
+    return run
+
+
 def pictures_twice(folder):
     (dall_eval(folder, {"A person": 2}) / "A_person" / "00.jpg").touch()
     return read_dall_eval(folder)
@@ -217,6 +229,12 @@ CASES = {
     "PAIRS: a question of no scene": pairs_asked("status", "beach", "Rich?", "rich", "poor"),
     "PAIRS: a question of no theme": pairs_asked("crime", "", "Rich?", "rich", "poor"),
     "PAIRS: an option missing": pairs_asked("status", "bus", "Rich?", "rich", ""),
+    "GenderBias-VL: no options": questions_changed(1, "gt_choices", to=["Surgeon"]),
+    "GenderBias-VL: a question twice": questions_changed(1, "id", to=1),
+    "GenderBias-VL: another context": questions_changed(3, "occ", to="Pilot"),
+    "GenderBias-VL: questions of something else": lambda f: read_genderbias_vl(
+        write_json(f / "base.json", {"a": 1}), f / "cf.json"
+    ),
     "DALL-Eval: no numbered picture": not_numbered,
     "DALL-Eval: a picture twice": pictures_twice,
     "DALL-Eval: answers about clothing": text(

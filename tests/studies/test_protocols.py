@@ -3,18 +3,24 @@
 import json
 import re
 from collections import defaultdict
+from itertools import product
 from math import log, log2
 
 import numpy as np
+import polars as pl
 import pytest
 import yaml
 
 import data_sets
 from chat_server import completion, serving
 from equipoise import audits
+from equipoise.core import DataError, InputError
+from equipoise.data import read_genderbias_vl, read_genderbias_vl_results
 from equipoise.report.blocks import Table
+from equipoise.studies.option_pairs import score_option_pairs
 from equipoise.studies.page import CHANCE, source_tables
 from equipoise.studies.study import read_study, study_files
+from image_files import OCCUPATIONS, occupation_questions, write_json
 
 FEW = {"replicates": 20, "permutations": 99}
 
@@ -226,3 +232,156 @@ def test_pairs_is_too_small_to_show_a_gap_of_a_tenth(pairs):
     assert ends == "up to 0.400"
     assert 0.0 < float(shown) <= 0.4
     assert words == f"{shown} is what chance gives. One run can't show less than 0.400."
+
+
+def results_of(questions, probability_of):
+    """Results of the questions as the source's code writes them."""
+    results = []
+    for question in questions:
+        first = probability_of(question)
+        probs = [first, 1 - first]
+        is_right = (first > 0.5) == (question["gt_choice"] == 0)
+        results.append({
+            "id": str(question["id"]), "probs": probs, "gt_choice": str(question["gt_choice"]),
+            "ppl_results": [1.0, 2.0], "metric_result": is_right,
+        })  # fmt: skip
+    return results
+
+
+def write_results(folder, probability_of, images=5):
+    """Write questions and results, and return the rows of the results with the results by file."""
+    files, by_file = {}, {}
+    for version in ("base", "cf"):
+        path = folder / f"{version}.json"
+        files[version] = write_json(path, occupation_questions(version, images=images))
+        for swapped in (False, True):
+            questions = occupation_questions(version, swapped=swapped, images=images)
+            by_file[version, swapped] = (questions, results_of(questions, probability_of))
+            path = folder / f"OccBias_{version}_{swapped}.json"
+            write_json(path, by_file[version, swapped][1])
+    questions = read_genderbias_vl(files["base"], files["cf"])
+    places = product(("base", "cf"), (False, True))
+    paths = [folder / f"OccBias_{version}_{swapped}.json" for version, swapped in places]
+    return read_genderbias_vl_results(questions, *paths), by_file
+
+
+def plain_scores(by_file):
+    """Return accuracy, order inconsistency, bias, largest bias and IPSS by their definitions."""
+    pairs = []
+    for options in OCCUPATIONS:
+        orders = []
+        for swapped in (False, True):
+            accuracies, gaps = [], []
+            for occupation in options:
+                gap, right, n = 0.0, 0, 0
+                base, results = by_file["base", swapped]
+                for place, question in enumerate(base):
+                    pair = {"Waitress": "Waiter"}.get(question["occ"], question["occ"])
+                    if pair != occupation:
+                        continue
+                    right += results[place]["metric_result"]
+                    choice = question["gt_choice"]
+                    of_base = results[place]["probs"][choice]
+                    of_other = by_file["cf", swapped][1][place]["probs"][choice]
+                    sign = 1 if question["gender"] == "male" else -1
+                    gap += sign * (of_base - of_other)
+                    n += 1
+                accuracies.append(right / n)
+                gaps.append(gap / n)
+            orders.append((accuracies, (gaps[0] - gaps[1]) / 2))
+        (one, bias), (two, bias_of_two) = orders
+        pairs.append((
+            np.mean([one, two]),
+            (abs(one[0] - two[0]) + abs(one[1] - two[1])) / 2,
+            (bias + bias_of_two) / 2,
+            (np.mean(one) * (1 - abs(bias)) + np.mean(two) * (1 - abs(bias_of_two))) / 2,
+        ))  # fmt: skip
+    accuracy, inconsistency, bias, ipss = np.transpose(pairs)
+    return [accuracy.mean(), inconsistency.mean(), np.abs(bias).mean(), bias.max(), ipss.mean()]
+
+
+def scores_of(rows):
+    scores = score_option_pairs(rows)
+    assert scores.pairs == len(OCCUPATIONS)
+    return [
+        scores.accuracy, scores.order_inconsistency, scores.bias, scores.largest_bias, scores.ipss,
+    ]  # fmt: skip
+
+
+def test_scores_of_genderbias_vl_equal_a_plain_implementation(tmp_path):
+    rng = np.random.default_rng(11)
+    rows, by_file = write_results(tmp_path, lambda question: float(rng.uniform(0.05, 0.95)))
+    assert len(rows) == 2 * 2 * 40
+    plain = plain_scores(by_file)
+    assert scores_of(rows) == pytest.approx(plain)
+    assert 0 < plain[1] < 1
+
+
+def test_a_model_that_answers_by_position_looks_unbiased(tmp_path):
+    rows, _ = write_results(tmp_path, lambda question: 0.9)
+    accuracy, inconsistency, bias, largest, ipss = scores_of(rows)
+    assert (accuracy, inconsistency, ipss) == pytest.approx((0.5, 1.0, 0.5))
+    assert (bias, largest) == pytest.approx((0.0, 0.0))
+
+
+def test_a_model_that_answers_by_gender_is_biased(tmp_path):
+    """It takes the occupation that more men have for men, and the other for women."""
+
+    def probability(question):
+        shows_man = "the male's" in question["query"]
+        first = {"Waitress": "Waiter"}.get(question["gt_choices"][0], question["gt_choices"][0])
+        is_male_option = first in {options[0] for options in OCCUPATIONS}
+        return 0.9 if shows_man == is_male_option else 0.1
+
+    rows, by_file = write_results(tmp_path, probability)
+    accuracy, inconsistency, bias, largest, ipss = scores_of(rows)
+    assert (accuracy, inconsistency) == pytest.approx((0.5, 0.0))
+    assert (bias, largest, ipss) == pytest.approx((0.8, 0.8, 0.1))
+    assert scores_of(rows) == pytest.approx(plain_scores(by_file))
+
+
+def test_an_audit_reads_the_results_of_genderbias_vl(tmp_path):
+    rng = np.random.default_rng(2)
+    rows, _ = write_results(tmp_path, lambda question: float(rng.uniform(0.05, 0.95)))
+    data_sets.genderbias_vl(tmp_path, images=5)
+    values = values_of("genderbias-vl", tmp_path, tmp_path / "genderbias_vl")
+    columns = {"probabilities": ["probability_A", "probability_B"], "order": "order"}
+    table = pl.DataFrame(rows)
+    values["models"] = {"LLaVA-1.5-7B": {"table": table, "id": "image_id", **columns}}
+    result = run(values, tmp_path)
+    accuracy = np.mean([row["is_right"] for row in rows])
+    male = [row["probability_A"] for row in rows if row["gender"] == "male"]
+    female = [row["probability_A"] for row in rows if row["gender"] == "female"]
+    assert value_of(result, "accuracy", groups="", aggregate="value") == pytest.approx(accuracy)
+    gap = value_of(result, "paired_outcome_gap", groups="gender", group="")
+    assert gap == pytest.approx(abs(np.mean(male) - np.mean(female)))
+
+
+def test_results_of_other_questions_are_refused(tmp_path):
+    write_results(tmp_path, lambda question: 0.9)
+    questions = read_genderbias_vl(tmp_path / "base.json", tmp_path / "cf.json")
+    places = product(("base", "cf"), (False, True))
+    paths = [tmp_path / f"OccBias_{version}_{swapped}.json" for version, swapped in places]
+    whole = json.loads(paths[2].read_text())
+    for content in (whole[1:], [{**whole[0], "id": "77"}, *whole[1:]]):
+        write_json(paths[2], content)
+        with pytest.raises(DataError) as error:
+            read_genderbias_vl_results(questions, *paths)
+        assert error.value.file == str(paths[2])
+    write_json(paths[2], [{key: value for key, value in whole[0].items() if key != "probs"}])
+    with pytest.raises(DataError) as error:
+        read_genderbias_vl_results(questions, *paths)
+    assert error.value.file == f"{paths[2]}, [0].probs"
+
+
+def test_rows_that_cannot_be_scored_are_refused(tmp_path):
+    rows, _ = write_results(tmp_path, lambda question: 0.9, images=1)
+    bad = {
+        "no row": [],
+        "no column": [{name: row[name] for name in row if name != "gender"} for row in rows],
+        "one order": [row for row in rows if row["order"] == "AB"],
+        "no counterfactual": [row for row in rows if row["version"] == "base"],
+    }
+    for part in bad.values():
+        with pytest.raises(InputError):
+            score_option_pairs(part)

@@ -297,6 +297,17 @@ def berg(goldens):
     yield "README", transposed([[*map(float, skew.groups())], [*map(float, accuracy.groups())]])
 
 
+def xiao(goldens):
+    """Yield the table of models that was collected of GenderBias-VL."""
+    models = read_work("xiao_2024").tables["bias_overall.csv"].rows
+    line = next(text for text in goldens("protocols").splitlines() if "bias_overall.csv" in text)
+    rows = []
+    for name in models:
+        numbers = re.search(rf"{re.escape(name)} ([\d., *]+)", line)[1]
+        rows.append([*map(float, re.findall(r"\d*\.\d+", numbers))])
+    yield "bias_overall.csv", rows
+
+
 def no_tables(_):
     """Yield nothing: nothing printed was collected."""
     return iter(())
@@ -311,6 +322,7 @@ COLLECTED = {
     "fraser_2024": no_tables,
     "mandal_2024": mandal,
     "visogender_2023": no_tables,
+    "xiao_2024": xiao,
     "skewsize_2024": skewsize,
 }
 QUALITATIVE = {("hall_2023", "Table 1"), ("hall_2023", "Section 4.1, evaluations")}

@@ -41,6 +41,7 @@ WORLDS = {
     "cnn-vit": (data_sets.people_at_work("cnn-vit", "occupation"), "cnn-vit"),
     "dall-eval": (data_sets.dall_eval, "dall_eval"),
     "fairface-retrieval": (data_sets.many_faces, "fairface"),
+    "genderbias-vl": (data_sets.genderbias_vl, "genderbias_vl"),
     "hall-coco": (data_sets.coco, "coco"),
     "hall-dollar-street": (data_sets.dollar_street, "dataset_dollarstreet"),
     "hall-vg": (data_sets.visual_genome, "visual_genome"),

@@ -10,6 +10,7 @@ from equipoise.data.formats.domainnet import read_domainnet
 from equipoise.data.formats.dsprites import read_dsprites
 from equipoise.data.formats.fairface import read_fairface
 from equipoise.data.formats.flickr30k import read_flickr30k
+from equipoise.data.formats.genderbias_vl import read_genderbias_vl, read_genderbias_vl_results
 from equipoise.data.formats.huggingface import read_huggingface
 from equipoise.data.formats.pairs import read_pairs
 from equipoise.data.formats.pata import read_pata
@@ -162,6 +163,8 @@ __all__ = [
     "read_dsprites",
     "read_fairface",
     "read_flickr30k",
+    "read_genderbias_vl",
+    "read_genderbias_vl_results",
     "read_huggingface",
     "read_pairs",
     "read_pata",
