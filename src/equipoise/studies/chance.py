@@ -101,8 +101,8 @@ class FairRankings(FairModel):
     @model_validator(mode="after")
     def _check_fair_rankings(self) -> Self:
         among("metric", self.metric, metrics_of(RankingMetric))
-        whole = metrics_of(RankingMetric)[self.metric].of_prefixes
-        if self.k > sum(self.groups) - (not whole):
+        least = 0 if metrics_of(RankingMetric)[self.metric].of_prefixes else 1
+        if self.k > sum(self.groups) - least:
             raise ValueError(f"k: {self.k} is beyond the pool of {sum(self.groups)} images")
         return self
 

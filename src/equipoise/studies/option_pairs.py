@@ -103,18 +103,18 @@ def _score_pair(name: str, rows: Iterable[Row]) -> _PairScores:
         )
     accuracies = {part: _accuracy(of_part) for part, of_part in parts.items()}
     gaps = {part: _gap(name, of_part) for part, of_part in parts.items()}
-    shown = (True, False)
+    orders = (True, False)
     accuracy = {
-        order: fmean((accuracies[True, order], accuracies[False, order])) for order in shown
+        order: fmean((accuracies[True, order], accuracies[False, order])) for order in orders
     }
-    bias = {order: (gaps[True, order] - gaps[False, order]) / 2 for order in shown}
+    bias = {order: (gaps[True, order] - gaps[False, order]) / 2 for order in orders}
     return _PairScores(
         accuracy=fmean(accuracy.values()),
         inconsistency=fmean(
             abs(accuracies[first, True] - accuracies[first, False]) for first in (True, False)
         ),
         bias=fmean(bias.values()),
-        ipss=fmean(accuracy[order] * (1 - abs(bias[order])) for order in shown),
+        ipss=fmean(accuracy[order] * (1 - abs(bias[order])) for order in orders),
     )
 
 
