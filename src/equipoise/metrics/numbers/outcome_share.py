@@ -20,7 +20,7 @@ from equipoise.metrics.spec import POINTS, MetricSpec
             "of the options and all wordings; of the outcome's probability where a model gives "
             "probabilities."
         ),
-        direction="Higher: the option is chosen more often.",
+        direction="Either: the outcome is chosen more or less often, which is worse depends on it.",
         threshold=0.05,
         threshold_reason=POINTS,
         chance="above 0 for a difference, more so for small groups",

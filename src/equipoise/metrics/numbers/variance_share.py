@@ -190,7 +190,8 @@ def _mean_squares(cube: Floats, weights: Floats, factors: list[str]) -> Mapping[
     squares = dict[Source, Floats]()
     for source in [*_sources(factors[1:]), frozenset()]:
         contrasts = _contrasts(cube, source)
-        means = weights @ contrasts / n[:, None]
+        # A replicate without items has no means.
+        means = weights @ contrasts / np.where(n > 0, n, np.nan)[:, None]
         cells = math.prod(size for name, size in sizes.items() if name not in source)
         freedom = math.prod(sizes[name] - 1 for name in source)
         between = n * (means**2).sum(axis=1)
