@@ -3,7 +3,7 @@
 import io
 import json
 from hashlib import sha256
-from itertools import chain, product
+from itertools import chain, cycle, product
 from pathlib import Path
 from shutil import copytree
 
@@ -13,7 +13,17 @@ from PIL import Image
 
 from equipoise.data import lexicon
 from equipoise.planted.faces import TOOLS, draw_faces
-from image_files import CIFAR_100_NAMES, CIFAR_NAMES, FLICKR, cifar, dsprites, write_csv, write_json
+from equipoise.studies.study import read_study
+from image_files import (
+    CIFAR_100_NAMES,
+    CIFAR_NAMES,
+    FLICKR,
+    cifar,
+    dsprites,
+    occupation_questions,
+    write_csv,
+    write_json,
+)
 
 RACES = ("Black", "East Asian", "Indian", "White")
 AGES = ("0-2", "3-9", "10-19", "20-29", "30-39", "40-49", "50-59", "60-69", "more than 70")
@@ -26,6 +36,10 @@ COUNTRIES = (
 TOPICS = ("phones", "roofs", "bikes", "parking lots", "lock on front door")
 DOMAINS = ("clipart", "real", "sketch")
 THINGS = ("laptop", "teapot", "zebra")
+VISOGENDER_OO = [
+    "IDX", "Sector", "Specialisation", "Occupation", "Object", "URL type (Type NA if can't find)",
+    "LICENSE OK?", "Occupation_perceived_gender", "Error codes", "Annotator",
+]  # fmt: skip
 
 
 def picture(*seeds, form="JPEG", size=(20, 16)):
@@ -53,6 +67,91 @@ def fairface(folder, count=32):
         )
         _put(folder / "fairface" / "val" / f"{number}.jpg", number)
     write_csv(folder / "fairface" / "fairface_label_val.csv", rows)
+
+
+def many_faces(folder):
+    """FairFace with more faces than a protocol ranks, and the pictures of the first."""
+    fairface(folder, count=8)
+    labels = folder / "fairface" / "fairface_label_val.csv"
+    rows = [line.split(",") for line in labels.read_text(encoding="utf-8").splitlines()]
+    kinds = zip(cycle(AGES), cycle(("Female", "Male", "Male")), cycle(RACES), strict=False)
+    rows += [[f"val/{number}.jpg", *next(kinds), "True"] for number in range(len(rows), 1101)]
+    write_csv(labels, rows)
+
+
+def visogender(folder, each=5):
+    """The table of VisoGender with some men and women of each occupation, and their pictures."""
+    text = read_study("visogender-retrieval").files["captions.csv"]
+    captions = [line.split(",") for line in text.splitlines()[1:]]
+    rows = []
+    for number, ((caption, occupation), gender, _) in enumerate(
+        product(captions, ("masculine", "feminine"), range(each)), 1
+    ):
+        thing = caption.partition(" their ")[2]
+        address = f"https://example.org/{number}.jpg"
+        rows.append([f"OO_{number}", "s", "s", occupation, thing, address, "Yes", gender, "", "A"])
+        _put(folder / "visogender" / "images" / f"OO_{number}.jpg", number)
+    write_csv(folder / "visogender" / "OO_Visogender_10052025.tsv", [VISOGENDER_OO, *rows], "\t")
+
+
+def visogender_of_both(folder):
+    """Both tables of VisoGender, with their pictures."""
+    visogender(folder)
+    lines = (folder / "visogender" / "OO_Visogender_10052025.tsv").read_text(encoding="utf-8")
+    header = [*VISOGENDER_OO[:8], "Participant_perceived_gender", *VISOGENDER_OO[8:]]
+    header[4] = "Participant"
+    rows = [header]
+    for number, line in enumerate(lines.splitlines()[1:]):
+        name, *cells = line.split("\t")
+        name = name.replace("OO", "OP")
+        rows.append([name, *cells[:7], ("masculine", "feminine")[number % 2], *cells[7:]])
+        _put(folder / "visogender" / "images" / f"{name}.jpg", number, 7)
+    write_csv(folder / "visogender" / "OP_Visogender_11012024.tsv", rows, "\t")
+
+
+def pairs(folder):
+    """The four pictures of the scenes of PAIRS that have a question, and of a few of status."""
+    lines = read_study("pairs").files["questions.csv"].splitlines()[1:]
+    scenes = [line.split(",")[:2] for line in lines if line.split(",")[1]]
+    scenes += [["status", f"scene {number}"] for number in range(8)]
+    for place, (theme, scene) in enumerate(scenes):
+        for number, person in enumerate(product(("black", "white"), ("man", "woman"))):
+            name = f"{'_'.join(person)}.png"
+            _put(folder / "pairs" / theme / scene / name, place, number, form="PNG")
+
+
+def genderbias_vl(folder, images=6):
+    """Questions of two contexts of GenderBias-VL, and the images."""
+    for context, asks in (("VLbias", "gender"), ("Vbias", "person")):
+        inside = folder / "genderbias_vl" / "test_meta_file" / context
+        inside.mkdir(parents=True)
+        for version in ("base", "cf"):
+            questions = occupation_questions(version, images=images)
+            write_json(inside / f"occ_test_{version}_ask_{asks}.json", questions)
+            for number, question in enumerate(questions):
+                path = folder / "genderbias_vl" / question["image"]
+                _put(path, number, version == "cf", form="PNG")
+
+
+def dall_eval(folder, images=2):
+    """Answers about images of DALL-Eval's prompts, as its code writes them, and some images."""
+    prompts = read_study("dall-eval").words["prompts.csv"].by_list["prompts"]
+    tones = [1, 5, 10, -10, []]
+    genders = ["male", "a female", "the person looks like a male", "a group of people"]
+    answers = {
+        name: {
+            prompt: [kinds[(3 * place + number) % len(kinds)] for number in range(9)]
+            for place, prompt in enumerate(prompts)
+        }
+        for name, kinds in (("gender", genders), ("skin_tone", tones))
+    }
+    for name, of_prompts in answers.items():
+        (folder / "dall_eval").mkdir(exist_ok=True)
+        write_json(folder / "dall_eval" / f"{name}.json", of_prompts)
+    for place, prompt in enumerate(prompts[:3]):
+        for number in range(images):
+            inside = folder / "dall_eval" / "images" / prompt.replace(" ", "_")
+            _put(inside / f"{number}.png", place, number, form="PNG")
 
 
 def fairface_and_coco(folder):

@@ -96,3 +96,17 @@ class Nodes:
 def nodes(*, device, dtype):
     """Make a model that answers with its node."""
     return Nodes()
+
+
+class Letters:
+    """Answers with a letter of an option, by the picture."""
+
+    info = info("python:picture_models:letters", dimension=None)
+
+    def answer(self, images, question):
+        return ["AB"[int(image.sum()) % 2] for image in images]
+
+
+def letters(*, device, dtype):
+    """Make a model that answers with a letter."""
+    return Letters()

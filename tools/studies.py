@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from equipoise.report import text as formatted
 from equipoise.studies import STUDIES
+from equipoise.studies.page import CHANCE, chance_range, chance_words
 from equipoise.studies.study import Study, command_of, config_path, read_study
 from equipoise.studies.works import WORKS, PrintedTable, Work, read_work
 
@@ -20,6 +22,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "studies.md"
 START, END = "<!-- studies -->", "<!-- /studies -->"
 MAIN = Path("study.yaml")
+PROTOCOLS = "Published protocols"
+_ABOUT = (
+    "A protocol has fixed sizes, and these decide which numbers a model without any bias gets. For "
+    "these studies the report has the table "
+    f'"{CHANCE}": the mean of fair models, the numbers of 95 of 100 of them, that of this run, and '
+    "in words whether it is what chance gives. The numbers are simulated for the published sizes: "
+    '3,000 runs with seed 0, where the report says no other. "One run can\'t show less" marks a '
+    "protocol that is too small to show what matters."
+)
 _BEFORE = {"train": 0, "augment": 0, "generation": 1}
 """Configurations whose runs make what the main one reads."""
 
@@ -52,7 +63,25 @@ def page_text(page: str) -> str:
     before, _, remainder = page.partition(START)
     _, _, after = remainder.partition(END)
     works = "\n\n".join("\n\n".join(_work(name)) for name in WORKS)
-    return f"{before}{START}\n{works}\n{END}{after}"
+    return f"{before}{START}\n{_protocols()}\n\n{works}\n{END}{after}"
+
+
+def _protocols() -> str:
+    """Return the section of studies with a chance level: a row for each number."""
+    rows = ["| protocol | command | number | mean of fair models | 95 of 100 | in words |"]
+    rows.append("|" + "---|" * 6)
+    for name in STUDIES:
+        study = read_study(name)
+        command = f"`{next(_commands(name, study))}`"
+        for place, entry in enumerate(study.chance):
+            first = [study.work.title, command] if place == 0 else ["", ""]
+            numbers = (
+                formatted.number(entry.result.mean),
+                chance_range(entry.result),
+                chance_words(entry),
+            )
+            rows.append(f"| {' | '.join([*first, entry.number, *numbers])} |")
+    return "\n\n".join([f"## {PROTOCOLS}", _ABOUT, "\n".join(rows)])
 
 
 def _work(name: str) -> Iterator[str]:

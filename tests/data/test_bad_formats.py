@@ -15,9 +15,12 @@ from equipoise.data import (
     read_celeba,
     read_coco_captions,
     read_coco_instances,
+    read_dall_eval,
     read_dollar_street,
     read_domainnet,
     read_dsprites,
+    read_genderbias_vl,
+    read_pairs,
     read_pata,
     read_plain,
     read_social_counterfactuals,
@@ -29,6 +32,8 @@ from image_files import (
     COCO_CAPTIONS,
     COCO_INSTANCES,
     DOLLAR_STREET,
+    PAIRS_QUESTIONS,
+    PAIRS_SCENES,
     PLAIN,
     SOCIAL,
     VG_IMAGES,
@@ -36,7 +41,11 @@ from image_files import (
     VISOGENDER,
     celeba,
     cifar,
+    dall_eval,
     dsprites,
+    genderbias_vl,
+    occupation_questions,
+    pairs,
     pata,
     write_csv,
     write_json,
@@ -156,6 +165,39 @@ def cifar_names(*names):
     return run
 
 
+def pairs_without(folder):
+    pairs(folder, PAIRS_SCENES)
+    (folder / "status" / "bus" / "white_woman.png").unlink()
+    return read_pairs(folder)
+
+
+def pairs_asked(*row):
+    def run(folder):
+        questions = write_csv(folder / "questions.csv", [*PAIRS_QUESTIONS, row])
+        return read_pairs(pairs(folder, PAIRS_SCENES), questions)
+
+    return run
+
+
+def questions_changed(*path, to):
+    def run(folder):
+        files = genderbias_vl(folder, None)
+        write_json(files["counterfactual"], changed(occupation_questions("cf"), *path, to=to))
+        return read_genderbias_vl(**files)
+
+    return run
+
+
+def pictures_twice(folder):
+    (dall_eval(folder, {"A person": 2}) / "A_person" / "00.jpg").touch()
+    return read_dall_eval(folder)
+
+
+def not_numbered(folder):
+    (dall_eval(folder, {"A person": 0}) / "A_person" / "first.png").touch()
+    return read_dall_eval(folder)
+
+
 SPRITES = ("imgs", "latents_classes")
 WHOLE = json.dumps(COCO_CAPTIONS)
 PLAIN_COLUMNS = {"id": "id", "columns": ("gender",), "label": "label"}
@@ -182,6 +224,23 @@ CASES = {
         read_visogender, "OP.tsv", VISOGENDER, (0, 5, "Link")
     ),
     "PATA: three tags": lambda f: read_pata(pata(f, ["a_b_c_d|u", "car_black_male|u"])),
+    "PAIRS: another folder": lambda f: read_pairs(dall_eval(f, {"A person": 1})),
+    "PAIRS: a scene without a picture": pairs_without,
+    "PAIRS: a question of no scene": pairs_asked("status", "beach", "Rich?", "rich", "poor"),
+    "PAIRS: a question of no theme": pairs_asked("crime", "", "Rich?", "rich", "poor"),
+    "PAIRS: an option missing": pairs_asked("status", "bus", "Rich?", "rich", ""),
+    "GenderBias-VL: no options": questions_changed(1, "gt_choices", to=["Surgeon"]),
+    "GenderBias-VL: a question twice": questions_changed(1, "id", to=1),
+    "GenderBias-VL: another context": questions_changed(3, "occ", to="Pilot"),
+    "GenderBias-VL: questions of something else": lambda f: read_genderbias_vl(
+        write_json(f / "base.json", {"a": 1}), f / "cf.json"
+    ),
+    "DALL-Eval: no numbered picture": not_numbered,
+    "DALL-Eval: a picture twice": pictures_twice,
+    "DALL-Eval: answers about clothing": text(
+        read_dall_eval, "attributes.json", '{"A man": [["no", "yes"]]}'
+    ),
+    "DALL-Eval: answers without prompts": text(read_dall_eval, "gender.json", '["male"]'),
     "CelebA: cut off": lambda f: text(
         read_celeba, "list.txt", celeba(f, CELEBA).read_text()[:-24]
     )(f),

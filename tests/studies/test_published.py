@@ -14,9 +14,11 @@ from equipoise.studies.works import WORKS, read_work
 
 @pytest.fixture(scope="session")
 def goldens(shared_dir):
-    """Return a function that reads a collected table."""
+    """Return a function that reads a collected table, or the notes on protocols."""
 
     def read(*path):
+        if path == ("protocols",):
+            return (shared_dir / "protocols.md").read_text(encoding="utf-8")
         return json.loads(shared_dir.joinpath("goldens", *path).read_text(encoding="utf-8"))
 
     return read
@@ -288,11 +290,39 @@ def mandal_of_networks(goldens, read):
     yield "Table 10.1", listed(networks.values())
 
 
+def berg(goldens):
+    """Yield the table of the README of Berg et al."""
+    skew = re.search(r"CLIP ViT-B/16 (\.\d+) → DebiasCLIP (\.\d+)", goldens("protocols"))
+    accuracy = re.search(r"ImageNet ([\d.]+) → ([\d.]+)", goldens("protocols"))
+    yield "README", transposed([[*map(float, skew.groups())], [*map(float, accuracy.groups())]])
+
+
+def xiao(goldens):
+    """Yield the table of models that was collected of GenderBias-VL."""
+    models = read_work("xiao_2024").tables["bias_overall.csv"].rows
+    line = next(text for text in goldens("protocols").splitlines() if "bias_overall.csv" in text)
+    rows = []
+    for name in models:
+        numbers = re.search(rf"{re.escape(name)} ([\d., *]+)", line)[1]
+        rows.append([*map(float, re.findall(r"\d*\.\d+", numbers))])
+    yield "bias_overall.csv", rows
+
+
+def no_tables(_):
+    """Yield nothing: nothing printed was collected."""
+    return iter(())
+
+
 COLLECTED = {
+    "berg_2022": berg,
     "chen_dou_2022": chen_dou,
     "hall_2023": hall,
     "howard_2024": howard,
+    "cho_2023": no_tables,
+    "fraser_2024": no_tables,
     "mandal_2024": mandal,
+    "visogender_2023": no_tables,
+    "xiao_2024": xiao,
     "skewsize_2024": skewsize,
 }
 QUALITATIVE = {("hall_2023", "Table 1"), ("hall_2023", "Section 4.1, evaluations")}

@@ -1,6 +1,7 @@
 """The config section of the images; see docs/images.md for every key."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -22,6 +23,7 @@ from equipoise.config.fields import (
     CsvConfig,
     FilePath,
     Filters,
+    ItemsConfig,
     Label,
     Labels,
     Listed,
@@ -73,7 +75,7 @@ from equipoise.data import (
     read_visual_genome_images,
 )
 from equipoise.data.files import read_text, split_lines
-from equipoise.data.tables import ROW_NUMBER
+from equipoise.data.tables import ROW_NUMBER, NamedFrame
 
 SIZES: Mapping[str, BoxSize] = {
     size.name: size for size in (ALL_BOXES, AT_LEAST_600_PIXELS, LARGE_BOXES)
@@ -308,6 +310,36 @@ class SampleConfig(Section):
         return self
 
 
+FormatName = Annotated[str, AfterValidator(lambda name: find_format(name).name)]
+"""A format of data sets."""
+
+
+class DataSetTable(ItemsConfig):
+    """A table with one row per image, or a data set in its own format.
+
+    Attributes
+    ----------
+    format : str, optional
+        Of the data set whose file or folder `table` names.
+    """
+
+    format: FormatName | None = None
+
+    @model_validator(mode="after")
+    def _check_data_set_table(self) -> Self:
+        if self.format is not None and find_format(self.format).roles:
+            raise ValueError(f"format: {self.format} is read from several files; expected one")
+        return self
+
+    def source(self, base: Path, columns: tuple[str, ...]) -> ItemSource:
+        """Return the source to read, with paths relative to `base`."""
+        source = super().source(base, columns)
+        if self.format is None:
+            return source
+        images = find_format(self.format).load(source.table)
+        return replace(source, table=NamedFrame(images.table, images.name))
+
+
 class PicturesConfig(CsvConfig):
     """The images, and the folder of their files.
 
@@ -350,7 +382,7 @@ class PicturesConfig(CsvConfig):
     root: FilePath | None = None
     folder: FilePath | None = None
     levels: Names = ()
-    format: Annotated[str, AfterValidator(lambda name: find_format(name).name)] | None = None
+    format: FormatName | None = None
     files: Files = None
     options: Mapping[Name, Any] | None = None
     rules: Listed[Annotated[SerializeAsAny[RuleConfig], BeforeValidator(_rule)]] = ()

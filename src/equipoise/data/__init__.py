@@ -4,12 +4,15 @@ from equipoise.data.captions import count_captions
 from equipoise.data.formats.celeba import read_celeba
 from equipoise.data.formats.cifar import read_cifar
 from equipoise.data.formats.coco import read_coco, read_coco_captions, read_coco_instances
+from equipoise.data.formats.dall_eval import read_dall_eval
 from equipoise.data.formats.dollar_street import CollapseRows, read_dollar_street
 from equipoise.data.formats.domainnet import read_domainnet
 from equipoise.data.formats.dsprites import read_dsprites
 from equipoise.data.formats.fairface import read_fairface
 from equipoise.data.formats.flickr30k import read_flickr30k
+from equipoise.data.formats.genderbias_vl import read_genderbias_vl, read_genderbias_vl_results
 from equipoise.data.formats.huggingface import read_huggingface
+from equipoise.data.formats.pairs import read_pairs
 from equipoise.data.formats.pata import read_pata
 from equipoise.data.formats.reading import (
     FORMATS,
@@ -154,12 +157,16 @@ __all__ = [
     "read_coco",
     "read_coco_captions",
     "read_coco_instances",
+    "read_dall_eval",
     "read_dollar_street",
     "read_domainnet",
     "read_dsprites",
     "read_fairface",
     "read_flickr30k",
+    "read_genderbias_vl",
+    "read_genderbias_vl_results",
     "read_huggingface",
+    "read_pairs",
     "read_pata",
     "read_plain",
     "read_predictions",

@@ -1,15 +1,16 @@
 """The section of a report that compares a run with its source."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from equipoise.core import AuditResult
 from equipoise.report import blocks
 from equipoise.report.blocks import NUMBER, Column, Fold, Number, Row, Table, has, panels, rows
 from equipoise.report.text import enclose, interval, listed, number, plural
+from equipoise.studies.chance import ChanceConfig, FairResult
 from equipoise.studies.claims import CLAIMS, COMPARISONS, count_marks
 from equipoise.studies.conditions import UNDECIDED, Mark
-from equipoise.studies.quantities import UNDEFINED, Reading
+from equipoise.studies.quantities import UNDEFINED, Quantity, Reading
 from equipoise.studies.repetition import Repetition, contains
 from equipoise.studies.study import Study, StudyTable, study_of
 from equipoise.studies.works import PrintedTable
@@ -24,6 +25,19 @@ _CELLS = (
     "Each cell has this run's value with its interval and chance level, then the number that the "
     "source prints. ↑ and ↓ mark columns where the source calls higher or lower better."
 )
+CHANCE = "What a fair model gives under the published protocol"
+_FAIR = (
+    "A fair model treats all groups alike. Its numbers are simulated for the published sizes. "
+    "This run may have other sizes: its findings have a chance level of their own."
+)
+_CHANCE_HEADS = (
+    "Number",
+    "Mean of fair models",
+    "95 of 100 fair models",
+    "This run",
+    "In words",
+    "Simulated runs",
+)
 _JUDGED = (
     "A claim holds if the confidence intervals of all its numbers support it. It doesn't if an "
     "interval contradicts it. Each interval is judged by itself."
@@ -36,7 +50,8 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
     if study is None:
         return None
     run = Repetition(result, study.parsed_configs)
-    parts: list[blocks.Block | str | None] = [f"{study.source}. {_CELLS}", _changed(run)]
+    intro = " ".join(filter(None, (f"{study.source}.", _CELLS if study.tables else "")))
+    parts: list[blocks.Block | str | None] = [intro, _changed(run)]
     unmeasured = list[str]()
     for table in study.tables:
         filled = _fill_table(study, table, run)
@@ -44,6 +59,8 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
             unmeasured.append(_title(study, table))
         else:
             parts += [filled, *_notes(study, table)]
+    if study.chance:
+        parts += [_chance_table(study.chance, run), _FAIR]
     if unmeasured:
         titles = "; ".join(dict.fromkeys(unmeasured))
         parts.append(f"This run measures nothing of: {titles}.")
@@ -125,14 +142,72 @@ def _printed_alone(study: Study, unmeasured: Sequence[str]) -> Iterator[blocks.B
 
 def _models(table: StudyTable, row: str, run: Repetition) -> Sequence[str]:
     """Return the models that fill a row which names none, the first cell's first."""
-    models = dict[str, None]()
     if row not in table.rows:
         return ()
-    for column in table.columns:
-        for where in table.quantity(row, column).wheres:
-            if where.model is None:
-                models |= dict.fromkeys(finding.model for finding in where.findings(run))
+    return _models_of([table.quantity(row, column) for column in table.columns], run)
+
+
+def _models_of(quantities: Iterable[Quantity], run: Repetition) -> Sequence[str]:
+    """Return the models that have numbers of no particular model, those of the first first."""
+    models = dict[str, None]()
+    for quantity in quantities:
+        for where in quantity.any_model:
+            models |= dict.fromkeys(finding.model for finding in where.findings(run))
     return [*models]
+
+
+def _chance_table(chance: Sequence[ChanceConfig], run: Repetition) -> Table:
+    """Return what a fair model gives under the protocol, and whether this run is beyond it."""
+    lines = list[list[str]]()
+    for entry in chance:
+        quantities = [] if entry.finding is None else [entry.finding]
+        models = _models_of(quantities, run)
+        for model in models or ("",):
+            reading = entry.read(run.of(model) if model else run)
+            title = f"{entry.number}, {model}" if len(models) > 1 else entry.number
+            lines.append(
+                [
+                    title,
+                    number(entry.result.mean),
+                    chance_range(entry.result),
+                    _run_text(reading),
+                    chance_words(entry, reading.value),
+                    f"{entry.draws:,}, seed {entry.seed}",
+                ]
+            )
+    heads = [Column(title) for title in _CHANCE_HEADS]
+    return Table.of(CHANCE, heads, lines)
+
+
+def _run_text(reading: Reading) -> str:
+    return reading.missing or (number(reading.value) if has(reading.value) else "–")
+
+
+def chance_range(result: FairResult) -> str:
+    """Return the numbers of 95 of 100 fair models."""
+    if math.isinf(result.low):
+        return f"up to {number(result.high)}"
+    return f"{number(result.low)} to {number(result.high)}"
+
+
+def chance_words(entry: ChanceConfig, value: float = math.nan) -> str:
+    """Return whether a number is what chance gives, and which numbers one run can't show.
+
+    Parameters
+    ----------
+    entry : ChanceConfig
+    value : float
+        Of the run; NaN without one.
+    """
+    texts = list[str]()
+    if has(value):
+        is_chance = entry.result.includes(value)
+        compared = "more" if value > entry.result.high else "less"
+        end = "is what chance gives" if is_chance else f"is {compared} than chance gives"
+        texts.append(f"{number(value)} {end}.")
+    if entry.too_small:
+        texts.append(f"One run can't show less than {number(entry.result.high)}.")
+    return " ".join(filter(None, [*texts, entry.note]))
 
 
 def _cell(

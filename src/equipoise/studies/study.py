@@ -18,6 +18,7 @@ from equipoise.config.fields import Listed, Name, Section, Text, among, by_name,
 from equipoise.core import AuditResult, ConfigError
 from equipoise.discovery import refused
 from equipoise.studies import STUDIES
+from equipoise.studies.chance import ChanceConfig
 from equipoise.studies.conditions import StudyClaim
 from equipoise.studies.quantities import AnyQuantity, Quantity, merged
 from equipoise.studies.repetition import Settings
@@ -176,6 +177,8 @@ class Study(Section):
         What the report shows beside the source.
     claims : list of StudyClaim
         How claims of the source are judged.
+    chance : list of ChanceConfig
+        What a fair model gives under the sizes of the protocol.
     left_out : mapping of str to str
         Tables and figures of the source that no configuration repeats, with the reason.
     """
@@ -194,6 +197,7 @@ class Study(Section):
     published: Name | None = None
     tables: Listed[StudyTable] = ()
     claims: Listed[StudyClaim] = ()
+    chance: Listed[ChanceConfig] = ()
     left_out: Mapping[Name, Name] = {}
 
     @model_validator(mode="before")

@@ -29,7 +29,7 @@ from pydantic import (
 
 from equipoise.core import DataError, Facts, Fields, InputError, Strings
 from equipoise.core.types import FileFacts, Json
-from equipoise.data.files import RepeatedKeyError, parse_json, read_text
+from equipoise.data.files import RepeatedKeyError, hash_parts, parse_json, read_text
 from equipoise.data.image_set import ClassMapping, ImageRecords, ImageSet, concatenate, image_set
 from equipoise.data.problems import check_ids, nearest, show
 from equipoise.data.sentinels import Sentinels
@@ -348,6 +348,11 @@ def read_rows(
             texts = [None if text is None or text.strip() in empty else text for text in texts]
         cells[name] = texts
     return Rows(table.name, cells, table.digest)
+
+
+def hash_names(names: Sequence[str]) -> FileFacts:
+    """Return the facts of a folder: the digest of the names of its files, and their number."""
+    return {**hash_parts(f"{name}\0".encode() for name in sorted(names)), "rows": len(names)}
 
 
 def row_files(path: Path) -> list[Path]:

@@ -22,7 +22,6 @@ from equipoise.config.fields import (
     GeneratorSection,
     Guidance,
     ImageTable,
-    ItemsConfig,
     Label,
     Labels,
     Listed,
@@ -43,6 +42,7 @@ from equipoise.config.fields import (
     only_one,
     several,
 )
+from equipoise.config.images import DataSetTable
 from equipoise.data.lexicons import PLACE, filled, lexicon
 from equipoise.metrics.labels.reference import ReferenceKind
 
@@ -202,13 +202,15 @@ def _fill(template: str, texts: Texts) -> Texts:
     }
 
 
-class ImagesConfig(ImageTable):
+class ImagesConfig(ImageTable, DataSetTable):
     """Images that were made elsewhere: one row for each requested image.
 
     Attributes
     ----------
     table : path or data frame
         CSV, Parquet or JSON lines.
+    format : str, optional
+        Of a data set whose file or folder `table` names.
     id, prompt : str
         Columns that name the image, and hold its prompt word for word.
     path : str, optional
@@ -355,13 +357,15 @@ class AssociationsConfig(Section):
     clusters: Literal["seed", "prompt"] = "seed"
 
 
-class AnswersConfig(ItemsConfig):
+class AnswersConfig(DataSetTable):
     """Answers about images.
 
     Attributes
     ----------
     table : path or data frame
         One row per image.
+    format : str, optional
+        Of a data set whose file or folder `table` names.
     id, said : str
         Columns of the image's name and of the answer about it.
     missing, encoding, delimiter
