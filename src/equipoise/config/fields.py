@@ -30,6 +30,7 @@ from equipoise.data.files import read_text, split_lines
 from equipoise.data.labels import Where
 from equipoise.models.generators import Sampling
 from equipoise.models.service import Service
+from equipoise.models.spending import Prices
 
 if TYPE_CHECKING:
     from equipoise.evidence.working import RunOptions
@@ -628,6 +629,23 @@ def _variable(name: str) -> str:
 _SERVICE = Service()
 
 
+class PricesConfig(Section):
+    """Prices of a served model.
+
+    Attributes
+    ----------
+    input, output : float
+        Of a million tokens of prompts, and of answers.
+    image, request : float
+        Of a picture, and of a request, beside their tokens.
+    """
+
+    input: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+    output: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+    image: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+    request: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+
+
 class ServiceConfig(Section):
     """How a served model is asked.
 
@@ -650,6 +668,12 @@ class ServiceConfig(Section):
         How often a request is sent before it counts as failed.
     concurrency : int
         Most requests at once; fewer while the server is overloaded.
+    prices : mapping of str to mapping
+        Prices of models, by their name on the server.
+    budget : float, optional
+        Most that the model's requests may cost, with those before that the store has.
+    currency : str
+        Of prices and budget: a label.
     """
 
     key: Annotated[str, AfterValidator(_variable)] | None = None
@@ -661,6 +685,17 @@ class ServiceConfig(Section):
     timeout: Annotated[float, Field(gt=0, le=86_400)] = _SERVICE.timeout
     attempts: PositiveInt = _SERVICE.attempts
     concurrency: PositiveInt = _SERVICE.concurrency
+    prices: dict[Name, PricesConfig] = Field(default_factory=dict)
+    budget: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    currency: Annotated[str, Field(max_length=12, pattern=r"^\S*$")] = ""
+
+    def service(self, model: str) -> Service:
+        """Return how a model is asked, by its name on the server."""
+        prices = self.prices.get(model)
+        return Service(
+            **self.model_dump(exclude={"key", "prices"}), key=self.key or "",
+            prices=None if prices is None else Prices(**prices.model_dump()),
+        )  # fmt: skip
 
 
 class RunConfig(LoadConfig):
@@ -698,6 +733,8 @@ class RunConfig(LoadConfig):
                 f"'model' and {file_keys[0]!r} are given; expected 'model' to run it, or "
                 f"{file_keys[0]!r} to read what it said before"
             )
+        if self.service is not None and self.service.budget is not None:
+            self._check_prices(self.service)
         for key in self.needed if self.model is None else ():
             if key not in file_keys:
                 raise ValueError(
@@ -706,12 +743,19 @@ class RunConfig(LoadConfig):
                 )
         return self
 
+    def _check_prices(self, service: ServiceConfig) -> None:
+        model = str(self.model).partition("#")[2]
+        if model not in service.prices:
+            raise ValueError(
+                f"'service.budget' needs the prices of {model!r}; expected 'service.prices' with "
+                f"{{{model}: {{input: …, output: …}}}}, of a million tokens each"
+            )
+
     def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
         service = None
         if isinstance(self.model, str) and self.model.startswith("served:"):
-            settings = (self.service or ServiceConfig()).model_dump()
-            service = Service(**settings | {"key": settings["key"] or ""})
+            service = (self.service or ServiceConfig()).service(self.model.partition("#")[2])
         return replace(
             super().options(extraction),
             backend=self.backend or extraction.backend,
