@@ -1,22 +1,15 @@
 """An audit of a served model: answers by group, kept replies, hosts, keys and plans."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
-
 import numpy as np
 import polars as pl
 import pytest
-import yaml
-from PIL import Image
 
 from audits.predictions.models import NAMES, numbers, painted
 from chat_server import completion, serving
 from equipoise import audits
 from equipoise.core import ConfigError, DataError, ModelError
 from equipoise.models import Service, load_model
+from troubled_server import check_kills, vary_pictures
 
 QUESTION = "Which colour is it?"
 
@@ -72,15 +65,6 @@ def test_filtered_answers_are_refusals_of_their_group(server, tmp_path):
     assert "refused_rate" in {finding.metric for finding in result.findings}
 
 
-def vary_pictures(folder):
-    """Make each picture another one: its first pixel has its place in the table."""
-    for place, path in enumerate(pl.read_csv(folder / "images.csv")["file"]):
-        with Image.open(folder / "pictures" / path) as picture:
-            pixels = np.asarray(picture).copy()
-        pixels[0, 0] = place
-        Image.fromarray(pixels).save(folder / "pictures" / path)
-
-
 def test_cut_and_failed_answers_are_failures_by_group(server, tmp_path, monkeypatch):
     monkeypatch.setattr("equipoise.models.served.time.sleep", lambda _: None)
     config = config_of(server, tmp_path, attempts=2)
@@ -125,33 +109,8 @@ def test_pictures_stay_here_unless_a_host_is_named(server, tmp_path):
         run(config, tmp_path)
 
 
-def test_killed_runs_ask_no_kept_answer_again_and_give_the_same(server, tmp_path, monkeypatch):
-    config = config_of(server, tmp_path, concurrency=1, key="SECRET")
-    vary_pictures(tmp_path)
-    server.reply = lambda picture, number: (time.sleep(0.01), colour(picture, number))[1]
-    (tmp_path / "audit.yaml").write_text(yaml.safe_dump(config))
-    key = "sk-that-nobody-may-see"
-    command = [sys.executable, "-m", "equipoise", "audit", "audit.yaml", "--out", "run"]
-    options = {"cwd": tmp_path, "env": {**os.environ, "SECRET": key},
-               "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}  # fmt: skip
-    kills = 0
-    for goal in (5, 40, 80):
-        process = subprocess.Popen(command, **options)
-        while process.poll() is None and len(server.requests) < goal:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        kills += 1
-    done = subprocess.run(command, check=False, **options)
-    assert done.returncode == 0, done.stderr
-    assert len(server.requests) <= 120 + kills
-    assert len({int(request["picture"][0, 0, 0]) for request in server.requests}) == 120
-    assert not any(key.encode() in path.read_bytes()
-                   for path in tmp_path.rglob("*") if path.is_file())  # fmt: skip
-    monkeypatch.setenv("SECRET", key)
-    undisturbed = run({**config, "extraction": {"store": "other"}}, tmp_path / ".")
-    stored = pl.read_parquet(tmp_path / "run" / "findings.parquet")
-    assert stored["value"].to_list() == [finding.value for finding in undisturbed.findings]
+def test_killed_runs_ask_no_kept_answer_again_and_give_the_same(server, tmp_path):
+    check_kills(server, tmp_path, goals=(20, 90))
 
 
 PRICES = {"tiny": {"input": 100.0, "output": 1000.0}}
