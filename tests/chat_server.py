@@ -128,11 +128,11 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving():
+def serving(host="127.0.0.1", port=0):
     """Run a server; yields it with its `url`."""
     server = ChatServer()
     handler = type("HandlerOfServer", (Handler,), {"chat": server})
-    http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    http = ThreadingHTTPServer((host, port), handler)
     http.daemon_threads = True
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

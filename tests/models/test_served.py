@@ -148,6 +148,21 @@ def test_requests_are_sent_again_after_trouble(server, trouble):
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize(
+    ("after", "low", "high"),
+    [("7", 7, 7), ("900", 60, 60), ("Mon, 01 Jan 2091 00:00:00 GMT", 60, 60),
+     ("Mon, 01 Jan 2001 00:00:00 GMT", 0, 0), ("soon", 0, 0), ("-3", 0, 0), ("\u00b2", 0, 0)],
+)  # fmt: skip
+def test_a_server_names_the_wait_in_seconds_or_by_a_date(server, monkeypatch, after, low, high):
+    waits = []
+    monkeypatch.setattr("equipoise.models.served.time.sleep", waits.append)
+    server.reply = lambda _, number: (
+        (200, completion(), {}) if number else (429, {}, {"Retry-After": after})
+    )
+    model_of(server).answer(pictures(1), QUESTION)
+    assert low <= max(waits) <= max(high, 0.5)
+
+
 def test_a_picture_that_fails_each_time_stands_alone(server):
     server.reply = lambda picture, _: (
         (500, {"error": {"message": "broken"}}, {}) if picture[0, 0, 0] == 1
