@@ -1,11 +1,12 @@
 """A chat-completions server on this machine, whose replies a test writes."""
 
 import base64
+import hashlib
 import io
 import json
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -27,9 +28,11 @@ class ChatServer:
     Attributes
     ----------
     reply : callable
-        Returns (status, body, headers), or None to cut the connection; a body may be bytes.
+        Returns (status, body, headers), or None to cut the connection; a body may be bytes, or a
+        list of bytes that are sent a tenth of a second apart.
     requests : list of mapping
-        Bodies in the order in which they came, with the picture decoded under "picture".
+        Bodies in the order in which they came, with the picture decoded under "picture", and the
+        SHA-256 of its bytes under "digest".
     headers : list of mapping
     trouble : list of (status, body, headers)
         What the next requests for the list of models get in its place.
@@ -44,10 +47,87 @@ class ChatServer:
         self.requests, self.headers = [], []
         self.lock, self.under_way, self.most_under_way = threading.Lock(), 0, 0
 
+    def get(self, path):
+        """Return the reply to a request without a body: the list of models."""
+        return self.trouble.pop(0) if self.trouble else (200, {"data": self.models}, {})
+
     def of(self, body):
         picture = body["messages"][0]["content"][0]["image_url"]["url"]
         data = base64.b64decode(picture.removeprefix("data:image/png;base64,"))
-        return np.asarray(Image.open(io.BytesIO(data)))
+        pixels = np.asarray(Image.open(io.BytesIO(data)))
+        return {"picture": pixels, "digest": hashlib.sha256(data).hexdigest()}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers requests to a `ChatServer`.
+
+    Attributes
+    ----------
+    chat : ChatServer
+    """
+
+    protocol_version = "HTTP/1.1"
+    chat: ChatServer
+
+    def log_message(self, *_):
+        """Write nothing."""
+
+    def handle(self):
+        """Handle requests until the connection ends, however it does."""
+        with suppress(ConnectionError):
+            super().handle()
+
+    def send(self, status, body, headers):
+        """Send a reply."""
+        pieces = body if isinstance(body, list) else [
+            body if isinstance(body, bytes) else json.dumps(body).encode()
+        ]  # fmt: skip
+        self.send_response(status)
+        length = str(sum(map(len, pieces)))
+        for name, value in {"Content-Length": length, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for piece in pieces:
+            self.wfile.write(piece)
+            time.sleep(0.1 if len(pieces) > 1 else 0.0)
+
+    def send_for_ever(self):
+        """Send a reply that has no end."""
+        self.send_response(200)
+        self.send_header("Content-Length", "1000000")
+        self.end_headers()
+        while self.chat.drip is not None:
+            self.wfile.write(self.chat.drip)
+            time.sleep(0.1)
+
+    def do_GET(self):
+        """List the models, or send a file."""
+        self.chat.headers.append(dict(self.headers))
+        self.send(*self.chat.get(self.path))
+
+    def do_POST(self):
+        """Answer about a picture."""
+        chat, body = self.chat, json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with chat.lock:
+            chat.under_way += 1
+            chat.most_under_way = max(chat.under_way, chat.most_under_way)
+            number, request = len(chat.requests), {**body, **chat.of(body)}
+            chat.requests.append(request)
+            chat.headers.append(dict(self.headers))
+        try:
+            reply = chat.reply(request["picture"], number)
+            if chat.drip is not None:
+                self.send_for_ever()
+            elif reply is None:
+                self.close_connection = True
+                self.connection.close()
+            else:
+                self.send(*reply)
+        except OSError:
+            pass
+        finally:
+            with chat.lock:
+                chat.under_way -= 1
 
     def get(self, path):
         """Answer a GET: the list of models."""
@@ -55,58 +135,11 @@ class ChatServer:
 
 
 @contextmanager
-def serving(server=None):
+def serving(server=None, host="127.0.0.1", port=0):
     """Run a server; yields it with its `url`."""
     server = server or ChatServer()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_):
-            pass
-
-        def send(self, status, body, headers):
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(data)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-        def do_GET(self):
-            server.headers.append(dict(self.headers))
-            self.send(*server.get(self.path))
-
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with server.lock:
-                server.under_way += 1
-                server.most_under_way = max(server.under_way, server.most_under_way)
-                number = len(server.requests)
-                picture = server.of(body)
-                server.requests.append({**body, "picture": picture})
-                server.headers.append(dict(self.headers))
-            try:
-                reply = server.reply(picture, number)
-                if server.drip is not None:
-                    self.send_response(200)
-                    self.send_header("Content-Length", "1000000")
-                    self.end_headers()
-                    while server.drip is not None:
-                        self.wfile.write(server.drip)
-                        time.sleep(0.1)
-                elif reply is None:
-                    self.close_connection = True
-                    self.connection.close()
-                else:
-                    self.send(*reply)
-            except OSError:
-                pass
-            finally:
-                with server.lock:
-                    server.under_way -= 1
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    handler = type("HandlerOfServer", (Handler,), {"chat": server})
+    http = ThreadingHTTPServer((host, port), handler)
     http.daemon_threads = True
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -6,6 +6,7 @@ import pytest
 from chat_server import completion, serving
 from equipoise.core import ModelError, RunError
 from equipoise.models import Answerer, NoAnswer, Service, load_model
+from equipoise.models.journal import ignored_parameters
 from equipoise.models.protocols import ServiceError
 
 KEY = "sk-a-key-that-nobody-may-see"
@@ -56,6 +57,34 @@ def test_log_probabilities_of_first_tokens_come_with_the_answer(server, tmp_path
     assert (server.requests[0]["logprobs"], server.requests[0]["top_logprobs"]) == (True, 5)
     model.answer(pictures(1), QUESTION)
     assert "logprobs" not in server.requests[1]
+
+
+@pytest.mark.parametrize(
+    ("reported", "ignored"),
+    [
+        ({}, ()),
+        ({"seed": 0, "temperature": 0}, ()),
+        ({"seed": 1}, ("seed",)),
+        ({"parameters": {"temperature": 0.7, "max_tokens": 64}}, ("temperature",)),
+        ({"usage": {"prompt_tokens": 9, "completion_tokens": 65}}, ("max_tokens",)),
+        ({"generation_settings": {"seed": None, "temperature": "0"}}, ()),
+    ],
+)
+def test_parameters_without_effect_are_recognised(server, tmp_path, reported, ignored):
+    server.reply = lambda *_: (200, completion() | reported, {})
+    model = model_of(server, store=str(tmp_path))
+    model.answer(pictures(2), QUESTION)
+    with model.opened_database() as database:
+        place = database, model.address.account, model.service.identity
+        assert (*ignored_parameters(*place),) == ignored
+
+
+def test_log_probabilities_that_a_server_leaves_out_are_noted(server, tmp_path):
+    model = model_of(server, store=str(tmp_path))
+    model.answer_with_probabilities(pictures(1), QUESTION)
+    with model.opened_database() as database:
+        place = database, model.address.account, model.service.identity
+        assert ignored_parameters(*place) == ["logprobs"]
 
 
 @pytest.mark.parametrize(
@@ -119,6 +148,21 @@ def test_requests_are_sent_again_after_trouble(server, trouble):
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize(
+    ("after", "low", "high"),
+    [("7", 7, 7), ("900", 60, 60), ("Mon, 01 Jan 2091 00:00:00 GMT", 60, 60),
+     ("Mon, 01 Jan 2001 00:00:00 GMT", 0, 0), ("soon", 0, 0), ("-3", 0, 0), ("\u00b2", 0, 0)],
+)  # fmt: skip
+def test_a_server_names_the_wait_in_seconds_or_by_a_date(server, monkeypatch, after, low, high):
+    waits = []
+    monkeypatch.setattr("equipoise.models.served.time.sleep", waits.append)
+    server.reply = lambda _, number: (
+        (200, completion(), {}) if number else (429, {}, {"Retry-After": after})
+    )
+    model_of(server).answer(pictures(1), QUESTION)
+    assert low <= max(waits) <= max(high, 0.5)
+
+
 def test_a_picture_that_fails_each_time_stands_alone(server):
     server.reply = lambda picture, _: (
         (500, {"error": {"message": "broken"}}, {}) if picture[0, 0, 0] == 1
@@ -148,7 +192,7 @@ def test_fewer_requests_at_once_after_trouble(server):
     server.reply = lambda _, number: (429, {}, {}) if number < 12 else (200, completion(), {})
     model = model_of(server, concurrency=8, attempts=9)
     model.answer(pictures(4), QUESTION)
-    assert model.pace._allowed < 8
+    assert model.pace.allowed < 8
     assert server.most_under_way <= 8
 
 
@@ -174,6 +218,13 @@ def test_another_model_behind_the_name_is_refused(server):
     server.reply = lambda picture, _: (200, completion(model=f"m{picture[0, 0, 0]}"), {})
     with pytest.raises(ServiceError, match="several models: m0, m1"):
         model_of(server).answer(pictures(2), QUESTION)
+
+
+def test_another_model_than_that_of_kept_answers_is_refused(server, tmp_path):
+    model_of(server, store=str(tmp_path)).answer(pictures(1), QUESTION)
+    server.reply = lambda *_: (200, completion(model="next-2027"), {})
+    with pytest.raises(ServiceError, match="next-2027, tiny-2026"):
+        model_of(server, store=str(tmp_path)).answer(pictures(2), QUESTION)
 
 
 def test_the_key_is_sent_and_stands_nowhere(server, tmp_path, monkeypatch):

@@ -357,8 +357,8 @@ FAILURES = pa.schema(
         "of": INTEGER,
     }
 )
-"""Per model, what it ran on, group ("" are all images) and stage ("read", "decode" or "model"): how
-many failed of how many."""
+"""Per model, what it ran on, group ("" are all images) and stage ("read", "decode", "model",
+"request", "cut" or "budget"): how many failed of how many."""
 
 
 def ids_by_group(ids: Objects, groups: Iterable[Groups]) -> Members:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from equipoise.audits import group_sizes
+from equipoise.audits.bills import Bill
 from equipoise.audits.findings import manifest_of
 from equipoise.audits.group_sizes import Row, count_failures
 from equipoise.audits.kind import Design
-from equipoise.audits.notes import Note, merged
+from equipoise.audits.notes import Note, first_of, merged
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.outputs import IMAGES
-from equipoise.core import Manifest
+from equipoise.core import DataError, Manifest
 from equipoise.core.wording import PERCEIVED
+from equipoise.evidence.store import UNASKED
 
 
 @dataclass
@@ -28,12 +31,15 @@ class Account:
         Images that failed, by model and group.
     notes : list of str
         On images that failed, and on those with the same bytes.
+    warnings : list of Note
+        On images that a model wasn't asked about.
     counts : dict
         What was read and run, by name.
     """
 
     failures: list[Row] = field(default_factory=list)
     notes: list[Note | str] = field(default_factory=list)
+    warnings: list[Note] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -44,20 +50,25 @@ def account_of(inputs: AnyInputs) -> Account:
     account = Account(counts=counts)
     for outputs in models.outputs:
         requested = [] if outputs.requested is None else outputs.requested.tolist()
+        n_unasked = sum(stage == UNASKED for stage in outputs.failed.values())
+        n_failed = len(outputs.failed) - n_unasked
         if outputs.live:
-            sizes = {"asked": len(requested), "failed": len(outputs.failed)}
+            sizes = {"asked": len(requested) - n_unasked, "failed": n_failed}
             by_model = account.counts.setdefault("models", {})
             by_model.setdefault(outputs.model, {})[outputs.on] = sizes
+        where = outputs.model if outputs.on == IMAGES else f"{outputs.model}, {outputs.on}"
+        failures = list[Row]()
         if outputs.failed:
             members = inputs.audit.members(inputs.config, inputs.data, outputs.on)
-            account.failures += count_failures(
-                outputs.model, outputs.on, outputs.failed, requested, members
-            )
-            where = outputs.model if outputs.on == IMAGES else f"{outputs.model}, {outputs.on}"
+            failures = count_failures(outputs.model, outputs.on, outputs.failed, requested, members)
+            account.failures += failures
+        if n_failed:
             account.notes.append(
-                f"{where}: {len(outputs.failed)} of {len(requested)} images failed and are in no "
+                f"{where}: {n_failed} of {len(requested)} images failed and are in no "
                 "number. The table `failures` has them by group."
             )
+        if n_unasked:
+            account.warnings.append(_on_budget(where, failures, models.bills.get(outputs.model)))
         if outputs.identical:
             images = sum(map(len, outputs.identical))
             shared = {"images": images, "pictures": len(outputs.identical)}
@@ -70,7 +81,35 @@ def account_of(inputs: AnyInputs) -> Account:
                     "row and counts.",
                 )
             )
+    for name, bill in models.bills.items():
+        account.counts.setdefault("spending", {})[name] = bill.facts()
+        account.notes += bill.notes()
     return account
+
+
+def _on_budget(where: str, failures: Sequence[Row], bill: Bill | None) -> Note:
+    """Return the warning that a budget left images out, by group."""
+    rows = [row for row in failures if row["stage"] == UNASKED]
+    total = next(row for row in rows if not row["groups"])
+    by_group = [f"{row['group']} {row['n']} of {row['of']}" for row in rows if row["groups"]]
+    limit = "" if bill is None else f" of {bill.service.limit}"
+    groups = f" ({first_of(by_group, '; ')})" if by_group else ""
+    return Note(
+        where,
+        f"the budget{limit} was too small for {total['n']} of {total['of']} images{groups}. They "
+        "are in no number. To do: raise `service.budget` and run again; answers so far are kept.",
+    )
+
+
+@contextmanager
+def budgets_named(inputs: AnyInputs) -> Iterator[None]:
+    """Add to an error about the data that a budget left images out."""
+    try:
+        yield
+    except DataError as error:
+        if warnings := merged(account_of(inputs).warnings):
+            raise DataError(f"{' '.join(warnings)} Without them: {error}") from None
+        raise
 
 
 def manifest_of_run(
@@ -128,6 +167,8 @@ def manifest_of_run(
     return replace(
         manifest,
         models={outputs.model: outputs.info for outputs in models.outputs},
-        warnings=merged([*missing, *repeated, *audit.warnings(config, data, designs)]),
+        warnings=merged(
+            [*account.warnings, *missing, *repeated, *audit.warnings(config, data, designs)]
+        ),
         base=str(base.absolute()),
     )

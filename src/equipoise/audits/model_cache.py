@@ -195,7 +195,7 @@ def _entry_path(name: str, options: RunOptions, store: Path, fetch: bool) -> Pat
     identity = {
         "form": _FORM,
         "prefix": adapter.prefix,
-        "asked": asdict(options),
+        "asked": asdict(options) | {"service": options.service and options.service.identity},
         "facts": facts,
         "by": versions_of(_LIBRARIES),
     }

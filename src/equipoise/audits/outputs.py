@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from equipoise.audits.bills import Bill, bill_of
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.images import AuditImages, open_images
 from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
@@ -83,6 +84,8 @@ class Models:
         Every set of images that was read, by name.
     sent : list of Note
         How many pictures leave for which other machines.
+    bills : dict of str to Bill
+        What served models take, by model.
     dry : bool
         Whether no model runs.
     """
@@ -95,6 +98,7 @@ class Models:
         self.sets: dict[str, AuditImages] = {}
         self.tables: dict[str, Any] = {}
         self.sent: list[Note] = []
+        self.bills: dict[str, Bill] = {}
         self._loaded: dict[tuple[str, RunOptions], Any] = {}
 
     @property
@@ -240,6 +244,7 @@ class Models:
     ) -> Outputs:
         """Ask a question about each image."""
         self.capability(name, section, "answerer")
+        self.open_bill(name, section)
         self.note_sent(name, section, f"{len(pictures)} pictures")
         return self._of_images(name, section, "answers", pictures, on, question=question)
 
@@ -255,9 +260,16 @@ class Models:
     ) -> Outputs:
         """Ask about each image a question of its own, with lettered options."""
         self.capability(name, section, "answerer")
+        self.open_bill(name, section)
         self.note_sent(name, section, f"{len(pictures)} pictures")
         request = {"questions": questions, "letters": letters}
         return self._of_images(name, section, "choices", pictures, on, **request)
+
+    def open_bill(self, name: str, section: RunConfig) -> None:
+        """Count the usage of a model from now on, if it is served."""
+        bill = bill_of(name, section, self.options_of(section).service)
+        if bill is not None:
+            self.bills.setdefault(name, bill)
 
     def note_sent(self, name: str, section: RunConfig | GeneratorSection, content: str) -> None:
         """Note what leaves this machine for a served model, such as "12 pictures"."""
@@ -354,10 +366,13 @@ class Models:
             # Each worker opens a model of its own.
             model = section.located(self.base.absolute())
             run_options = self.options_of(section)
+        bill, progress = self.bills.get(name), self.progress_of(f"{name}, {on}")
         with self._running(name):
             settings = ExtractionSettings(
                 options=run_options, engine=options.engine, part=options.part,
-                max_failures=options.max_failures, progress=self.progress_of(f"{name}, {on}"),
+                max_failures=options.max_failures,
+                progress=bill.progress(progress) if bill and progress else progress,
+                in_random_order=bill is not None and bill.service.budget is not None,
             )  # fmt: skip
             run: Extraction = extract(
                 pictures, model=model, store=self.store, settings=settings, **request
@@ -458,6 +473,10 @@ class DryRun(Models):
             "numbers": numbers or None,
             "bytes": state.to_do * numbers * _BYTES if numbers else None,
         }  # fmt: skip
+        if name in self.bills:
+            facts, note = self.bills[name].planned(state.to_do, str(request.get("question", "")))
+            about |= facts
+            self.sent.append(note)
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
         return self._stand_in(name, on, content, pictures.ids, about, width, names=names)
 

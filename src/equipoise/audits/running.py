@@ -18,7 +18,7 @@ from equipoise.audits.findings import conclude
 from equipoise.audits.gallery import pictures_of_findings
 from equipoise.audits.group_sizes import FAILURES, Row
 from equipoise.audits.group_sources import notes_on_sources, read_sources
-from equipoise.audits.manifest import Account, account_of, manifest_of_run
+from equipoise.audits.manifest import Account, account_of, budgets_named, manifest_of_run
 from equipoise.audits.measuring import checked_designs, measure_designs
 from equipoise.audits.notes import merged
 from equipoise.audits.opening import AnyInputs, Inputs, prepare
@@ -93,7 +93,8 @@ def run(
     started = perf_counter()
     inputs = config if isinstance(config, Inputs) else prepare(config, base=base, progress=progress)
     settings, audit, data = inputs.config, inputs.audit, inputs.data
-    designs, left_out = checked_designs(audit, settings, data)
+    with budgets_named(inputs):
+        designs, left_out = checked_designs(audit, settings, data)
     sources = read_sources(settings, inputs.models.base)
     as_predicted, not_measured = measure_designs(audit, settings, data, designs, progress)
     sizes = [*audit.sizes(settings, data)]

@@ -151,11 +151,15 @@ class Steps:
             self._bar.stop()
 
     def __call__(self, step: str, done: int = 0, total: int | None = None) -> None:
-        """Show which step is under way, and how far it is."""
+        """Show which step is under way, and how far it is.
+
+        What follows "; " in a step may differ from call to call.
+        """
         if self._bar is None:
             return
-        if step not in self._tasks:
-            from rich.markup import escape
+        from rich.markup import escape
 
-            self._tasks[step] = self._bar.add_task(escape(printable(step)), total=total)
-        self._bar.update(self._tasks[step], completed=done, total=total)
+        text, (name, *_) = escape(printable(step)), step.split("; ")
+        if name not in self._tasks:
+            self._tasks[name] = self._bar.add_task(text, total=total)
+        self._bar.update(self._tasks[name], completed=done, total=total, description=text)

@@ -42,6 +42,7 @@ from equipoise.data.table_steps import (
 from equipoise.data.tables import FILE, TableRecipe
 from equipoise.models.generators import Sampling
 from equipoise.models.service import ImageParameter, Service
+from equipoise.models.spending import Prices
 
 if TYPE_CHECKING:
     from equipoise.evidence.working import RunOptions
@@ -799,6 +800,23 @@ def _variable(name: str) -> str:
 _SERVICE = Service()
 
 
+class PricesConfig(Section):
+    """Prices of a served model.
+
+    Attributes
+    ----------
+    input, output : float
+        Of a million tokens of prompts, and of answers.
+    image, request : float
+        Of a picture, and of a request, beside their tokens.
+    """
+
+    input: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+    output: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+    image: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+    request: Annotated[NonNegativeFloat, Field(allow_inf_nan=False)] = 0.0
+
+
 class ServiceConfig(Section):
     """How a served model is asked.
 
@@ -823,6 +841,12 @@ class ServiceConfig(Section):
         Most requests at once; fewer while the server is overloaded.
     image_parameters : list of str
         What is sent with a prompt for an image; servers refuse parameters that they don't have.
+    prices : mapping of str to mapping
+        Prices of models, by their name on the server.
+    budget : float, optional
+        Most that the model's requests may cost, with those before that the store has.
+    currency : str
+        Of prices and budget: a label.
     """
 
     key: Annotated[str, AfterValidator(_variable)] | None = None
@@ -835,6 +859,17 @@ class ServiceConfig(Section):
     attempts: PositiveInt = _SERVICE.attempts
     concurrency: PositiveInt = _SERVICE.concurrency
     image_parameters: Distinct[ImageParameter] = _SERVICE.image_parameters
+    prices: dict[Name, PricesConfig] = Field(default_factory=dict)
+    budget: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    currency: Annotated[str, Field(max_length=12, pattern=r"^\S*$")] = ""
+
+    def service(self, model: str) -> Service:
+        """Return how a model is asked, by its name on the server."""
+        prices = self.prices.get(model)
+        return Service(
+            **self.model_dump(exclude={"key", "prices"}), key=self.key or "",
+            prices=None if prices is None else Prices(**prices.model_dump()),
+        )  # fmt: skip
 
 
 class RunConfig(LoadConfig):
@@ -872,6 +907,8 @@ class RunConfig(LoadConfig):
                 f"'model' and {file_keys[0]!r} are given; expected 'model' to run it, or "
                 f"{file_keys[0]!r} to read what it said before"
             )
+        if self.service is not None and self.service.budget is not None:
+            self._check_prices(self.service)
         for key in self.needed if self.model is None else ():
             if key not in file_keys:
                 raise ValueError(
@@ -879,6 +916,14 @@ class RunConfig(LoadConfig):
                     "to run"
                 )
         return self
+
+    def _check_prices(self, service: ServiceConfig) -> None:
+        model = str(self.model).partition("#")[2]
+        if model not in service.prices:
+            raise ValueError(
+                f"'service.budget' needs the prices of {model!r}; expected 'service.prices' with "
+                f"{{{model}: {{input: …, output: …}}}}, of a million tokens each"
+            )
 
     def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
@@ -893,8 +938,7 @@ def _service_of(section: RunConfig | GeneratorSection) -> Service | None:
     """Return how a served model is asked; None of others."""
     if not isinstance(section.model, str) or not section.model.startswith("served:"):
         return None
-    settings = (section.service or ServiceConfig()).model_dump()
-    return Service(**settings | {"key": settings["key"] or ""})
+    return (section.service or ServiceConfig()).service(section.model.partition("#")[2])
 
 
 class EmbeddingsConfig(RunConfig, ArrayConfig):

@@ -137,6 +137,9 @@ class ExtractionSettings:
         How pictures become pixels.
     progress : callable or None
         Progress callback: (step, images done, all images).
+    in_random_order : bool
+        Whether parts are made in an order that has nothing to do with ids: where a budget ends
+        the run, groups lack about the same share.
     """
 
     options: RunOptions = field(default_factory=RunOptions)
@@ -145,6 +148,7 @@ class ExtractionSettings:
     max_failures: float = 0.05
     decoding: Decoding = field(default_factory=Decoding)
     progress: Progress | None = None
+    in_random_order: bool = False
 
     def __post_init__(self) -> None:
         """Check the settings.
@@ -448,19 +452,29 @@ def _done(
     n = len(ledger.pictures)
     allowed = math.floor(settings.max_failures * n + 1e-9)
     done: list[Outcome] = []
-    failed = 0
+    failed = n_unasked = 0
     tell = telling(settings.progress, n)
-    with closing(engine.outcomes(key, [*ledger.pieces()], tell)) as outcomes:
+    pieces = [*ledger.pieces()]
+    if settings.in_random_order:
+        pieces.sort(key=lambda piece: key_of([key, piece.number]))
+    with closing(engine.outcomes(key, pieces, tell)) as outcomes:
         for outcome in outcomes:
             done.append(ledger.keep(outcome))
-            failed += len(done[-1].failures)
+            unasked = sum(failure.is_unasked for failure in done[-1].failures)
+            failed += len(done[-1].failures) - unasked
+            n_unasked += unasked
             if failed > allowed:
                 break
     done.sort(key=lambda outcome: outcome.number)
-    if failed <= allowed and failed < n:
+    if failed <= allowed and failed + n_unasked < n:
         return done
     ledger.forget(done)
     failures = _failures(done, ledger.pictures)
+    if n_unasked and failed <= allowed:
+        raise ModelError(
+            f"{engine.info.name}: none of {n} images has an answer; {failures[0].reason}. To do: "
+            "raise 'service.budget'"
+        )
     with suppress(RunError):  # the error that is raised says more
         _write_failures(ledger.folder, failures)
     first_failure = f"the first is {failures[0].image_id!r}: {failures[0].reason}"
@@ -579,6 +593,7 @@ def _finished(folder: Path) -> tuple[int, int]:
     for number, _, path in parts_in(folder):
         with suppress(OSError, ValueError, pa.ArrowException):
             # Of one number the last is taken, as in the ledger.
-            counts[number] = pq.read_metadata(path).num_rows, len(failures_of(path))
+            failed = sum(not failure.is_unasked for failure in failures_of(path))
+            counts[number] = pq.read_metadata(path).num_rows, failed
     rows, failures = (sum(column) for column in zip((0, 0), *counts.values(), strict=True))
     return rows, failures

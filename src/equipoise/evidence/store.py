@@ -145,6 +145,8 @@ def crops_digest(pictures: Pictures) -> str | None:
 
 _NAME = re.compile(r"part-(\d{5,})-([0-9a-f]{16})\.parquet")
 FAILURES_KEY = b"equipoise.failures"
+UNASKED = "budget"
+"""Stage of images that a model wasn't asked about: the next run asks."""
 
 FAILURES = pa.schema([("image_id", pa.string()), ("stage", pa.string()), ("reason", pa.string())])
 
@@ -157,13 +159,18 @@ class Failure:
     ----------
     image_id : str
     stage : str
-        ``read``, ``decode`` or ``model``.
+        ``read``, ``decode``, ``model``, ``request``, ``cut`` or ``budget``.
     reason : str
     """
 
     image_id: str
     stage: str
     reason: str
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether the model wasn't asked, since that might cost more than the budget."""
+        return self.stage == UNASKED
 
 
 def part_name(number: int, digest: str) -> str:
@@ -279,7 +286,9 @@ class Ledger:
         """Yield the pieces of work, each with the digest of its stored part."""
         have: dict[int, str] = {}
         for number, digest, path in parts_in(self.folder):
-            if is_sound(path, self.size(number)):
+            if is_sound(path, self.size(number)) and not any(
+                failure.is_unasked for failure in failures_of(path)
+            ):
                 have[number] = digest
         for number, first in enumerate(range(0, len(self.pictures), self.part)):
             pictures = self.pictures.take(range(first, first + self.size(number)))

@@ -6,23 +6,40 @@ import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from equipoise.core import Facts, RunError
 from equipoise.core.files import decode_json
 from equipoise.core.writing import make_folder
 
 FILE = "requests.sqlite"
+Row: TypeAlias = tuple[Any, ...]
 _WAIT = 60.0
-_TABLE = """CREATE TABLE IF NOT EXISTS exchanges (
-  key TEXT PRIMARY KEY, request TEXT, reply TEXT
-)"""
+_LISTS = ("log_probabilities", "ignored")
+"""Fields of a reply that JSON holds as lists."""
+_TABLES = """
+CREATE TABLE IF NOT EXISTS exchanges (key TEXT PRIMARY KEY, request TEXT, reply TEXT);
+CREATE TABLE IF NOT EXISTS names (model TEXT, name TEXT, PRIMARY KEY (model, name));
+CREATE TABLE IF NOT EXISTS ignored (
+  account TEXT, parameters TEXT, name TEXT, PRIMARY KEY (account, parameters, name));
+CREATE TABLE IF NOT EXISTS spending (
+  account TEXT, basis TEXT, requests INTEGER, images INTEGER, prompt_tokens INTEGER,
+  completion_tokens INTEGER, largest_estimate INTEGER, largest_prompt INTEGER,
+  largest_completion INTEGER, PRIMARY KEY (account, basis));
+CREATE TABLE IF NOT EXISTS unsettled (
+  number INTEGER PRIMARY KEY, account TEXT, images INTEGER, prompt_tokens INTEGER,
+  completion_tokens INTEGER);
+"""
 _READ = "SELECT reply FROM exchanges WHERE key = ?"
 _WRITE = "INSERT OR IGNORE INTO exchanges VALUES (?, ?, ?)"
+_NAMES = "SELECT name FROM names WHERE model = ? ORDER BY name"
+_ADD_NAME = "INSERT OR IGNORE INTO names VALUES (?, ?)"
+_IGNORED = "SELECT name FROM ignored WHERE account = ? AND parameters = ? ORDER BY name"
+_ADD_IGNORED = "INSERT OR IGNORE INTO ignored VALUES (?, ?, ?)"
 
 
 @dataclass(frozen=True)
@@ -33,7 +50,7 @@ class Reply:
     ----------
     outcome : str
         "answered"; "refused" by the model or by a filter of the server; "cut" at the longest
-        answer; or "request", which failed each time.
+        answer; "request", which failed each time; or "budget", which was too small to ask.
     text : str
         The answer, or why there is none.
     model : str
@@ -44,69 +61,68 @@ class Reply:
         How often the request was sent.
     log_probabilities : tuple of mapping, or None
         For each of the first tokens its likeliest alternatives; None where there are none.
+    ignored : tuple of str
+        Parameters of the request that had no effect, as far as the reply shows.
     """
 
-    outcome: Literal["answered", "refused", "cut", "request"]
+    outcome: Literal["answered", "refused", "cut", "request", "budget"]
     text: str
     model: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     attempts: int = 1
     log_probabilities: tuple[Mapping[str, float], ...] | None = None
+    ignored: tuple[str, ...] = ()
 
 
-class Journal:
-    """Replies by request, in a file of a folder; without a folder none is kept.
+class Database:
+    """A file of a store for threads and processes; in memory without a folder.
 
     Parameters
     ----------
     folder : Path or None
+    is_read_only : bool
+        Whether to read a file that is there, and to change nothing.
+
+    Raises
+    ------
+    RunError
+        When the file can't be read or written; so do the methods.
     """
 
-    def __init__(self, folder: Path | None) -> None:
-        self._lock, self._connection = threading.Lock(), None
-        self._path = FILE if folder is None else str(folder / FILE)
-        if folder is not None:
-            with self._translated():
-                self._connection = self._open(folder)
+    def __init__(self, folder: Path | None, *, is_read_only: bool = False) -> None:
+        self._lock, self._path = threading.Lock(), FILE if folder is None else str(folder / FILE)
+        if folder is not None and not is_read_only:
+            make_folder(folder)
+        path = ":memory:" if folder is None else (folder / FILE).absolute().as_uri()
+        with self._translated():
+            self._connection = sqlite3.connect(
+                f"{path}?mode=ro" if is_read_only else path, uri=folder is not None,
+                timeout=_WAIT, check_same_thread=False, isolation_level=None,
+            )  # fmt: skip
+            if not is_read_only:
+                self._connection.executescript(_TABLES)
 
     def close(self) -> None:
         """Close the file."""
-        if self._connection is not None:
-            self._connection.close()
+        self._connection.close()
 
-    def read(self, request: Facts) -> Reply | None:
-        """Return the reply to a request, or None.
+    def rows(self, query: str, *values: str) -> list[Row]:
+        """Return the rows of a query."""
+        with self._translated(), self._lock:
+            return self._connection.execute(query, values).fetchall()
 
-        Raises
-        ------
-        RunError
-            When the file can't be read.
-        """
-        if self._connection is None:
-            return None
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Cursor]:
+        """Make changes that other threads and processes see together, or not at all."""
         with self._translated(), self._lock, closing(self._connection.cursor()) as cursor:
-            cursor.execute(_READ, (_key(request),))
-            row = cursor.fetchone()
-        if row is None:
-            return None
-        fields = decode_json(row[0].encode())
-        first_tokens = fields.pop("log_probabilities")
-        return Reply(**fields, log_probabilities=first_tokens and tuple(first_tokens))
-
-    def write(self, request: Facts, reply: Reply) -> None:
-        """Keep the reply to a request.
-
-        Raises
-        ------
-        RunError
-            When the file can't be written.
-        """
-        if self._connection is None:
-            return
-        row = (_key(request), json.dumps(request, sort_keys=True), json.dumps(asdict(reply)))
-        with self._translated(), self._lock, self._connection:
-            self._connection.execute(_WRITE, row)
+            cursor.execute("BEGIN IMMEDIATE")
+            try:
+                yield cursor
+            except BaseException:
+                cursor.execute("ROLLBACK")
+                raise
+            cursor.execute("COMMIT")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -119,13 +135,70 @@ class Journal:
                 "it is damaged, remove it, and the server is asked again"
             ) from None
 
-    @staticmethod
-    def _open(folder: Path) -> sqlite3.Connection:
-        make_folder(folder)
-        connection = sqlite3.connect(folder / FILE, timeout=_WAIT, check_same_thread=False)
-        with connection:
-            connection.execute(_TABLE)
-        return connection
+
+class Journal:
+    """Replies by request, in a file of a store.
+
+    Parameters
+    ----------
+    database : Database
+    keeps_replies : bool
+    """
+
+    def __init__(self, database: Database, *, keeps_replies: bool = True) -> None:
+        self._database, self._keeps_replies = database, keeps_replies
+        self._ignored = set[tuple[str, str, str]]()
+
+    def read(self, request: Facts) -> Reply | None:
+        """Return the reply to a request, or None.
+
+        Raises
+        ------
+        RunError
+            When the file can't be read.
+        """
+        if not self._keeps_replies:
+            return None
+        rows = self._database.rows(_READ, _key(request))
+        if not rows:
+            return None
+        fields = decode_json(rows[0][0])
+        lists = {name: value and tuple(value) for name, value in fields.items() if name in _LISTS}
+        return Reply(**fields | lists)
+
+    def write(self, request: Facts, reply: Reply) -> None:
+        """Keep the reply to a request.
+
+        Raises
+        ------
+        RunError
+            When the file can't be written.
+        """
+        if self._keeps_replies:
+            row = (_key(request), json.dumps(request, sort_keys=True), json.dumps(asdict(reply)))
+            with self._database.changing() as cursor:
+                cursor.execute(_WRITE, row)
+
+    def add_names(self, model: Facts, names: Collection[str]) -> list[str]:
+        """Add names that a model answers under, and return all that it has answered under."""
+        key = _key(model)
+        with self._database.changing() as cursor:
+            cursor.executemany(_ADD_NAME, [(key, name) for name in names])
+        return [name for (name,) in self._database.rows(_NAMES, key)]
+
+    def add_ignored(self, account: str, parameters: Facts, names: Collection[str]) -> None:
+        """Add parameters that had no effect on a reply."""
+        rows = {(account, json.dumps(parameters, sort_keys=True), name) for name in names}
+        if rows - self._ignored:
+            self._ignored |= rows
+            with self._database.changing() as cursor:
+                cursor.executemany(_ADD_IGNORED, [*rows])
+
+
+def ignored_parameters(database: Database, account: str, parameters: Facts) -> list[str]:
+    """Return the parameters that had no effect on replies to requests with all of them."""
+    key = json.dumps(parameters, sort_keys=True)
+    return [name for (name,) in database.rows(_IGNORED, account, key)]
 
 
 def _key(request: Facts) -> str:

@@ -7,11 +7,14 @@ import hashlib
 import io
 import json
 import math
+import struct
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
+from email.utils import parsedate_to_datetime
 from functools import cached_property, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -23,10 +26,19 @@ from equipoise.core.files import decode_json
 from equipoise.core.types import Json
 from equipoise.models.images import Image, Images, as_rgb
 from equipoise.models.info import ModelInfo
-from equipoise.models.journal import Journal, Reply
+from equipoise.models.journal import Database, Journal, Reply
+from equipoise.models.pacing import Pace
 from equipoise.models.protocols import NoAnswer, ScoredAnswer, ServiceError
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.service import Address, Service
+from equipoise.models.spending import (
+    Basis,
+    BudgetError,
+    Spending,
+    Usage,
+    estimate_tokens,
+    estimate_usage,
+)
 
 if TYPE_CHECKING:
     from httpx2 import Client
@@ -40,6 +52,8 @@ _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT = 60.0
 _SHOWN = 300
 _FIRST_TOKENS, _ALTERNATIVES = 8, 20
+_SETTINGS = ("parameters", "generation_settings", "sampling_params")
+"""Places where servers repeat the parameters of a request."""
 _MOST_BYTES, _MOST_TOKENS = 4 << 20, 1 << 53
 _WITHOUT_LIST = frozenset({404, 405, 501})
 """Statuses of servers that list no models."""
@@ -51,7 +65,8 @@ _REFUSED = "Refused to answer"
     "served",
     preview=lambda _: Preview(offer="answerer"),
     identify=lambda target, options: {
-        "address": asdict(Address.of(target)), "service": asdict(options.service or Service()),
+        "address": asdict(Address.of(target)),
+        "service": (options.service or Service()).identity,
     },
 )  # fmt: skip
 def load(target: str, options: Options) -> ServedModel:
@@ -233,40 +248,30 @@ class ServedModel:
     def _replies(
         self, images: Images, questions: Sequence[str], parameters: Mapping[str, Json]
     ) -> list[Reply]:
-        """Return the reply about each image; `parameters` go with those of the service."""
+        """Return the reply about each image; `parameters` add to the service's."""
         self.check()
         pictures = [self.encode(image) for image in as_rgb(images)]
         with Session.of(self) as session:
-            return self.ask_all(
+            return session.ask_all(
                 lambda pair: session.ask(*pair, parameters),
                 [*zip(pictures, questions, strict=True)],
             )
 
-    def ask_all(self, ask: Callable[[T], Reply], questions: Sequence[T]) -> list[Reply]:
-        """Return the reply to each question, in order, asked at the model's pace.
-
-        Raises
-        ------
-        ServiceError
-            When several models reply.
-        Exception
-            The first that a request raised.
-        """
-        replies = _concurrently(ask, questions, self.pace, self.service)
-        models = sorted({reply.model for reply in replies if reply.model})
-        if len({*models, *self._models}) > 1:
-            names = ", ".join(sorted({*models, *self._models}))
-            raise ServiceError(
-                f"{self.name}: the server answers with several models: {names}. To do: name "
-                "one of them after the URL"
-            )
-        self._models.update(models)
-        return replies
+    @contextmanager
+    def opened_database(self) -> Iterator[Database]:
+        """Open the file of the store, or the database in memory."""
+        if not self.service.store:
+            yield self._database
+            return
+        with closing(Database(Path(self.service.store))) as database:
+            yield database
 
     @cached_property
-    def _models(self) -> set[str]:
-        """The names that the server has answered under."""
-        return set()
+    def _database(self) -> Database:
+        """Usage and names of the model without a store."""
+        database = Database(None)
+        weakref.finalize(self, database.close)
+        return database
 
     @cached_property
     def pace(self) -> Pace:
@@ -296,12 +301,14 @@ class Session:
     journal : Journal
     most_bytes : int
         Largest answer.
+    spending : Spending
     """
 
     model: ServedModel
     client: Client
     journal: Journal
-    most_bytes: int = _MOST_BYTES
+    most_bytes: int
+    spending: Spending
 
     @classmethod
     @contextmanager
@@ -317,9 +324,11 @@ class Session:
             timeout=service.timeout, follow_redirects=False, trust_env=False,
             limits=httpx2.Limits(max_connections=service.concurrency),
         )  # fmt: skip
-        folder = Path(service.store) if service.store else None
-        with client, closing(Journal(folder)) as journal:
-            yield cls(model, client, journal, most_bytes)
+        with client, model.opened_database() as database:
+            journal = Journal(database, keeps_replies=bool(service.store))
+            prices, budget = service.prices, service.budget
+            spending = Spending(database, model.address.account, prices, budget)
+            yield cls(model, client, journal, most_bytes, spending)
 
     def ask(
         self, picture: bytes, question: str, parameters: Mapping[str, Json] = MappingProxyType({})
@@ -344,7 +353,32 @@ class Session:
             "model": self.model.address.model, "messages": [{"role": "user", "content": content}],
             **all_parameters,
         }  # fmt: skip
-        return self.post("/chat/completions", body, request, reply_of)
+        sides = (_longest_side(picture),)
+        estimate = estimate_usage(question, sides, self.model.service.max_tokens)
+        return self.post("/chat/completions", body, request, reply_of, estimate)
+
+    def ask_all(self, ask: Callable[[T], Reply], questions: Sequence[T]) -> list[Reply]:
+        """Return the reply to each question, in order, asked at the model's pace.
+
+        Raises
+        ------
+        ServiceError
+            When several models reply.
+        Exception
+            The first that a request raised.
+        """
+        model = self.model
+        replies = _concurrently(ask, questions, model.pace, model.service)
+        names = self.journal.add_names(
+            model.facts, {reply.model for reply in replies if reply.model}
+        )
+        if len(names) > 1:
+            raise ServiceError(
+                f"{model.name}: the server answers with several models: {', '.join(names)}. "
+                "To do: name one of them after the URL; if the server has another model now, "
+                "choose another store"
+            )
+        return replies
 
     def post(
         self,
@@ -352,6 +386,7 @@ class Session:
         body: Mapping[str, Any],
         request: Facts,
         read: Callable[[Facts], Reply | None],
+        estimate: Usage,
     ) -> Reply:
         """Return the kept reply to a request, or that of the server.
 
@@ -364,6 +399,8 @@ class Session:
             Facts that identify the request.
         read : callable
             From an answer's JSON to a reply; None where it has another form.
+        estimate : Usage
+            Of the request; its completion is the longest.
 
         Raises
         ------
@@ -373,8 +410,8 @@ class Session:
         kept = self.journal.read(request)
         if kept is not None:
             return kept
-        reply = self._send(path, body, read)
-        if reply.outcome != "request":
+        reply = self._send(path, body, read, estimate)
+        if reply.outcome not in ("request", "budget"):
             self.journal.write(request, reply)
         return reply
 
@@ -403,24 +440,46 @@ class Session:
         )
 
     def _send(
-        self, path: str, body: Mapping[str, Any], read: Callable[[Facts], Reply | None]
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[Facts], Reply | None],
+        estimate: Usage,
     ) -> Reply:
         """Return the server's reply, asked again while it is overloaded or gives no answer."""
-        problem, service = "", self.model.service
+        problem, service, pace = "", self.model.service, self.model.pace
         for attempt, wait in enumerate(_waits(service.attempts), start=1):
+            time.sleep(pace.wait())
+            allowed = pace.allowed
             try:
-                answer = self._exchange("POST", path, body)
-            except _unreachable() as error:
-                answer = Answer(0, None, problem=f"{type(error).__name__}: {error}")
-            reply = self._read(answer, read)
+                with self.spending.sending(estimate) as sending:
+                    answer = self._attempt(path, body)
+                    if answer.is_free:
+                        sending.forget()
+                    reply = self._read(answer, read)
+                    if reply is not None and answer.status == 200:
+                        sending.settle(*_usage_of(reply, estimate))
+            except BudgetError:
+                return Reply("budget", f"a request may cost more than is left of {service.limit}")
             if reply is not None:
-                return replace(reply, text=service.hide(reply.text), attempts=attempt)
+                pace.speed_up()
+                ignored = _ignored(body, answer.body, reply)
+                self.journal.add_ignored(self.model.address.account, service.identity, ignored)
+                return _hidden(replace(reply, attempts=attempt, ignored=ignored), service)
             problem = service.hide(answer.problem)
             if answer.status in _OVERLOADED or answer.status == 0:
-                self.model.pace.slow_down()
+                pace.slow_down(allowed, answer.wait)
             time.sleep(max(wait, answer.wait) if wait else 0.0)
         text = f"no answer after {service.attempts} requests; the last: {problem}"
         return Reply("request", text[:_SHOWN], attempts=service.attempts)
+
+    def _attempt(self, path: str, body: Mapping[str, Any]) -> Answer:
+        """Return the answer to a request; of status 0 where there is none."""
+        try:
+            return self._exchange("POST", path, body)
+        except _unreachable() as error:
+            problem = f"{type(error).__name__}: {error}"
+            return Answer(0, None, problem=problem, is_sent=not _is_unsent(error))
 
     def _read(self, answer: Answer, read: Callable[[Facts], Reply | None]) -> Reply | None:
         """Read a reply; None where the request may be sent again.
@@ -459,8 +518,7 @@ class Session:
             read: Json = decode_json(bytes(content[: self.most_bytes + 1]))
         except ValueError:
             read = None
-        after = response.headers.get("retry-after", "")
-        wait = float(after) if after.isdecimal() and after.isascii() else 0.0
+        wait = _seconds(response.headers.get("retry-after", ""))
         form = str(response.headers.get("location") or response.headers.get("content-type"))
         problem = f"status {response.status_code}, {service.hide(_message(read, form))[:_SHOWN]}"
         return Answer(response.status_code, read, min(wait, _LONGEST_WAIT), problem)
@@ -480,12 +538,76 @@ class Answer:
         Seconds after which the server is to be asked again.
     problem : str
         Its status, and the message of the server.
+    is_sent : bool
+        Whether the request may have reached the server.
     """
 
     status: int
     body: Json
     wait: float = 0.0
     problem: str = ""
+    is_sent: bool = True
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing is charged: the server refused the request, or never got it."""
+        return not self.is_sent or self.status >= 300
+
+
+def _seconds(after: str) -> float:
+    """Return the seconds of a header Retry-After: a number, or a date; 0 of anything else."""
+    if after.isdecimal() and after.isascii():
+        return float(after)
+    try:
+        return max(0.0, parsedate_to_datetime(after).timestamp() - time.time())
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+
+
+def _longest_side(picture: bytes) -> int:
+    """Return the pixels of the longest side of a PNG."""
+    width, height = struct.unpack(">II", picture[16:24])
+    return max(int(width), int(height))
+
+
+def _usage_of(reply: Reply, estimate: Usage) -> tuple[Usage, Basis]:
+    """Return the usage of a request, and its basis."""
+    if not reply.prompt_tokens:
+        tokens = min(estimate_tokens(reply.text), estimate.completion_tokens)
+        return replace(estimate, completion_tokens=tokens), "estimated"
+    prompt, completion = reply.prompt_tokens, reply.completion_tokens
+    return replace(estimate, prompt_tokens=prompt, completion_tokens=completion), "counted"
+
+
+def _ignored(request: Facts, answer: Json, reply: Reply) -> tuple[str, ...]:
+    """Return the parameters of a request that had no effect, as far as the reply shows."""
+    if not isinstance(answer, Mapping) or reply.outcome not in ("answered", "cut"):
+        return ()
+    names = set[str]()
+    if request.get("logprobs") and reply.outcome == "answered" and not reply.log_probabilities:
+        names.add("logprobs")
+    if reply.completion_tokens > request.get("max_tokens", math.inf):
+        names.add("max_tokens")
+    for reported in (answer, *(answer.get(place) for place in _SETTINGS)):
+        for name in ("max_tokens", "seed", "temperature"):
+            value = reported.get(name) if isinstance(reported, Mapping) else None
+            if isinstance(value, float | int) and value != request.get(name):
+                names.add(name)
+    return (*sorted(names),)
+
+
+def _hidden(reply: Reply, service: Service) -> Reply:
+    """Return a reply without the key, which a server may repeat."""
+    places = [
+        {service.hide(text): number for text, number in place.items()}
+        for place in reply.log_probabilities or ()
+    ]
+    return replace(
+        reply,
+        text=service.hide(reply.text),
+        model=service.hide(reply.model),
+        log_probabilities=tuple(places) or None,
+    )
 
 
 def _waits(attempts: int) -> Iterator[float]:
@@ -510,7 +632,7 @@ def image_part(picture: bytes) -> dict[str, Json]:
 
 
 def reply_of(body: Facts) -> Reply | None:
-    """Read a chat completion; None where it has another form.
+    """Read a chat completion, or return None if it has another form.
 
     A filter may stop an answer (`finish_reason`), stand in its place (`refusal`), or leave none.
     """
@@ -601,34 +723,19 @@ def is_filtered(body: Json) -> bool:
     return any(name in text for name in _FILTERS)
 
 
+def _is_unsent(error: Exception) -> bool:
+    """Whether a request never reached its server."""
+    import httpx2
+
+    return isinstance(
+        error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout | httpx2.InvalidURL
+    )
+
+
 def _unreachable() -> tuple[type[Exception], ...]:
     import httpx2
 
     return (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError)
-
-
-class Pace:
-    """How many requests may be under way: half as many after trouble, slowly more after answers."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._allowed, self._under_way = most, float(most), 0
-        self._free = threading.Condition()
-
-    def __enter__(self) -> None:
-        with self._free:
-            self._free.wait_for(lambda: self._under_way < max(1, int(self._allowed)))
-            self._under_way += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._free:
-            self._under_way -= 1
-            self._allowed = min(self._most, self._allowed + 1.0 / max(1.0, self._allowed))
-            self._free.notify_all()
-
-    def slow_down(self) -> None:
-        """Allow half as many requests from now on."""
-        with self._free:
-            self._allowed = max(1.0, self._allowed / 2.0)
 
 
 def _concurrently(

@@ -25,6 +25,7 @@ from equipoise.models.protocols import NoAnswer, ServiceError
 from equipoise.models.registry import Options, adapter
 from equipoise.models.served import ServedModel, Session, is_filtered
 from equipoise.models.service import Address, Service
+from equipoise.models.spending import estimate_usage
 
 _MOST_BYTES = 64 << 20
 _SEEDS = 1 << 31
@@ -89,7 +90,7 @@ class ServedGenerator:
         """
         self.server.check()
         with Session.of(self.server, _MOST_BYTES) as session:
-            replies = self.server.ask_all(
+            replies = session.ask_all(
                 lambda pair: self._ask(session, *pair, sampling),
                 [*zip(prompts, seeds, strict=True)],
             )
@@ -104,6 +105,7 @@ class ServedGenerator:
             return session.post(
                 "/images/generations", body | parameters, request,
                 lambda answer: _reply_of(answer, session),
+                replace(estimate_usage(prompt, (), 0), images=1),
             )  # fmt: skip
         except ServiceError as error:
             if error.status not in (400, 422):

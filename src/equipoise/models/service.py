@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from equipoise.core import ModelError
+from equipoise.core import InputError, ModelError
 from equipoise.core.types import Json
+from equipoise.models.spending import Prices
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*|[0-9a-f.]*:[0-9a-f:.]*")
 _KEY = re.compile(r"[!-~]+")
@@ -48,6 +49,17 @@ class Service:
         What is sent with a prompt for an image; servers refuse parameters that they don't have.
     store : str
         Folder in which answers are kept as they arrive; "" keeps none.
+    prices : Prices, optional
+        Of the model.
+    budget : float, optional
+        Most that requests to the model may cost, those before included that the store has.
+    currency : str
+        Of prices and budget.
+
+    Raises
+    ------
+    InputError
+        When there is a budget without prices.
     """
 
     key: str = ""
@@ -61,6 +73,14 @@ class Service:
     concurrency: int = 8
     image_parameters: tuple[ImageParameter, ...] = ("response_format", "size", "seed")
     store: str = ""
+    prices: Prices | None = None
+    budget: float | None = None
+    currency: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a budget that nothing counts against."""
+        if self.budget is not None and self.prices is None:
+            raise InputError("budget is given without prices; expected the prices of the model")
 
     @property
     def secret(self) -> str:
@@ -92,6 +112,20 @@ class Service:
         """Parameters of a request, without its model and messages."""
         seed: dict[str, Json] = {} if self.seed is None else {"seed": self.seed}
         return {"max_tokens": self.max_tokens, "temperature": self.temperature, **seed}
+
+    @property
+    def identity(self) -> dict[str, Json]:
+        """What decides the answers: parameters of requests and pictures."""
+        return {**self.parameters, "longest_side": self.longest_side}
+
+    @property
+    def limit(self) -> str:
+        """The budget with its currency."""
+        return f"{self.budget:g} {self.currency}".strip()
+
+    def amount(self, cost: float) -> str:
+        """Return a cost with its currency."""
+        return f"{cost:.{2 if cost >= 1 else 4}f} {self.currency}".strip()
 
 
 @dataclass(frozen=True)
@@ -139,6 +173,11 @@ class Address:
         named = f"[{host}]" if ":" in host else host
         place = named if port is None else f"{named}:{port}"
         return cls(f"{parts.scheme}://{place}{parts.path.rstrip('/')}", model)
+
+    @property
+    def account(self) -> str:
+        """What requests are counted under: the URL and the model."""
+        return f"{self.url}#{self.model}"
 
     @property
     def host(self) -> str:

@@ -1,21 +1,15 @@
 """An audit of a served model: answers by group, kept replies, hosts, keys and plans."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
-
 import numpy as np
 import polars as pl
 import pytest
-import yaml
-from PIL import Image
 
 from audits.predictions.models import NAMES, numbers, painted
 from chat_server import completion, serving
 from equipoise import audits
-from equipoise.core import ModelError
+from equipoise.core import ConfigError, DataError, ModelError
+from equipoise.models import Service, load_model
+from troubled_server import check_kills, vary_pictures
 
 QUESTION = "Which colour is it?"
 
@@ -71,15 +65,6 @@ def test_filtered_answers_are_refusals_of_their_group(server, tmp_path):
     assert "refused_rate" in {finding.metric for finding in result.findings}
 
 
-def vary_pictures(folder):
-    """Make each picture another one: its first pixel has its place in the table."""
-    for place, path in enumerate(pl.read_csv(folder / "images.csv")["file"]):
-        with Image.open(folder / "pictures" / path) as picture:
-            pixels = np.asarray(picture).copy()
-        pixels[0, 0] = place
-        Image.fromarray(pixels).save(folder / "pictures" / path)
-
-
 def test_cut_and_failed_answers_are_failures_by_group(server, tmp_path, monkeypatch):
     monkeypatch.setattr("equipoise.models.served.time.sleep", lambda _: None)
     config = config_of(server, tmp_path, attempts=2)
@@ -124,30 +109,120 @@ def test_pictures_stay_here_unless_a_host_is_named(server, tmp_path):
         run(config, tmp_path)
 
 
-def test_killed_runs_ask_no_kept_answer_again_and_give_the_same(server, tmp_path, monkeypatch):
-    config = config_of(server, tmp_path, concurrency=1, key="SECRET")
+def test_killed_runs_ask_no_kept_answer_again_and_give_the_same(server, tmp_path):
+    check_kills(server, tmp_path, goals=(20, 90))
+
+
+PRICES = {"tiny": {"input": 100.0, "output": 1000.0}}
+
+
+def cost_of(requests):
+    """Return the cost of requests of 10 tokens and a token of the answer."""
+    return requests * (10 * 100.0 + 1000.0) / 1e6
+
+
+def ask_about(server, folder, *pictures, **service):
+    """Ask about pictures before an audit does, with the store of its configuration."""
+    settings = Service(store=str(folder / "evidence"), **service)
+    load_model(f"served:{server.url}#tiny", service=settings).answer(pictures, QUESTION)
+
+
+def test_a_plan_estimates_requests_tokens_and_cost(server, tmp_path):
+    config = config_of(server, tmp_path, prices=PRICES, currency="EUR", budget=1.0, max_tokens=4,
+                       longest_side=56)  # fmt: skip
+    plan = audits.plan(audits.parse_config(config), base=tmp_path)
+    row, tokens = plan.runs[0], 120 * (5 + 4)
+    assert (row["requests"], row["prompt_tokens"], row["completion_tokens"]) == (120, tokens, 480)
+    assert row["cost"] == pytest.approx((tokens * 100 + 480 * 1000) / 1e6)
+    assert any("EUR" in note and "28 x 28 pixels" in note for note in plan.notes)
+    assert not (tmp_path / "evidence").exists()
+    ask_about(server, tmp_path, np.zeros((9, 9, 3), np.uint8))
+    row = audits.plan(audits.parse_config(config), base=tmp_path).runs[0]
+    assert (row["prompt_tokens"], row["completion_tokens"]) == (1200, 120)
+    assert row["cost"] == pytest.approx(cost_of(120))
+
+
+def test_a_run_stops_below_its_budget_and_goes_on(server, tmp_path):
+    budget = 0.1
+    config = config_of(server, tmp_path, prices=PRICES, currency="EUR", max_tokens=4,
+                       concurrency=4, budget=budget)  # fmt: skip
+    config["data"]["min_group_size"] = 10
     vary_pictures(tmp_path)
-    server.reply = lambda picture, number: (time.sleep(0.01), colour(picture, number))[1]
-    (tmp_path / "audit.yaml").write_text(yaml.safe_dump(config))
-    key = "sk-that-nobody-may-see"
-    command = [sys.executable, "-m", "equipoise", "audit", "audit.yaml", "--out", "run"]
-    options = {"cwd": tmp_path, "env": {**os.environ, "SECRET": key},
-               "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}  # fmt: skip
-    kills = 0
-    for goal in (5, 40, 80):
-        process = subprocess.Popen(command, **options)
-        while process.poll() is None and len(server.requests) < goal:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        kills += 1
-    done = subprocess.run(command, check=False, **options)
-    assert done.returncode == 0, done.stderr
-    assert len(server.requests) <= 120 + kills
-    assert len({int(request["picture"][0, 0, 0]) for request in server.requests}) == 120
-    assert not any(key.encode() in path.read_bytes()
-                   for path in tmp_path.rglob("*") if path.is_file())  # fmt: skip
-    monkeypatch.setenv("SECRET", key)
-    undisturbed = run({**config, "extraction": {"store": "other"}}, tmp_path / ".")
-    stored = pl.read_parquet(tmp_path / "run" / "findings.parquet")
-    assert stored["value"].to_list() == [finding.value for finding in undisturbed.findings]
+    ask_about(server, tmp_path, np.zeros((9, 9, 3), np.uint8))
+    steps = []
+    first = audits.run(audits.parse_config(config), base=tmp_path,
+                       progress=lambda *step: steps.append(step))  # fmt: skip
+    sent = len(server.requests)
+    spending = first.manifest.counts["prepared"]["spending"]["tiny"]
+    assert (spending["all_runs"]["requests"], spending["this_run"]["requests"]) == (sent, sent - 1)
+    assert spending["all_runs"]["cost"] == pytest.approx(cost_of(sent))
+    assert budget - 0.01 < cost_of(sent) <= budget
+    assert any("EUR spent" in step for step, *_ in steps)
+    unasked = {row["group"]: (row["n"], row["of"]) for row in first.tables["failures"].to_pylist()}
+    assert unasked[""] == (120 - (sent - 1), 120)
+    assert unasked["a"][0] + unasked["b"][0] == unasked[""][0]
+    assert any("budget of 0.1 EUR" in warning for warning in first.manifest.warnings)
+    assert sum(states(first).values()) == sent - 1
+    assert (
+        audits.plan(audits.parse_config(config), base=tmp_path).runs[0]["to_do"] == (unasked[""][0])
+    )
+    assert numbers(run(config, tmp_path)) == numbers(first)
+    config["models"]["tiny"]["service"]["budget"] = 1.0
+    whole = run(config, tmp_path)
+    assert len(server.requests) == 121
+    assert whole.manifest.counts["prepared"]["models"]["tiny"]["images"] == {
+        "asked": 120, "failed": 0,
+    }  # fmt: skip
+    del config["models"]["tiny"]["service"]["budget"]
+    assert numbers(whole) == numbers(run(config | {"extraction": {"store": "other"}}, tmp_path))
+
+
+def test_a_budget_for_no_answer_is_an_error(server, tmp_path):
+    config = config_of(server, tmp_path, prices=PRICES, budget=0.01)
+    with pytest.raises(ModelError, match=r"service\.budget"):
+        run(config, tmp_path)
+    assert server.requests == []
+
+
+def test_a_budget_that_leaves_too_little_to_compare_is_named(server, tmp_path):
+    config = config_of(server, tmp_path, prices=PRICES, max_tokens=4, budget=0.1)
+    vary_pictures(tmp_path)
+    ask_about(server, tmp_path, np.zeros((9, 9, 3), np.uint8))
+    with pytest.raises(DataError, match=r"service\.budget.* fewer than two groups"):
+        run(config, tmp_path)
+
+
+def test_a_budget_without_prices_of_the_model_is_refused(server, tmp_path):
+    config = config_of(server, tmp_path, prices={"other": {"input": 1.0}}, budget=1.0)
+    with pytest.raises(ConfigError, match=r"service\.prices"):
+        audits.parse_config(config)
+
+
+def test_the_expected_spend_is_right_after_the_first_tenth(server, tmp_path):
+    config = config_of(server, tmp_path, prices=PRICES, currency="EUR", concurrency=1)
+    config["extraction"]["part"] = 12
+    vary_pictures(tmp_path)
+
+    def reply(picture, number):
+        _, body, headers = colour(picture, number)
+        body["usage"] = {"prompt_tokens": 100 + int(picture[0, 0, 0]) % 7, "completion_tokens": 2}
+        return 200, body, headers
+
+    server.reply = reply
+    expected = []
+
+    def progress(step, done, total):
+        if "expected" in step and total and done * 10 >= total:
+            expected.append(float(step.rpartition(", ")[2].split()[0]))
+
+    result = audits.run(audits.parse_config(config), base=tmp_path, progress=progress)
+    cost = result.manifest.counts["prepared"]["spending"]["tiny"]["all_runs"]["cost"]
+    assert expected[0] == pytest.approx(cost, rel=0.05)
+
+
+def test_parameters_without_effect_are_noted_once(server, tmp_path):
+    config = config_of(server, tmp_path, seed=3)
+    server.reply = lambda picture, number: (200, colour(picture, number)[1] | {"seed": 9}, {})
+    for _ in range(2):
+        notes = run(config, tmp_path).manifest.notes
+        assert sum("ignores parameters of requests: seed" in note for note in notes) == 1

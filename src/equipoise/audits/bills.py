@@ -1,0 +1,161 @@
+"""Tokens and cost of requests to served models: before a run, during it and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from equipoise.audits.notes import Note
+from equipoise.config.fields import RunConfig
+from equipoise.core import Facts, Progress
+from equipoise.models.journal import FILE, Database, ignored_parameters
+from equipoise.models.service import Address, Service
+from equipoise.models.spending import Spending, Spent, Usage, estimate_usage
+
+_RULE = (
+    "a token for 4 characters of text and for 28 x 28 pixels of a picture, taken as a square of "
+    "its longest side, and answers of full length"
+)
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Tokens and cost of the requests to a served model.
+
+    Attributes
+    ----------
+    model : str
+        Name in the configuration.
+    address : Address
+    service : Service
+    store : Path
+    before : Spent
+        When the run began.
+    """
+
+    model: str
+    address: Address
+    service: Service
+    store: Path
+    before: Spent = field(default_factory=Spent)
+
+    def spent(self) -> Spent:
+        """Return the usage so far, of all runs with the store."""
+        if not (self.store / FILE).is_file():
+            return Spent()
+        with closing(Database(self.store, is_read_only=True)) as database:
+            return Spending(database, self.address.account).spent()
+
+    def ignored(self) -> list[str]:
+        """Return the parameters that had no effect, as far as replies show."""
+        if not (self.store / FILE).is_file():
+            return []
+        with closing(Database(self.store, is_read_only=True)) as database:
+            return ignored_parameters(database, self.address.account, self.service.identity)
+
+    def estimate(self, n: int, question: str) -> Usage:
+        """Estimate the usage of n requests: by earlier replies, else by length and size."""
+        sides = (self.service.longest_side,)
+        by_size = estimate_usage(question, sides, self.service.max_tokens)
+        return self.spent().mean_times(n) or by_size.times(n)
+
+    def amount(self, usage: Usage) -> str:
+        """Return the cost of requests; their tokens without prices."""
+        if self.service.prices is None:
+            return f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
+        return self.service.amount(self.service.prices.cost(usage))
+
+    def cost(self, usage: Usage) -> float | None:
+        """Return the cost of requests; None without prices."""
+        return None if self.service.prices is None else self.service.prices.cost(usage)
+
+    def progress(self, progress: Progress) -> Progress:
+        """Return a progress callback that adds the cost so far and the expected cost."""
+
+        def tell(step: str, done: int, total: int | None) -> None:
+            spent = self.spent()
+            remaining = spent.mean_times((total or done) - done)
+            text = f"{step}; {self.amount(spent.total)} spent"
+            if remaining is not None and remaining.requests:
+                text += f", {self.amount(spent.total + remaining)} expected"
+            progress(text, done, total)
+
+        return tell
+
+    def planned(self, n: int, question: str) -> tuple[Facts, Note]:
+        """Return the facts of a plan for n requests, and a note on them."""
+        usage, spent = self.estimate(n, question), self.spent()
+        facts: Facts = {
+            "requests": n, "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens, "cost": self.cost(usage),
+        }  # fmt: skip
+        rule = "as earlier replies took" if spent.is_known else f"estimated: {_RULE}"
+        text = (
+            f"about {n:,} requests with {usage.prompt_tokens:,} tokens of prompts and "
+            f"{usage.completion_tokens:,} of answers ({rule})"
+        )
+        if self.service.prices is not None:
+            text += f"; they cost about {self.amount(usage)}"
+        if self.service.budget is not None:
+            text += f". {self.amount(spent.total)} of the budget of {self.service.limit} are spent"
+        return facts, Note(self.model, f"{text}.")
+
+    def facts(self) -> Facts:
+        """Return counts for the manifest: of all runs with the store, and of this run."""
+        spent = self.spent()
+        return {
+            "account": self.address.account,
+            "currency": self.service.currency,
+            "budget": self.service.budget,
+            "prices": self.service.prices and asdict(self.service.prices),
+            "all_runs": self._counts(spent, Spent()),
+            "this_run": self._counts(spent, self.before),
+        }
+
+    def _counts(self, spent: Spent, before: Spent) -> dict[str, Any]:
+        total, earlier = spent.total, before.total
+        usage = total.less(earlier)
+        return {
+            **asdict(usage),
+            "requests_without_count": spent.estimated.requests - before.estimated.requests,
+            "requests_without_reply": spent.n_unsettled - before.n_unsettled,
+            "cost": self.cost(usage),
+        }
+
+    def notes(self) -> Iterator[Note]:
+        """Yield notes on tokens and cost, and on parameters without effect."""
+        spent = self.spent()
+        now = spent.total.less(self.before.total)
+        if now.requests:
+            text = (
+                f"{now.requests:,} requests took {now.prompt_tokens:,} tokens of prompts and "
+                f"{now.completion_tokens:,} of answers"
+            )
+            text += "" if self.service.prices is None else f", and cost {self.amount(now)}"
+            yield Note(self.model, f"{text}. All runs with this store: {self.amount(spent.total)}.")
+        if spent.estimated.requests:
+            yield Note(
+                self.model,
+                "the server didn't count the tokens of "
+                f"{spent.estimated.requests:,} requests; they are estimated.",
+            )
+        if spent.n_unsettled:
+            yield Note(
+                self.model,
+                f"{spent.n_unsettled:,} requests have no whole reply, such as those in flight when "
+                "a run was killed. They count as the most that they can have taken.",
+            )
+        if names := ", ".join(self.ignored()):
+            yield Note(self.model, f"the server ignores parameters of requests: {names}.")
+
+
+def bill_of(model: str, section: RunConfig, service: Service | None) -> Bill | None:
+    """Return the bill of a model when a run begins, or None if the model isn't served."""
+    if service is None:
+        return None
+    address = Address.of(section.called.partition(":")[2])
+    bill = Bill(model, address, service, Path(service.store))
+    return replace(bill, before=bill.spent())

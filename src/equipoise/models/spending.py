@@ -1,0 +1,299 @@
+"""Tokens and money that requests to a served model take, kept through kills."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from equipoise.models.journal import Database
+
+MILLION = 1_000_000
+_CHARACTERS, _PATCH = 4, 28
+"""Characters of a token, and pixels of the side of a patch of a picture that is a token."""
+_FIRST_PICTURE, _FIRST_FACTOR = 40_000, 4
+"""Most tokens of a picture, and of others as a multiple of the estimate, before the first count."""
+_ADD = """INSERT INTO spending VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (account, basis) DO UPDATE SET requests = requests + 1,
+  images = images + excluded.images, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+  completion_tokens = completion_tokens + excluded.completion_tokens,
+  largest_estimate = max(largest_estimate, excluded.largest_estimate),
+  largest_prompt = max(largest_prompt, excluded.largest_prompt),
+  largest_completion = max(largest_completion, excluded.largest_completion)"""
+_TOTALS = """SELECT basis, requests, images, prompt_tokens, completion_tokens, largest_estimate,
+  largest_prompt, largest_completion FROM spending WHERE account = ?"""
+_UNSETTLED = """SELECT count(*), images, prompt_tokens, completion_tokens FROM unsettled
+  WHERE account = ? GROUP BY images, prompt_tokens, completion_tokens"""
+_OPEN = "INSERT INTO unsettled VALUES (NULL, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Requests, and their pictures and tokens.
+
+    Attributes
+    ----------
+    requests, images, prompt_tokens, completion_tokens : int
+    """
+
+    requests: int = 0
+    images: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.requests + other.requests, self.images + other.images,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )  # fmt: skip
+
+    def less(self, other: Usage) -> Usage:
+        """Return the usage without that of other requests."""
+        return self + other.times(-1)
+
+    def times(self, n: int) -> Usage:
+        """Return the usage of n times as many requests."""
+        return Usage(
+            n * self.requests, n * self.images, n * self.prompt_tokens, n * self.completion_tokens
+        )
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of a served model, in any currency.
+
+    Attributes
+    ----------
+    input, output : float
+        Of a million tokens of prompts, and of answers.
+    image, request : float
+        Of a picture, and of a request, beside their tokens.
+    """
+
+    input: float = 0.0
+    output: float = 0.0
+    image: float = 0.0
+    request: float = 0.0
+
+    def cost(self, usage: Usage) -> float:
+        """Return the cost of requests."""
+        tokens = self.input * usage.prompt_tokens + self.output * usage.completion_tokens
+        return tokens / MILLION + self.image * usage.images + self.request * usage.requests
+
+
+def estimate_usage(text: str, sides: tuple[int, ...], max_tokens: int) -> Usage:
+    """Return the estimated usage of a request, without asking its server.
+
+    A token is 4 characters of text, or a patch of 28 x 28 pixels of a picture, which counts as a
+    square of its longest side.
+
+    Parameters
+    ----------
+    text : str
+    sides : tuple of int
+        Pixels of the longest side of each picture.
+    max_tokens : int
+        Longest answer.
+    """
+    pictures = sum(math.ceil(side / _PATCH) ** 2 for side in sides)
+    return Usage(1, len(sides), estimate_tokens(text) + pictures, max_tokens)
+
+
+def estimate_tokens(text: str) -> int:
+    """Return the estimated number of tokens of a text."""
+    return math.ceil(len(text) / _CHARACTERS)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Usage of a served model so far, by how it is known.
+
+    Attributes
+    ----------
+    counted : Usage
+        Of requests whose tokens the server counted.
+    estimated : Usage
+        Of requests with a reply whose tokens it didn't count.
+    unsettled : tuple of Usage
+        Estimates of requests without a whole reply: those in flight, also at a kill. With how
+        many there are of each as its requests.
+    largest_estimate, largest_prompt, largest_completion : int
+        Of the requests whose tokens the server counted.
+    """
+
+    counted: Usage = Usage()
+    estimated: Usage = Usage()
+    unsettled: tuple[Usage, ...] = ()
+    largest_estimate: int = 0
+    largest_prompt: int = 0
+    largest_completion: int = 0
+
+    @property
+    def total(self) -> Usage:
+        """Everything, at the most that it can have taken."""
+        usage = self.counted + self.estimated
+        for same in self.unsettled:
+            usage += self.most(same)
+        return usage
+
+    @property
+    def n_unsettled(self) -> int:
+        """Requests without a whole reply."""
+        return sum(same.requests for same in self.unsettled)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any reply has come."""
+        return bool(self.counted.requests or self.estimated.requests)
+
+    def most(self, estimate: Usage) -> Usage:
+        """Return the most that requests of an estimated size can take.
+
+        A prompt that is estimated to be no longer than one that was counted takes at most a
+        quarter more than the longest so far; a longer one twice as much in proportion.
+        """
+        n = estimate.requests
+        images, expected = estimate.images // n, estimate.prompt_tokens // n
+        if self.largest_prompt and expected <= self.largest_estimate:
+            prompt = math.ceil(1.25 * self.largest_prompt)
+        elif self.largest_prompt:
+            prompt = math.ceil(2 * self.largest_prompt * expected / max(self.largest_estimate, 1))
+        elif self.is_known:
+            prompt = expected
+        else:
+            prompt = max(_FIRST_FACTOR * expected, _FIRST_PICTURE * images)
+        completion = max(estimate.completion_tokens // n, self.largest_completion)
+        return Usage(1, images, prompt, completion).times(n)
+
+    def mean_times(self, n: int) -> Usage | None:
+        """Return the mean usage so far times n, or None before the first reply."""
+        known = self.counted if self.counted.requests else self.estimated
+        if not known.requests:
+            return None
+        share = n / known.requests
+        return Usage(
+            n, round(share * known.images), round(share * known.prompt_tokens),
+            round(share * known.completion_tokens),
+        )  # fmt: skip
+
+
+Basis = Literal["counted", "estimated"]
+"""How usage is known: by the server's count or by an estimate."""
+
+
+@dataclass
+class Sending:
+    """A request in flight, until it is settled.
+
+    Attributes
+    ----------
+    usage : Usage or None
+        What it took; None until that is known.
+    basis : str
+    is_free : bool
+        Whether it took nothing.
+    """
+
+    usage: Usage | None = None
+    basis: Basis = "estimated"
+    is_free: bool = False
+
+    def settle(self, usage: Usage, basis: Basis) -> None:
+        """Record the usage of the request."""
+        self.usage, self.basis = usage, basis
+
+    def forget(self) -> None:
+        """Record that the request took nothing: the server refused it."""
+        self.is_free = True
+
+
+class BudgetError(Exception):
+    """Another request might cost more than is left of the budget."""
+
+
+@dataclass
+class Spending:
+    """What requests to a model take, and whether the budget allows another.
+
+    Attributes
+    ----------
+    database : Database
+    account : str
+        URL and name of the model.
+    prices : Prices or None
+    budget : float or None
+    """
+
+    database: Database
+    account: str
+    prices: Prices | None = None
+    budget: float | None = None
+    _change: threading.Condition = field(default_factory=threading.Condition)
+    _in_flight: int = 0
+    _is_over: bool = False
+
+    def spent(self) -> Spent:
+        """Return the usage so far, of this run and of earlier runs."""
+        totals = {row[0]: row[1:] for row in self.database.rows(_TOTALS, self.account)}
+        rows = self.database.rows(_UNSETTLED, self.account)
+        counted, estimated = (totals.get(basis, (0,) * 7) for basis in ("counted", "estimated"))
+        unsettled = (Usage(n, n * images, n * prompt, n * most) for n, images, prompt, most in rows)
+        return Spent(Usage(*counted[:4]), Usage(*estimated[:4]), (*unsettled,), *counted[4:])
+
+    @contextmanager
+    def sending(self, estimate: Usage) -> Iterator[Sending]:
+        """Reserve the most that a request can cost while it is in flight.
+
+        Waits for requests in flight where these leave too little of the budget. A request that is
+        neither settled nor forgotten counts as the most that it can have taken.
+
+        Raises
+        ------
+        BudgetError
+            When too little is left.
+        """
+        number = self._reserve(estimate)
+        outcome = Sending()
+        try:
+            yield outcome
+        finally:
+            self._release(number, estimate, outcome)
+
+    def _reserve(self, estimate: Usage) -> int:
+        with self._change:
+            self._change.wait_for(lambda: self._may_send(estimate) or not self._in_flight)
+            if not self._may_send(estimate):
+                self._is_over = True
+            if self._is_over:
+                raise BudgetError
+            with self.database.changing() as cursor:
+                row = estimate.images, estimate.prompt_tokens, estimate.completion_tokens
+                cursor.execute(_OPEN, (self.account, *row))
+                self._in_flight += 1
+                return int(cursor.lastrowid or 0)
+
+    def _may_send(self, estimate: Usage) -> bool:
+        """Whether the budget allows a request; the first tells what requests take, alone."""
+        if self.budget is None or self.prices is None or self._is_over:
+            return True
+        spent = self.spent()
+        if not spent.is_known and self._in_flight:
+            return False
+        return self.prices.cost(spent.total + spent.most(estimate)) <= self.budget
+
+    def _release(self, number: int, estimate: Usage, outcome: Sending) -> None:
+        usage = outcome.usage
+        with self._change:
+            self._in_flight -= 1
+            with self.database.changing() as cursor:
+                if usage is not None or outcome.is_free:
+                    cursor.execute("DELETE FROM unsettled WHERE number = ?", (number,))
+                if usage is not None:
+                    took = usage.images, usage.prompt_tokens, usage.completion_tokens
+                    largest = estimate.prompt_tokens, *took[1:]
+                    cursor.execute(_ADD, (self.account, outcome.basis, *took, *largest))
+            self._change.notify_all()
