@@ -53,6 +53,10 @@ class ChatServer:
         pixels = np.asarray(Image.open(io.BytesIO(data)))
         return {"picture": pixels, "digest": hashlib.sha256(data).hexdigest()}
 
+    def get(self, path):
+        """Answer a GET: the list of models."""
+        return self.trouble.pop(0) if self.trouble else (200, {"data": self.models}, {})
+
 
 class Handler(BaseHTTPRequestHandler):
     """Answers requests to a `ChatServer`.
@@ -97,10 +101,9 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0.1)
 
     def do_GET(self):
-        """List the models."""
-        chat = self.chat
-        chat.headers.append(dict(self.headers))
-        self.send(*(chat.trouble.pop(0) if chat.trouble else (200, {"data": chat.models}, {})))
+        """Answer a GET as the server does."""
+        self.chat.headers.append(dict(self.headers))
+        self.send(*self.chat.get(self.path))
 
     def do_POST(self):
         """Answer about a picture."""
@@ -128,9 +131,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(host="127.0.0.1", port=0):
+def serving(server=None, *, host="127.0.0.1", port=0):
     """Run a server; yields it with its `url`."""
-    server = ChatServer()
+    server = server or ChatServer()
     handler = type("HandlerOfServer", (Handler,), {"chat": server})
     http = ThreadingHTTPServer((host, port), handler)
     http.daemon_threads = True

@@ -15,7 +15,7 @@ from equipoise.audits.config import AuditConfig
 from equipoise.audits.images import AuditImages, open_images
 from equipoise.audits.model_cache import look_up, open_model, preview_of, rested
 from equipoise.audits.notes import Note
-from equipoise.config.fields import GeneratorSection, RunConfig, called
+from equipoise.config.fields import GeneratorSection, RunConfig, called, given_keys
 from equipoise.config.images import PicturesConfig
 from equipoise.core import (
     ConfigError,
@@ -44,7 +44,8 @@ from equipoise.evidence import (
 from equipoise.models.protocols import DESCRIPTIONS, Offer, offer_of
 from equipoise.models.registry import Preview
 from equipoise.models.runtimes import gpus
-from equipoise.models.service import Address
+from equipoise.models.service import Address, Service
+from equipoise.models.spending import Usage, estimate_tokens
 
 T = TypeVar("T")
 
@@ -241,32 +242,30 @@ class Models:
         """Ask a question about each image."""
         self.capability(name, section, "answerer")
         self.open_bill(name, section)
-        self._say_who_sees(name, section, pictures)
+        self.note_sent(name, section, f"{len(pictures)} pictures")
         return self._of_images(name, section, "answers", pictures, on, question=question)
 
-    def open_bill(self, name: str, section: RunConfig) -> None:
+    def open_bill(self, name: str, section: RunConfig | GeneratorSection) -> None:
         """Count the usage of a model from now on, if it is served."""
-        bill = bill_of(name, section, self._options(section).service)
+        bill = bill_of(name, section, self.options_of(section).service)
         if bill is not None:
             self.bills.setdefault(name, bill)
 
-    def _say_who_sees(self, name: str, section: RunConfig, pictures: Pictures) -> None:
-        """Note that pictures leave this machine."""
+    def note_sent(self, name: str, section: RunConfig | GeneratorSection, content: str) -> None:
+        """Note what leaves this machine for a served model, such as "12 pictures"."""
         prefix, _, target = section.called.partition(":")
         address = Address.of(target) if prefix == "served" else None
         if address is not None and not address.is_here:
             verb = "would be" if self.dry else "were"
-            text = f"{len(pictures)} pictures {verb} sent to {address.host}, but for kept answers."
-            self.sent.append(Note(name, text))
+            self.sent.append(
+                Note(name, f"{content} {verb} sent to {address.host}, but for kept answers.")
+            )
             if self.progress is not None:
-                self.progress(f"{name}: sending pictures to {address.host}", 0, None)
+                self.progress(f"{name}: sending to {address.host}", 0, None)
 
-    def _options(self, section: RunConfig) -> RunOptions:
+    def options_of(self, section: RunConfig | GeneratorSection) -> RunOptions:
         """Return how a model is loaded; a served one keeps its answers in the store."""
-        options = section.options(self.config.extraction)
-        if options.service is None:
-            return options
-        return replace(options, service=replace(options.service, store=str(self.store)))
+        return section.options(self.config.extraction).keeping_replies(self.store)
 
     @contextmanager
     def _running(self, name: str) -> Iterator[None]:
@@ -318,7 +317,7 @@ class Models:
         """
         if not isinstance(section.model, str):
             return section.model
-        model_key = section.located(self.base), self._options(section)
+        model_key = section.located(self.base), self.options_of(section)
         for loaded_key in self._loaded.keys() - {model_key}:
             name, options = loaded_key
             self._loaded[loaded_key] = rested(self._loaded[loaded_key], partial(options.load, name))
@@ -346,7 +345,7 @@ class Models:
         if isinstance(section.model, str) and spreads:
             # Each worker opens a model of its own.
             model = section.located(self.base.absolute())
-            run_options = self._options(section)
+            run_options = self.options_of(section)
         bill, progress = self.bills.get(name), self.progress_of(f"{name}, {on}")
         with self._running(name):
             settings = ExtractionSettings(
@@ -443,7 +442,8 @@ class DryRun(Models):
             "bytes": state.to_do * numbers * _BYTES if numbers else None,
         }  # fmt: skip
         if name in self.bills:
-            facts, note = self.bills[name].planned(state.to_do, str(request.get("question", "")))
+            bill, question = self.bills[name], str(request.get("question", ""))
+            facts, note = bill.planned(state.to_do, bill.usage_of_questions([question]))
             about |= facts
             self.sent.append(note)
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
@@ -478,7 +478,7 @@ class DryRun(Models):
         model: Any = section.model if self._live is None else self._live.opened(section)
         if not isinstance(model, str):
             return preview_of(model)
-        model_key = called(section.located(self.base)), self._options(section)
+        model_key = called(section.located(self.base)), self.options_of(section)
         if model_key not in self._looked_up:
             self._looked_up[model_key] = look_up(*model_key, self.store)
         return self._looked_up[model_key]
@@ -494,12 +494,20 @@ def make_images(
     options = models.config.extraction
     runs = section.located(models.base)
     settings = GenerationSettings(
-        sampling=sampling, options=section.options(options), max_failures=options.max_failures
+        sampling=sampling, options=models.options_of(section), max_failures=options.max_failures
     )
     if options.part is not None:
         settings = replace(settings, part=options.part)
+    service = settings.options.service
+    if service is not None:
+        models.open_bill(on, section)
+        models.note_sent(on, section, f"{request.images} requests for an image")
+        models.sent += [Note(on, text) for text in idle_settings(service, section)]
     if not models.dry:
-        settings = replace(settings, progress=models.progress_of(on))
+        progress, bill = models.progress_of(on), models.bills.get(on)
+        settings = replace(
+            settings, progress=bill.progress(progress) if bill and progress else progress
+        )
         generated = generate(request, runs, models.store, settings)
         return generated, {"info": generated.info, "inputs": generated.inputs}
     runs = called(runs)
@@ -508,12 +516,36 @@ def make_images(
         "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
         "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,
     }  # fmt: skip
+    if on in models.bills:
+        texts = [prompt for group in request.groups for prompt in group.prompts]
+        tokens = max(map(estimate_tokens, texts), default=0)
+        usage = Usage(requests=1, images=1, prompt_tokens=tokens)
+        facts, note = models.bills[on].planned(planned.to_do, usage)
+        pending |= facts
+        models.sent.append(note)
     if request.at_steps:
         pending |= {
             "at_steps": planned.to_do * len(request.at_steps),
             "passes": planned.to_do * settings.sampling.steps,
         }
     return None, {"pending": pending}
+
+
+_SENT_AS = {
+    "steps": "num_inference_steps", "guidance": "guidance_scale",
+    "negative_prompt": "negative_prompt", "height": "size", "width": "size",
+}  # fmt: skip
+"""Parameters of a request for an image, by the setting that they send."""
+
+
+def idle_settings(service: Service, section: GeneratorSection) -> list[str]:
+    """Return notes on settings of a generator that its server doesn't get."""
+    sent = service.image_parameters
+    keys = [key for key in given_keys(section, _SENT_AS) if _SENT_AS[key] not in sent]
+    notes = [f"{', '.join(keys)}: not sent, the server has its own."] if keys else []
+    if "seed" not in sent:
+        notes.append("No seed is sent: asked again, the server gives other images.")
+    return notes
 
 
 def average_prompts(scores: Outputs, prompts: Prompts) -> Outputs:

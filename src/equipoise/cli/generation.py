@@ -107,7 +107,7 @@ class MakingConfig(Section):
             "model": generator.located(base),
             "store": base / self.store,
             "settings": GenerationSettings(
-                sampling=generator.sampling, options=generator.options(ExtractionConfig()),
-                part=self.part, max_failures=self.max_failures,
+                sampling=generator.sampling, part=self.part, max_failures=self.max_failures,
+                options=generator.options(ExtractionConfig()).keeping_replies(base / self.store),
             ),
         }  # fmt: skip

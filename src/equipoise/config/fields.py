@@ -29,7 +29,7 @@ from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mappin
 from equipoise.data.files import read_text, split_lines
 from equipoise.data.labels import Where
 from equipoise.models.generators import Sampling
-from equipoise.models.service import Service
+from equipoise.models.service import ImageParameter, Service
 from equipoise.models.spending import Prices
 
 if TYPE_CHECKING:
@@ -668,6 +668,8 @@ class ServiceConfig(Section):
         How often a request is sent before it counts as failed.
     concurrency : int
         Most requests at once; fewer while the server is overloaded.
+    image_parameters : list of str
+        What is sent with a prompt for an image; servers refuse parameters that they don't have.
     prices : mapping of str to mapping
         Prices of models, by their name on the server.
     budget : float, optional
@@ -685,6 +687,7 @@ class ServiceConfig(Section):
     timeout: Annotated[float, Field(gt=0, le=86_400)] = _SERVICE.timeout
     attempts: PositiveInt = _SERVICE.attempts
     concurrency: PositiveInt = _SERVICE.concurrency
+    image_parameters: Distinct[ImageParameter] = _SERVICE.image_parameters
     prices: dict[Name, PricesConfig] = Field(default_factory=dict)
     budget: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     currency: Annotated[str, Field(max_length=12, pattern=r"^\S*$")] = ""
@@ -733,8 +736,7 @@ class RunConfig(LoadConfig):
                 f"'model' and {file_keys[0]!r} are given; expected 'model' to run it, or "
                 f"{file_keys[0]!r} to read what it said before"
             )
-        if self.service is not None and self.service.budget is not None:
-            self._check_prices(self.service)
+        _check_prices(self)
         for key in self.needed if self.model is None else ():
             if key not in file_keys:
                 raise ValueError(
@@ -743,24 +745,30 @@ class RunConfig(LoadConfig):
                 )
         return self
 
-    def _check_prices(self, service: ServiceConfig) -> None:
-        model = str(self.model).partition("#")[2]
-        if model not in service.prices:
-            raise ValueError(
-                f"'service.budget' needs the prices of {model!r}; expected 'service.prices' with "
-                f"{{{model}: {{input: …, output: …}}}}, of a million tokens each"
-            )
-
     def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
-        service = None
-        if isinstance(self.model, str) and self.model.startswith("served:"):
-            service = (self.service or ServiceConfig()).service(self.model.partition("#")[2])
         return replace(
             super().options(extraction),
             backend=self.backend or extraction.backend,
-            service=service,
+            service=_service_of(self),
         )
+
+
+def _check_prices(section: RunConfig | GeneratorSection) -> None:
+    """Refuse a budget without the prices of the model."""
+    model, service = str(section.model).partition("#")[2], section.service
+    if service is not None and service.budget is not None and model not in service.prices:
+        raise ValueError(
+            f"'service.budget' needs the prices of {model!r}; expected 'service.prices' with "
+            f"{{{model}: {{input: …, output: …}}}}, of a million tokens each"
+        )
+
+
+def _service_of(section: RunConfig | GeneratorSection) -> Service | None:
+    """Return how a served model is asked; None of others."""
+    if not isinstance(section.model, str) or not section.model.startswith("served:"):
+        return None
+    return (section.service or ServiceConfig()).service(section.model.partition("#")[2])
 
 
 class EmbeddingsConfig(RunConfig, ArrayConfig):
@@ -830,8 +838,8 @@ class GeneratorSection(LoadConfig):
     Attributes
     ----------
     model : str or model
-        `diffusers:` and a hub id or folder, or `python:` and module:factory. None where images
-        were made elsewhere.
+        `diffusers:` and a hub id or folder, `served:`, a URL, `#` and a model behind it, or
+        `python:` and module:factory. None where images were made elsewhere.
     steps : int
         Denoising steps.
     negative_prompt : str, optional
@@ -840,6 +848,8 @@ class GeneratorSection(LoadConfig):
         Of the images; the model's own unless given.
     seed : int
         Of everything that is drawn.
+    service : mapping, optional
+        How a served model is asked.
     """
 
     model: Generator | None = None
@@ -848,6 +858,16 @@ class GeneratorSection(LoadConfig):
     height: int | None = None
     width: int | None = None
     seed: Seed = 0
+    service: ServiceConfig | None = None
+
+    @model_validator(mode="after")
+    def _check_service(self) -> Self:
+        _check_prices(self)
+        return self
+
+    def options(self, extraction: ExtractionConfig) -> RunOptions:
+        """Return how the model is loaded: as it says, else as the section `extraction` says."""
+        return replace(super().options(extraction), service=_service_of(self))
 
     def sampling_at(self, guidance: float) -> Sampling:
         """Return how images are drawn at a strength of guidance."""

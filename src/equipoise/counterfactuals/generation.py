@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from equipoise import __version__
-from equipoise.core import Fields, InputError, ModelError, Progress
+from equipoise.core import Fields, InputError, ModelError, Progress, RunError
 from equipoise.core.files import table_bytes
 from equipoise.core.types import Json
 from equipoise.core.writing import remove, write
@@ -56,6 +56,7 @@ from equipoise.models.generators import (
     Sampling,
     SteppedGenerator,
 )
+from equipoise.models.protocols import NoAnswer, ServiceError
 
 
 @dataclass(frozen=True)
@@ -406,6 +407,8 @@ def _made(model: Any, piece: Piece, sampling: Sampling, at_steps: tuple[int, ...
         batch = batches.pop(0)
         try:
             outputs += _images(model, batch, sampling, at_steps)
+        except (ServiceError, RunError):
+            raise
         except Exception as error:  # noqa: BLE001 - whatever the model raises is a reason
             if len(batch) > 1:
                 batches[:0] = [[candidate] for candidate in batch]
@@ -424,4 +427,5 @@ def _images(
     prompts, seeds = images_of(batch)
     if at_steps:
         return [*model.generate_steps(prompts, seeds=seeds, sampling=sampling, at=at_steps)]
-    return [*model.generate(prompts, seeds=seeds, sampling=sampling)]
+    images = model.generate(prompts, seeds=seeds, sampling=sampling)
+    return [": ".join(image) if isinstance(image, NoAnswer) else image for image in images]

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -89,8 +90,14 @@ class RunOptions:
     def load_generator(self, name: str) -> ImageGenerator:
         """Load a model that makes images; errors as of `load`."""
         options = dict(vars(self))
-        del options["backend"], options["service"]
+        del options["backend"]
         return load_generator(name, **options)
+
+    def keeping_replies(self, store: Path) -> RunOptions:
+        """Return the options with replies of a served model kept in a store."""
+        if self.service is None:
+            return self
+        return replace(self, service=replace(self.service, store=str(store)))
 
 
 Loaded = TypeVar("Loaded", bound=Model)

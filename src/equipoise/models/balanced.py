@@ -8,6 +8,7 @@ from equipoise.models.diffusers import DiffusersGenerator
 from equipoise.models.generators import ImageGenerator, Sampling
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo
+from equipoise.models.protocols import NoAnswer
 from equipoise.models.registry import Options, adapter
 from equipoise.models.wrapped import Draws, open_wrapped, word_pattern
 
@@ -32,7 +33,7 @@ class BalancedGenerator:
 
     def generate(
         self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
-    ) -> list[Image | None]:
+    ) -> Sequence[Image | NoAnswer | None]:
         """Make an image for each prompt; noise and draw depend only on its seed.
 
         Raises

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from equipoise.core import Floats32, InputError
 from equipoise.models.images import Image
-from equipoise.models.protocols import Model
+from equipoise.models.protocols import Model, NoAnswer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,7 +64,7 @@ class ImageGenerator(Model, Protocol):
 
     def generate(
         self, prompts: Sequence[str], *, seeds: Sequence[int], sampling: Sampling
-    ) -> list[Image | None]:
+    ) -> Sequence[Image | NoAnswer | None]:
         """Make an image for each prompt.
 
         Parameters
@@ -76,8 +76,8 @@ class ImageGenerator(Model, Protocol):
 
         Returns
         -------
-        list of n ndarrays of uint8, shape (height, width, 3), or None
-            None where the model refuses to show what it made.
+        sequence of n ndarrays of uint8, shape (height, width, 3), None or NoAnswer
+            None where the model refuses to show what it made; why it failed at an image.
         """
         ...
 

@@ -81,6 +81,7 @@ def load_generator(
     revision: str | None = None,
     allow_pickle: bool = False,
     trust_remote_code: bool = False,
+    service: Service | None = None,
 ) -> ImageGenerator:
     """Load a model that makes images from texts.
 
@@ -89,8 +90,9 @@ def load_generator(
     name : str
         ``diffusers:`` and a hub id or a folder that `save_pretrained` wrote; ``python:`` and
         module:factory; ``equipoise:`` and a folder that a recipe of `equipoise.mitigate` wrote;
-        ``edited:``, a file of `equipoise neurons`, ``#`` and one of these.
-    device, dtype, revision, allow_pickle, trust_remote_code
+        ``edited:``, a file of `equipoise neurons`, ``#`` and one of these; ``served:`` and
+        URL#model.
+    device, dtype, revision, allow_pickle, trust_remote_code, service
         As in `load_model`.
 
     Returns
@@ -106,7 +108,9 @@ def load_generator(
     ModelError
         If there is no such model, or it cannot be loaded or placed.
     """
-    options = Options(name, device, dtype, revision, allow_pickle, trust_remote_code)
+    options = Options(
+        name, device, dtype, revision, allow_pickle, trust_remote_code, service=service
+    )
     adapter, target = find_adapter(name, makes_images=True)
     model: ImageGenerator = adapter.load(target, options)
     return model

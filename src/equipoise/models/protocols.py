@@ -12,7 +12,16 @@ class ServiceError(ModelError):
     """A model can't be used at all now: its server refuses the key, for example.
 
     No image is to blame for it.
+
+    Attributes
+    ----------
+    status : int
+        That of the server's answer; 0 without one.
     """
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class NoAnswer(NamedTuple):

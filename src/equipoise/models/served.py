@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.core import Facts, MissingExtraError, ModelError
 from equipoise.core.files import decode_json
@@ -43,7 +43,11 @@ from equipoise.models.spending import (
 if TYPE_CHECKING:
     from httpx2 import Client
 
-_FILTERS = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
+T = TypeVar("T")
+_FILTERS = (
+    "content_filter", "content_policy_violation", "moderation_blocked",
+    "responsibleaipolicyviolation",
+)  # fmt: skip
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT = 60.0
 _SHOWN = 300
@@ -97,6 +101,11 @@ class ServedModel:
     reported: Mapping[str, Json] | None = None
 
     @property
+    def name(self) -> str:
+        """The name that loads it."""
+        return f"served:{self.address.url}#{self.address.model}"
+
+    @property
     def facts(self) -> dict[str, Json]:
         """Address of the model, and its entry in the server's list."""
         return {**asdict(self.address), "reported": dict(self.reported or {})}
@@ -106,7 +115,7 @@ class ServedModel:
         """Facts that identify the model: its address, its entry on the server, the parameters."""
         digest = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode()).hexdigest()
         return ModelInfo(
-            f"served:{self.address.url}#{self.address.model}", "served", digest,
+            self.name, "served", digest,
             dtype="unknown", device="server", backend="served",
             preprocessing={
                 "sent_to": self.address.host, "longest_side": self.service.longest_side,
@@ -124,12 +133,13 @@ class ServedModel:
         address, service = self.address, self.service
         if not address.is_here and address.host not in map(str.lower, service.allow_hosts):
             raise ModelError(
-                f"{self.info.name}: {address.host} isn't this machine, and pictures would be sent "
-                f"there. To do: if they may be, name it: service: {{allow_hosts: [{address.host}]}}"
+                f"{self.name}: {address.host} isn't this machine, and pictures or texts would be "
+                "sent there. To do: if they may be, name it: service: "
+                f"{{allow_hosts: [{address.host}]}}"
             )
         if service.secret and not address.is_here and not address.url.startswith("https:"):
             raise ModelError(
-                f"{self.info.name}: the key would be sent unencrypted. Expected: a URL with https"
+                f"{self.name}: the key would be sent unencrypted. Expected: a URL with https"
             )
 
     def look_up(self) -> Mapping[str, Json]:
@@ -146,12 +156,12 @@ class ServedModel:
             return {}
         entries = answer.body.get("data") if isinstance(answer.body, Mapping) else None
         if answer.status != 200 or not isinstance(entries, list):
-            raise ServiceError(f"{self.info.name}: no list of models: {answer.problem}")
+            raise ServiceError(f"{self.name}: no list of models: {answer.problem}")
         named = [entry for entry in entries if isinstance(entry, Mapping)]
         by_name = {entry["id"]: entry for entry in named if isinstance(entry.get("id"), str)}
         if by_name and self.address.model not in by_name:
             names = self.service.hide(", ".join(sorted(by_name)[:10]))
-            raise ModelError(f"{self.info.name}: the server has no such model. It has: {names}")
+            raise ModelError(f"{self.name}: the server has no such model. It has: {names}")
         entry = by_name.get(self.address.model, {})
         return {name: entry[name] for name in ("id", "root") if name in entry}
 
@@ -211,22 +221,11 @@ class ServedModel:
     ) -> list[Reply]:
         """Return the reply about each image; `parameters` add to the service's."""
         self.check()
-        pictures = [self._encode(image) for image in as_rgb(images)]
+        pictures = [self.encode(image) for image in as_rgb(images)]
         with Session.of(self) as session:
-            replies = _concurrently(
-                lambda picture: session.ask(picture, question, parameters),
-                pictures, self.pace, self.service,
-            )  # fmt: skip
-            names = session.journal.add_names(
-                self.facts, {reply.model for reply in replies if reply.model}
+            return self.ask_all(
+                lambda picture: session.ask(picture, question, parameters), pictures
             )
-        if len(names) > 1:
-            raise ServiceError(
-                f"{self.info.name}: the server answers with several models: {', '.join(names)}. "
-                "To do: name one of them after the URL; if the server has another model now, "
-                "choose another store"
-            )
-        return replies
 
     @contextmanager
     def opened_database(self) -> Iterator[Database]:
@@ -236,6 +235,28 @@ class ServedModel:
             return
         with closing(Database(Path(self.service.store))) as database:
             yield database
+
+    def ask_all(self, ask: Callable[[T], Reply], questions: Sequence[T]) -> list[Reply]:
+        """Return the reply to each question, in order, asked at the model's pace.
+
+        Raises
+        ------
+        ServiceError
+            When several models reply.
+        Exception
+            The first that a request raised.
+        """
+        replies = _concurrently(ask, questions, self.pace, self.service)
+        with self.opened_database() as database:
+            reported = {reply.model for reply in replies if reply.model}
+            names = Journal(database).add_names(self.facts, reported)
+        if len(names) > 1:
+            raise ServiceError(
+                f"{self.name}: the server answers with several models: {', '.join(names)}. To do: "
+                "name one of them after the URL; if the server has another model now, choose "
+                "another store"
+            )
+        return replies
 
     @cached_property
     def _database(self) -> Database:
@@ -249,7 +270,7 @@ class ServedModel:
         """How many requests may be under way."""
         return Pace(self.service.concurrency)
 
-    def _encode(self, image: Image) -> bytes:
+    def encode(self, image: Image) -> bytes:
         """Return a picture in the form that is sent."""
         from PIL import Image as Pillow
 
@@ -271,16 +292,19 @@ class Session:
     client : httpx2.Client
     journal : Journal
     spending : Spending
+    most_bytes : int
+        Largest answer.
     """
 
     model: ServedModel
     client: Client
     journal: Journal
     spending: Spending
+    most_bytes: int = _MOST_BYTES
 
     @classmethod
     @contextmanager
-    def of(cls, model: ServedModel) -> Iterator[Session]:
+    def of(cls, model: ServedModel, most_bytes: int = _MOST_BYTES) -> Iterator[Session]:
         """Open connections to a model's server, and close them at the end."""
         try:
             import httpx2
@@ -296,7 +320,7 @@ class Session:
             journal = Journal(database, keeps_replies=bool(service.store))
             prices, budget = service.prices, service.budget
             spending = Spending(database, model.address.account, prices, budget)
-            yield cls(model, client, journal, spending)
+            yield cls(model, client, journal, spending, most_bytes)
 
     def ask(
         self, picture: bytes, question: str, parameters: Mapping[str, Json] = MappingProxyType({})
@@ -316,19 +340,46 @@ class Session:
             **self.model.facts, "question": question, "parameters": all_parameters,
             "picture": hashlib.sha256(picture).hexdigest(),
         }  # fmt: skip
-        kept = self.journal.read(request)
-        if kept is not None:
-            return kept
-        uri = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-        content = [
-            {"type": "image_url", "image_url": {"url": uri}}, {"type": "text", "text": question},
-        ]  # fmt: skip
+        content = [image_part(picture), {"type": "text", "text": question}]
         body: dict[str, Any] = {
             "model": self.model.address.model, "messages": [{"role": "user", "content": content}],
             **all_parameters,
         }  # fmt: skip
-        sides = (_longest_side(picture),)
-        reply = self._send(body, estimate_usage(question, sides, self.model.service.max_tokens))
+        sides, max_tokens = (_longest_side(picture),), self.model.service.max_tokens
+        estimate = estimate_usage(question, sides, max_tokens)
+        return self.post("/chat/completions", body, request, reply_of, estimate)
+
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        request: Facts,
+        read: Callable[[Facts], Reply | None],
+        estimate: Usage,
+    ) -> Reply:
+        """Return the kept reply to a request, or that of the server.
+
+        Parameters
+        ----------
+        path : str
+            Such as "/embeddings".
+        body : mapping
+        request : mapping
+            Facts that identify the request.
+        read : callable
+            From an answer's JSON to a reply; None where it has another form.
+        estimate : Usage
+            Of the request; its completion is the longest.
+
+        Raises
+        ------
+        ServiceError
+            When no request of this kind can have an answer.
+        """
+        kept = self.journal.read(request)
+        if kept is not None:
+            return kept
+        reply = self._send(path, body, read, estimate)
         if reply.outcome not in ("request", "budget"):
             self.journal.write(request, reply)
         return reply
@@ -353,29 +404,28 @@ class Session:
             problem = answer.problem
             time.sleep(max(wait, answer.wait))
         raise ServiceError(
-            f"{self.model.info.name}: no answer of the server ({problem}). To do: start it, or "
+            f"{self.model.name}: no answer of the server ({problem}). To do: start it, or "
             "correct the URL"
         )
 
-    def _send(self, body: Mapping[str, Any], estimate: Usage) -> Reply:
-        """Return the server's reply, asked again while it is overloaded or gives no answer.
-
-        Parameters
-        ----------
-        body : mapping
-        estimate : Usage
-            Of the request; its completion is the longest.
-        """
+    def _send(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        read: Callable[[Facts], Reply | None],
+        estimate: Usage,
+    ) -> Reply:
+        """Return the server's reply, asked again while it is overloaded or gives no answer."""
         problem, service, pace = "", self.model.service, self.model.pace
         for attempt, wait in enumerate(_waits(service.attempts), start=1):
             time.sleep(pace.wait())
             allowed = pace.allowed
             try:
                 with self.spending.sending(estimate) as sending:
-                    answer = self._attempt(body)
+                    answer = self._attempt(path, body)
                     if answer.is_free:
                         sending.forget()
-                    reply = self._read(answer)
+                    reply = self._read(answer, read)
                     if reply is not None and answer.status == 200:
                         sending.settle(*_usage_of(reply, estimate))
             except BudgetError:
@@ -392,15 +442,15 @@ class Session:
         text = f"no answer after {service.attempts} requests; the last: {problem}"
         return Reply("request", text[:_SHOWN], attempts=service.attempts)
 
-    def _attempt(self, body: Mapping[str, Any]) -> Answer:
+    def _attempt(self, path: str, body: Mapping[str, Any]) -> Answer:
         """Return the answer to a request; of status 0 where there is none."""
         try:
-            return self._exchange("POST", "/chat/completions", body)
+            return self._exchange("POST", path, body)
         except _unreachable() as error:
             problem = f"{type(error).__name__}: {error}"
             return Answer(0, None, problem=problem, is_sent=not _is_unsent(error))
 
-    def _read(self, answer: Answer) -> Reply | None:
+    def _read(self, answer: Answer, read: Callable[[Facts], Reply | None]) -> Reply | None:
         """Read a reply; None where the request may be sent again.
 
         Raises
@@ -408,13 +458,13 @@ class Session:
         ServiceError
             When no request of this kind can have an answer.
         """
-        if answer.status == 400 and _is_filtered(answer.body):
+        if answer.status == 400 and is_filtered(answer.body):
             return Reply("refused", f"{_REFUSED}: a filter of the server refused the request")
         if 300 <= answer.status < 500 and answer.status not in _OVERLOADED:
-            raise ServiceError(f"{self.model.info.name}: {answer.problem}")
+            raise ServiceError(f"{self.model.name}: {answer.problem}", status=answer.status)
         if answer.status != 200 or not isinstance(answer.body, Mapping):
             return None
-        return reply_of(answer.body)
+        return read(answer.body)
 
     def _exchange(self, method: str, path: str, body: Any) -> Answer:
         """Send a request and read its answer, which has an end in time and in size."""
@@ -429,12 +479,12 @@ class Session:
         with self.client.stream(method, url, json=body, headers=headers) as response:
             for chunk in response.iter_bytes():
                 content += chunk
-                if len(content) > _MOST_BYTES:
+                if len(content) > self.most_bytes:
                     break
                 if time.monotonic() > deadline:
                     raise httpx2.ReadTimeout(f"no whole answer after {service.timeout:g} s")
         try:
-            read: Json = decode_json(bytes(content[: _MOST_BYTES + 1]))
+            read: Json = decode_json(bytes(content[: self.most_bytes + 1]))
         except ValueError:
             read = None
         wait = _seconds(response.headers.get("retry-after", ""))
@@ -509,7 +559,7 @@ def _ignored(request: Facts, answer: Json, reply: Reply) -> tuple[str, ...]:
     for reported in (answer, *(answer.get(place) for place in _SETTINGS)):
         for name in ("max_tokens", "seed", "temperature"):
             value = reported.get(name) if isinstance(reported, Mapping) else None
-            if isinstance(value, float | int) and value != request.get(name):
+            if isinstance(value, float | int) and value != request.get(name, value):
                 names.add(name)
     return (*sorted(names),)
 
@@ -540,7 +590,13 @@ def _message(body: Json, form: str) -> str:
     error = body.get("error", body) if isinstance(body, Mapping) else None
     if isinstance(error, Mapping):
         error = error.get("message") or error.get("detail")
-    return " ".join(str(error).split()) if error else f"no chat completion ({form})"
+    return " ".join(str(error).split()) if error else f"no answer of this interface ({form})"
+
+
+def image_part(picture: bytes) -> dict[str, Json]:
+    """Return the part of a message that holds a picture, a PNG."""
+    uri = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    return {"type": "image_url", "image_url": {"url": uri}}
 
 
 def reply_of(body: Facts) -> Reply | None:
@@ -557,7 +613,7 @@ def reply_of(body: Facts) -> Reply | None:
         prompt_tokens=_count(counts.get("prompt_tokens")),
         completion_tokens=_count(counts.get("completion_tokens")),
     )
-    if choices == [] and _is_filtered(body):
+    if choices == [] and is_filtered(body):
         return reply("refused", f"{_REFUSED}: a filter of the server left no answer")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         return None
@@ -624,7 +680,7 @@ def _count(value: Json) -> int:
     return int(value)
 
 
-def _is_filtered(body: Json) -> bool:
+def is_filtered(body: Json) -> bool:
     """Whether an error, or a reply without an answer, is of a content filter."""
     text = json.dumps(body).lower()
     return any(name in text for name in _FILTERS)
@@ -646,7 +702,7 @@ def _unreachable() -> tuple[type[Exception], ...]:
 
 
 def _concurrently(
-    ask: Callable[[bytes], Reply], pictures: Sequence[bytes], pace: Pace, service: Service
+    ask: Callable[[T], Reply], questions: Sequence[T], pace: Pace, service: Service
 ) -> list[Reply]:
     """Return the replies to requests, in order; threads are no reason to wait at an exit.
 
@@ -656,7 +712,7 @@ def _concurrently(
         The first that a request raised; no further requests are sent.
     """
     waiting: SimpleQueue[int] = SimpleQueue()
-    for place in range(len(pictures)):
+    for place in range(len(questions)):
         waiting.put(place)
     replies: dict[int, Reply] = {}
     errors: list[BaseException] = []
@@ -669,11 +725,11 @@ def _concurrently(
                 return
             try:
                 with pace:
-                    replies[place] = ask(pictures[place])
+                    replies[place] = ask(questions[place])
             except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
                 errors.append(error)
 
-    n_threads = min(service.concurrency, len(pictures))
+    n_threads = min(service.concurrency, len(questions))
     threads = [threading.Thread(target=work, daemon=True) for _ in range(n_threads)]
     for thread in threads:
         thread.start()
@@ -681,4 +737,4 @@ def _concurrently(
         thread.join()
     if errors:
         raise errors[0]
-    return [replies[place] for place in range(len(pictures))]
+    return [replies[place] for place in range(len(questions))]

@@ -6,6 +6,7 @@ import ipaddress
 import os
 import re
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import urlsplit
 
 from equipoise.core import InputError, ModelError
@@ -14,6 +15,11 @@ from equipoise.models.spending import Prices
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*|[0-9a-f.]*:[0-9a-f:.]*")
 _KEY = re.compile(r"[!-~]+")
+
+ImageParameter = Literal[
+    "response_format", "size", "seed", "num_inference_steps", "guidance_scale", "negative_prompt"
+]
+"""Parameters of a request for an image."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Service:
         Times that a request is sent before it counts as failed.
     concurrency : int
         Most requests at once; fewer while the server is overloaded.
+    image_parameters : tuple of str
+        What is sent with a prompt for an image; servers refuse parameters that they don't have.
     store : str
         Folder in which answers are kept as they arrive; "" keeps none.
     prices : Prices, optional
@@ -63,6 +71,7 @@ class Service:
     timeout: float = 120.0
     attempts: int = 6
     concurrency: int = 8
+    image_parameters: tuple[ImageParameter, ...] = ("response_format", "size", "seed")
     store: str = ""
     prices: Prices | None = None
     budget: float | None = None
