@@ -12,10 +12,10 @@ from page_text import check_snapshot, page_text
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
-WHOLE = ("activations", "concepts", "dataset", "regression")
+WHOLE = ("activations", "concepts", "dataset", "questions", "regression")
 QUICK = ("associations", "counterfactuals", "retrieval", "similarity", "text_to_image")
 WRITTEN = ("activations", "answers", "associations", "concepts", "dataset", "diversity",
-           "generation", "regression",
+           "generation", "questions", "regression",
            "retrieval", "similarity", "text_to_image")  # fmt: skip
 
 

@@ -65,6 +65,7 @@ def test_every_key_is_in_a_table_of_the_page(kind):
         "dataset": 1.3,
         "diversity": 1.0,
         "generation": 1.5,
+        "questions": 3.0,
         "regression": 1.5,
         "retrieval": 2.4,
         "similarity": 2.5,

@@ -35,6 +35,7 @@ NAMES = {
     "generation": ("Black", "Latino", "Middle Eastern", "White", "female", "male"),
     "activations": ("man", "woman"),
     "regression": ("man", "woman"),
+    "questions": ("black", "white", "men", "women"),
     "dataset": ("female", "male", "dark", "light"),
 }
 # An attribute, others, and how many images are of a group that is too small.
@@ -45,6 +46,7 @@ SMALL = {
     "answers": ("gender", ("age",), 12),
     "activations": ("gender", (), 12),
     "regression": ("gender", ("band",), 12),
+    "questions": ("gender", ("race",), 12),
     "retrieval": ("gender", ("race",), 12),
     "similarity": ("gender", ("race",), 12),
     "counterfactuals": ("hue", ("frame",), 12),

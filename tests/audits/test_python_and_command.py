@@ -12,6 +12,7 @@ from equipoise.audits.kind import audit_of
 from equipoise.audits.kinds import KINDS
 from equipoise.core import Family
 from equipoise.metrics.labels.rates import rates_of_classes
+from equipoise.metrics.numbers.means import mean_difference, mean_value
 from equipoise.stats import Bootstrap
 
 FEW = {"resampling": Bootstrap(40, 200, 0.95, 0.005)}
@@ -29,8 +30,12 @@ YEARS = RNG.integers(18, 80, N).astype(float)
 GUESSED = YEARS + RNG.normal(size=N) * np.where(GROUP == "men", 4.0, 8.0)
 SHOWN = np.stack([class_name == TRUTH for class_name in CLASSES], 1)
 BOXES = {"left": 0, "top": 0, "right": 2, "bottom": 3}
-ROWS = pl.DataFrame({"id": IDS, "g": GROUP, "truth": TRUTH, "one": FIRST, "two": SECOND}
+KNOWN = np.where(RNG.random(N) < 0.5, "yes", "no")
+ROWS = pl.DataFrame({"id": IDS, "g": GROUP, "truth": TRUTH, "one": FIRST, "two": SECOND,
+                     "known": KNOWN}
                     | {name: [str(end)] * N for name, end in BOXES.items()})  # fmt: skip
+CHOSEN = pl.concat([ROWS.with_columns(order=pl.lit("ABC")),
+                    ROWS.with_columns(one=pl.col("two"), order=pl.lit("BCA"))])  # fmt: skip
 LISTS = np.repeat(["men", "women", "x", "y"], 3)
 RANKINGS = (
     "max_skew",
@@ -85,6 +90,12 @@ CONFIGS = {
                  "groups": ["g"]},
         "models": {"m": {"table": ROWS.with_columns(guess=GUESSED), "prediction": "guess"}},
     },
+    "questions": {
+        "data": {"table": ROWS, "id": "id", "groups": ["g"], "question": "Which?",
+                 "options": CLASSES, "outcome": "cat", "right": "{truth}", "decidable": "known",
+                 "undecided": "owl"},
+        "models": {"m": {"table": CHOSEN, "answer": "one", "order": "order"}},
+    },
     "activations": {
         "data": IMAGES | {"regions": {"tool": {name: name for name in BOXES}}},
         "models": {"m": {"maps": of(IDS, MAPS.reshape(N, -1)),
@@ -119,6 +130,15 @@ ATTRIBUTES = WORDS["men"], WORDS["women"]
 MCAS = partial(m.mcas, SETS["few"], WORDS["x"], SETS["men"], ATTRIBUTES[0], SETS["women"],
                ATTRIBUTES[1])  # fmt: skip
 CONCENTRATION = partial(m.label_concentration, FIRST, GROUP, k=1)
+# Options as numbers: the first answers are to ABC, the second to BCA.
+ANSWERS = np.stack([np.searchsorted(CLASSES, labels) for labels in (FIRST, SECOND)], 1)
+MEANS = {
+    m.outcome_share: (CLASSES.index("cat") == ANSWERS).mean(1),
+    m.unsound_rate: np.where((KNOWN == "no") | (TRUTH == "owl"),
+                             (CLASSES.index("owl") != ANSWERS).mean(1), np.nan),
+}  # fmt: skip
+# "cat" stands first in ABC and last in BCA.
+CAT_BY_POSITION = (CLASSES.index("cat") == ANSWERS)[:, None, :]
 # What gives each kind's numbers from Python, and metrics of it that other names have there.
 CALLS = {
     "predictions": [
@@ -163,6 +183,17 @@ CALLS = {
           for metric in (m.mean_absolute_error, m.mean_error, m.share_within_tolerance)),
         *(partial(metric.difference, YEARS, GUESSED, GROUP)
           for metric in (m.mean_absolute_error, m.mean_error, m.share_within_tolerance)),
+    ],
+    "questions": [
+        *(partial(metric, numbers, GROUP) for metric, numbers in MEANS.items()),
+        *(partial(metric.difference, numbers, GROUP) for metric, numbers in MEANS.items()),
+        partial(m.order_inconsistency, ANSWERS, 3, GROUP),
+        lambda resampling: mean_difference(
+            "order_inconsistency", ANSWERS[:, 0] != ANSWERS[:, 1], GROUP, resampling=resampling
+        ),
+        *(partial(call, "accuracy", (np.argmax(SHOWN, 1)[:, None] == ANSWERS).mean(1), GROUP)
+          for call in (mean_value, mean_difference)),
+        partial(m.variance_share, CAT_BY_POSITION, units=IDS),
     ],
     "activations": [partial(metric, *TOOL)
                     for metric in (m.activation_share, m.activation_share_gap)],
@@ -261,6 +292,7 @@ OTHERS = {
         "alignment", "correlation", "favourite_gap", "score_summary", "offset", "onset", "xmcas",
         "xmcas_distance", "trend", "gender_difference", "predicted_label_weat",
     ),
+    "within units, in tests of questions": ("paired_outcome_gap",),
     "compares people within images, in tests of activations": (
         "paired_share_difference", "occlusion_difference",
     ),

@@ -19,6 +19,7 @@ KINDS = {
     "concepts": "term",
     "dataset": "skin",
     "diversity": "region",
+    "questions": "gender",
     "regression": "gender",
     "retrieval": "race",
     "similarity": "race",

@@ -25,6 +25,7 @@ LABELS = {
     "predictions": ("a", "x"),
     "activations": ("woman",),
     "regression": ("woman",),
+    "questions": ("women", "pilot"),
     "answers": ("Female", "Office"),
     "associations": ("Male", "doctor", "men"),
     "concepts": ("nurse",),

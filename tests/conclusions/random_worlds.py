@@ -95,10 +95,14 @@ def regression(rng, seed):
     return worlds.regression(seed, rng.uniform(1.0, 8.0))
 
 
+def questions(rng, seed):
+    return worlds.questions(seed, rng.uniform(0.0, 0.4), rng.uniform(0.0, 0.9), 100)
+
+
 SEEDS = {
     predictions: 12, answers: 6, dataset: 4, similarity: 3, retrieval: 2, counterfactuals: 2,
     text_to_image: 4, associations: 3, diversity: 3, generation: 2, concepts: 2, activations: 2,
-    regression: 2,
+    regression: 2, questions: 3,
 }  # fmt: skip
 """How many configs of each kind are tried."""
 

@@ -240,6 +240,14 @@ CASES = {
         worlds.regression,
         (Lead(DISPARITY, "gender", "woman", "man", "any", "mean_absolute_error", 3.2, 0.8),),
     ),
+    "an option for one group": Case(
+        worlds.questions,
+        (Lead(DISPARITY, "gender", "woman", "man", "", "paired_outcome_gap", 0.2, 0.1),),
+    ),
+    "answers by position": Case(
+        partial(worlds.questions, gap=0.0, inconsistency=1.0),
+        (Lead(DISPARITY, "", "", "", "", "order_inconsistency", 1.0, 1e-9),),
+    ),
     "too many of one group": Case(
         partial(worlds.shares_of_three, asian=600, black=200, white=200),
         (Lead(DISPARITY, "race", "asian", "expected", "asian", size=math.log(1.8), within=1e-6,

@@ -539,6 +539,31 @@ def regression(seed=27, women=8.0):
     }  # fmt: skip
 
 
+def questions(seed=58, gap=0.2, inconsistency=0.1, scenes=200):
+    """Scenes with a man and a woman; the outcome is chosen more often for men by the gap."""
+    rng, n = np.random.default_rng(seed), 2 * scenes
+    gender = np.array(["man", "woman"] * scenes)
+    share = np.repeat(rng.uniform(0.3, 0.7, scenes), 2) + np.where(gender == "man", gap, -gap) / 2
+    outcome = rng.random(n) < share
+    by_position = rng.random(n) < inconsistency
+    items = pl.DataFrame({
+        "id": [f"i{k}" for k in range(n)], "gender": gender,
+        "scene": np.repeat(np.arange(scenes), 2).astype(str),
+    })  # fmt: skip
+    chosen = {"AB": np.where(by_position | outcome, "pilot", "nurse"),
+              "BA": np.where(~by_position & outcome, "pilot", "nurse")}  # fmt: skip
+    responses = pl.concat(
+        pl.DataFrame({"id": items["id"], "order": order, "answer": answers})
+        for order, answers in chosen.items()
+    )
+    return {
+        "audit": "questions",
+        "data": {"table": items, "id": "id", "question": "Who is this?", "groups": ["gender"],
+                 "options": ["pilot", "nurse"], "outcome": "pilot", "unit": "scene"},
+        "models": {"m": {"table": responses, "answer": "answer", "order": "order"}}, **DRAWS,
+    }  # fmt: skip
+
+
 def dataset(women=100):
     """A tenth of the images show women where the population has half; ages are as there."""
     gender = balanced(man=1000 - women, woman=women)

@@ -188,6 +188,13 @@ CASES = {
         "predicted": MORE.random((N, 4)) < 0.4,
     },
     "amplification_change": AMPLIFIED,
+    "order_inconsistency": {
+        "answers": MORE.integers(0, 2, (N, 2)),
+        "groups": GROUP,
+        "units": UNITS,
+    },
+    "paired_outcome_gap": {"shares": RIGHT, "groups": GROUP, "units": UNITS},
+    "variance_share": {"answers": MORE.integers(0, 2, (N, 2, 2))},
     "bias_regression": {"bias": MORE.normal(size=30), "cooccurrence": MORE.random(30)},
 }
 OF_CLASS = {**ROWS, "positive": "1"}

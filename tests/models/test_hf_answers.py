@@ -110,3 +110,30 @@ def test_a_chat_model_that_needs_torchvision_says_so(checkpoint, tmp_path, monke
     message = r"^torchvision is not installed\. To do: pip install 'equipoise\[chat\]'\.$"
     with pytest.raises(MissingExtraError, match=message):
         load_model(f"hf:{checkpoint('llava')}", device="cpu")
+
+
+@pytest.mark.parametrize("family", PROMPTS)
+def test_log_probabilities_are_those_of_the_librarys_logits(family, answerer):
+    model, reference, processor = answerer(family)
+    image, (text, _) = images()[0], PROMPTS[family]
+    words = {} if text is None else {"text": [text]}
+    inputs = processor(images=Image.fromarray(image), **words, return_tensors="pt")
+    with torch.inference_mode():
+        drawn = reference.generate(
+            **inputs, **GREEDY, output_logits=True, return_dict_in_generate=True
+        )
+    question = "" if text is None else QUESTION
+    (answer,) = model.answer_with_probabilities([image], question)
+    assert [answer.text] == model.answer([image], question)
+    assert len(answer.log_probabilities) == min(8, len(drawn.logits))
+    for logits, place in zip(drawn.logits, answer.log_probabilities, strict=False):
+        expected = logits[0].log_softmax(dim=-1)
+        best = processor.decode(expected.argmax())
+        assert max(place, key=place.get) == best
+        assert place[best] == pytest.approx(expected.max().item(), abs=1e-4)
+
+
+def test_answers_that_are_classes_have_no_log_probabilities(checkpoint):
+    model = load_model(f"hf:{checkpoint('vilt_vqa')}", device="cpu")
+    (answer,) = model.answer_with_probabilities(IMAGES[:1], QUESTION)
+    assert answer == (model.answer(IMAGES[:1], QUESTION)[0], None)

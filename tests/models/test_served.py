@@ -350,3 +350,21 @@ def test_what_differs_from_call_to_call_is_no_part_of_the_model(server):
     assert model_of(server).info.key == before
     server.models[0]["root"] = "other-weights"
     assert model_of(server).info.key != before
+
+
+def test_each_picture_may_have_its_own_question(server, tmp_path):
+    server.reply = lambda picture, number: (200, completion(str(picture[0, 0, 0])), {})
+    model = model_of(server, store=str(tmp_path))
+    questions = [f"Question {place}?" for place in range(6)]
+    for _ in range(2):
+        answers = model.answer_each(pictures(6), questions, probabilities=True)
+        assert [answer.text for answer in answers] == [*"012345"]
+    sent = {
+        body["messages"][0]["content"][1]["text"]: str(server.of(body)[0, 0, 0])
+        for body in server.requests
+    }
+    assert len(server.requests) == 6
+    assert sent == {question: str(place) for place, question in enumerate(questions)}
+    assert all(body["logprobs"] for body in server.requests)
+    model.answer_each(pictures(1), questions[:1], probabilities=False)
+    assert "logprobs" not in server.requests[-1]

@@ -12,7 +12,7 @@ from report import synthetic
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 KINDS = ("activations", "answers", "associations", "concepts", "counterfactuals", "dataset",
-         "diversity", "generation", "regression", "retrieval", "similarity",
+         "diversity", "generation", "questions", "regression", "retrieval", "similarity",
          "text_to_image")  # fmt: skip
 MADE = {
     "predictions": (synthetic.faces, PREDICTIONS),

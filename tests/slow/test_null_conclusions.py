@@ -59,6 +59,10 @@ def regression(rng):
     return worlds.regression(int(rng.integers(2**31)), women=4.0)
 
 
+def questions(rng):
+    return worlds.questions(int(rng.integers(2**31)), gap=0.0, scenes=100)
+
+
 def prompts(rng):
     return {f"job {place}": 0.0 for place in range(rng.integers(2, 17))}
 
@@ -89,7 +93,7 @@ def counterfactuals(rng):
 
 KINDS = (
     predictions, answers, dataset, text_to_image, associations, diversity, generation, concepts,
-    activations, regression, retrieval, similarity, counterfactuals,
+    activations, regression, retrieval, similarity, counterfactuals, questions,
 )  # fmt: skip
 
 

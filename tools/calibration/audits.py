@@ -161,6 +161,9 @@ WORLDS: dict[str, World] = {
     "diversity": example("diversity", {_IMAGES: exchanged("region", within=("query",))}),
     "activations": example("activations", {_IMAGES: exchanged("gender", unit="person")}),
     "regression": example("regression", {_IMAGES: exchanged("gender", "band", unit="person")}),
+    "questions": example(
+        "questions", {"data.table": exchanged("race", "gender", within=("scene",))}
+    ),
     "generation": example(
         "generation",
         {"images.table": exchanged("race", "gender", "age", within=("set", "candidate"))},

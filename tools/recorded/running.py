@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 _EXAMPLES = (
     "activations", "answers", "associations", "concepts", "counterfactuals", "dataset", "diversity",
-    "generation", "regression", "retrieval", "review", "similarity", "text_to_image",
+    "generation", "questions", "regression", "retrieval", "review", "similarity", "text_to_image",
 )  # fmt: skip
 RUNS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "demo-colours": ("demo",),

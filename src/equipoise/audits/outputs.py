@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from equipoise.audits.bills import Bill, bill_of
 from equipoise.audits.config import AuditConfig
@@ -21,6 +22,7 @@ from equipoise.core import (
     ConfigError,
     DataError,
     Facts,
+    Floats,
     InputError,
     ModelError,
     Objects,
@@ -33,6 +35,7 @@ from equipoise.data.labels import Coded, Content, Outputs
 from equipoise.evidence import (
     Extraction,
     ExtractionSettings,
+    OptionQuestion,
     Pictures,
     Prompts,
     RunOptions,
@@ -41,6 +44,7 @@ from equipoise.evidence import (
     pending,
     prompts,
 )
+from equipoise.models.choosing import LETTERS
 from equipoise.models.protocols import DESCRIPTIONS, Offer, offer_of
 from equipoise.models.registry import Preview
 from equipoise.models.runtimes import gpus
@@ -245,6 +249,23 @@ class Models:
         self.note_sent(name, section, f"{len(pictures)} pictures")
         return self._of_images(name, section, "answers", pictures, on, question=question)
 
+    def choose(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        questions: Mapping[str, OptionQuestion],
+        *,
+        letters: bool,
+        on: str,
+    ) -> Outputs:
+        """Ask about each image a question of its own, with lettered options."""
+        self.capability(name, section, "answerer")
+        self.open_bill(name, section)
+        self.note_sent(name, section, f"{len(pictures)} pictures")
+        request = {"questions": questions, "letters": letters}
+        return self._of_images(name, section, "choices", pictures, on, **request)
+
     def open_bill(self, name: str, section: RunConfig | GeneratorSection) -> None:
         """Count the usage of a model from now on, if it is served."""
         bill = bill_of(name, section, self.options_of(section).service)
@@ -361,6 +382,10 @@ class Models:
         labels = values = None
         if content == "answers":
             labels = Coded.of(pl.Series("", column, dtype=pl.String)).column()
+        elif content == "choices":
+            answers = pl.Series("", column.field("answer"), dtype=pl.String)
+            labels = Coded.of(answers).column()
+            values = _letter_columns(column.field("probabilities"))
         else:
             numbers = column.flatten().to_numpy(zero_copy_only=False)
             values = numbers.reshape(len(column), -1)
@@ -376,6 +401,14 @@ class Models:
         if progress is None:
             return None
         return lambda step, done, total: progress(f"{about}: {step}", done, total)
+
+
+def _letter_columns(lists: pa.ListArray) -> Floats:
+    """Return lists of numbers as a matrix; NaN after the end of a list, and without one."""
+    matrix = np.full((len(lists), len(LETTERS)), np.nan)
+    for row, numbers in enumerate(lists.to_pylist()):
+        matrix[row, : len(numbers or ())] = numbers or ()
+    return matrix
 
 
 class DryRun(Models):
@@ -442,8 +475,10 @@ class DryRun(Models):
             "bytes": state.to_do * numbers * _BYTES if numbers else None,
         }  # fmt: skip
         if name in self.bills:
-            bill, question = self.bills[name], str(request.get("question", ""))
-            facts, note = bill.planned(state.to_do, bill.usage_of_questions([question]))
+            bill, questions = self.bills[name], request.get("questions", {})
+            texts = [question.text for question in questions.values()]
+            usage = bill.usage_of_questions(texts or [str(request.get("question", ""))])
+            facts, note = bill.planned(state.to_do, usage)
             about |= facts
             self.sent.append(note)
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
@@ -464,7 +499,7 @@ class DryRun(Models):
         seed = [*f"{name}, {on}".encode()]
         numbers = np.random.default_rng(seed).random(len(ids) + max(1, width), dtype=np.float32)
         rows = np.lib.stride_tricks.sliding_window_view(numbers, max(1, width))[: len(ids)]
-        answers = content == "answers"
+        answers = content in ("answers", "choices")
         unknown = Coded(np.zeros((len(ids), 1), np.int32), (NOT_YET_KNOWN,))
         return self.keep(
             name, content, on, ids, requested=ids, names=names, pending=pending,

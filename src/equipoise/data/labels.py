@@ -97,7 +97,7 @@ class Coded(Encoded):
         return Coded(table[self.codes], vocabulary)
 
 
-Content = Literal["embeddings", "scores", "probabilities", "labels", "answers", "images"]
+Content = Literal["embeddings", "scores", "probabilities", "labels", "answers", "choices", "images"]
 
 
 @dataclass(frozen=True)
@@ -547,15 +547,22 @@ def part_of(
         When none does, or an id is empty or repeats among them.
     """
     row_mask = _row_mask(table, where)
-    if row_mask is None:
-        check_ids(table.texts[id_column], table.name)
-        return table, None
-    texts, numbers = (
-        {name: column.filter(row_mask) for name, column in columns.items()}
-        for columns in (table.texts, table.numbers)
-    )
-    check_ids(texts[id_column], table.name, rows=row_mask.arg_true().to_numpy())
-    return replace(table, texts=texts, numbers=numbers, rows=int(row_mask.sum())), row_mask
+    part = table if row_mask is None else table.filter(row_mask)
+    rows = None if row_mask is None else row_mask.arg_true().to_numpy()
+    check_ids(part.texts[id_column], table.name, rows=rows)
+    return part, row_mask
+
+
+def rows_where(table: Table, where: Mapping[str, Where]) -> Table:
+    """Return the rows that take part; ids may repeat.
+
+    Raises
+    ------
+    DataError
+        When none does.
+    """
+    row_mask = _row_mask(table, where)
+    return table if row_mask is None else table.filter(row_mask)
 
 
 _MANY_ROWS, _ALIKE = 100, 0.8

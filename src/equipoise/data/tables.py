@@ -9,8 +9,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -883,6 +884,14 @@ class Table:
     numbers: Mapping[str, pl.Series]
     rows: int
     digest: FileFacts
+
+    def filter(self, mask: pl.Series) -> Self:
+        """Return the rows where a mask is true."""
+        texts, numbers = (
+            {name: column.filter(mask) for name, column in columns.items()}
+            for columns in (self.texts, self.numbers)
+        )
+        return replace(self, texts=texts, numbers=numbers, rows=int(mask.sum()))
 
 
 def read_table(

@@ -6,6 +6,7 @@ from equipoise.evidence.extraction import (
     ExtractionSettings,
     Pending,
     extract_answers,
+    extract_choices,
     extract_embeddings,
     extract_probabilities,
     extract_scores,
@@ -24,7 +25,7 @@ from equipoise.evidence.pictures import (
 from equipoise.evidence.predictions import read_predictions, write_predictions
 from equipoise.evidence.run_labels import LABELS, keep_labels, list_labels, tidy
 from equipoise.evidence.rundir import check_place, is_run, new_run, rewrite
-from equipoise.evidence.working import RunOptions
+from equipoise.evidence.working import OptionQuestion, RunOptions
 from equipoise.evidence.zero_shot import (
     Prompts,
     Texts,
@@ -43,6 +44,7 @@ __all__ = [
     "Extraction",
     "ExtractionSettings",
     "ImageError",
+    "OptionQuestion",
     "Pending",
     "Pictures",
     "Prompts",
@@ -56,6 +58,7 @@ __all__ = [
     "embed_classes",
     "embed_texts",
     "extract_answers",
+    "extract_choices",
     "extract_embeddings",
     "extract_probabilities",
     "extract_scores",

@@ -48,6 +48,7 @@ from equipoise.evidence.working import (
     Cluster,
     Extractor,
     Native,
+    OptionQuestion,
     Request,
     RunOptions,
     load_copies,
@@ -293,6 +294,39 @@ def extract_answers(
     return extract_request(Request("answers", question=question), pictures, model, store, settings)
 
 
+def extract_choices(
+    pictures: Pictures,
+    questions: Mapping[str, OptionQuestion],
+    model: str | Model | Extractor,
+    store: Path,
+    settings: ExtractionSettings = ExtractionSettings(),
+    *,
+    letters: bool = True,
+) -> Extraction:
+    """Ask about every image a question of its own, with lettered options.
+
+    Parameters
+    ----------
+    pictures : Pictures
+        n images.
+    questions : mapping of str to OptionQuestion
+        By the id of the image.
+    model : str or Answerer
+    store : Path
+    settings : ExtractionSettings
+    letters : bool
+        Whether to ask for probabilities of the letters, of a model that has them.
+
+    Returns
+    -------
+    Extraction
+        With `choice`: the answer as the model wrote it, and the probabilities of the letters,
+        null where the model gave none.
+    """
+    request = Request("choices", questions=questions, letters=letters)
+    return extract_request(request, pictures, model, store, settings)
+
+
 # Raised whenever the same images, model and settings would give other files than before.
 _FORMAT = 1
 # Pictures with several ids that the manifest names.
@@ -301,7 +335,7 @@ _FIRST = 20
 
 def _default_part(table: str) -> int:
     """Return how many images a file has: fewer of answers, which take long."""
-    return _PART_OF_ANSWERS if table == "answers" else _PART
+    return _PART_OF_ANSWERS if table in ("answers", "choices") else _PART
 
 
 def extract_request(
@@ -390,8 +424,17 @@ def _facts(request: Request, pictures: Pictures, settings: ExtractionSettings) -
         "ids": key_of(pictures.ids.tolist()),
         "crops": crops_digest(pictures),
         "part": settings.part,
+        **_facts_of_questions(request, pictures),
         **request.facts,
     }
+
+
+def _facts_of_questions(request: Request, pictures: Pictures) -> Fields:
+    """Return what decides choices; nothing of other tables."""
+    if request.table != "choices":
+        return {}
+    questions: list[Json] = [[*request.questions[image_id]] for image_id in pictures.ids.tolist()]
+    return {"questions": key_of(questions), "letters": request.letters}
 
 
 def _done(
@@ -514,7 +557,7 @@ def pending(
     model : str
         The name for `load_model`; evidence is looked for by it where `key` is not given.
     table : str
-        ``embeddings``, ``scores``, ``probabilities`` or ``answers``.
+        ``embeddings``, ``scores``, ``probabilities``, ``answers`` or ``choices``.
     store : Path
         Where evidence lies.
     key : str, optional
@@ -522,7 +565,7 @@ def pending(
     part : int, optional
         As in the extraction.
     **request
-        Texts, question and features, as in the extraction.
+        Texts, question, features, questions and letters, as in the extraction.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,7 @@ from equipoise.evidence.pictures import (
 )
 from equipoise.evidence.store import FAILURES_KEY, Failure, Outcome, Piece, digest_of
 from equipoise.models import Answerer, Classifier, DualEncoder, ModelInfo, PairScorer, load_model
+from equipoise.models.choosing import answer_each, letter_probabilities
 from equipoise.models.generators import ImageGenerator
 from equipoise.models.images import Images
 from equipoise.models.loading import load_generator
@@ -56,13 +57,20 @@ COLUMNS: dict[str, str] = {
     "scores": "scores",
     "probabilities": "probabilities",
     "answers": "answer",
+    "choices": "choice",
     "activations": "map",
 }
 """The column that holds what the model gave, by table."""
 
 _MAP = [("cells", pa.list_(pa.float32())), ("frame", pa.list_(pa.float64()))]
-CELLS = {"answers": pa.string(), "activations": pa.struct([*_MAP, ("grid", pa.list_(pa.int64()))])}
+_CHOICE = [("answer", pa.string()), ("probabilities", pa.list_(pa.float64()))]
+CELLS = {
+    "answers": pa.string(),
+    "choices": pa.struct(_CHOICE),
+    "activations": pa.struct([*_MAP, ("grid", pa.list_(pa.int64()))]),
+}
 """Types of columns that hold no vectors, by table."""
+_TEXTS: Mapping[str, type] = {"answers": str, "choices": dict}
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,20 @@ def load_copies(
     return [first, *(load(replace(options, device=device), model) for device in devices)]
 
 
+class OptionQuestion(NamedTuple):
+    """A question with lettered options.
+
+    Attributes
+    ----------
+    text : str
+        Question and options, as the model is asked.
+    n_options : int
+    """
+
+    text: str
+    n_options: int
+
+
 @dataclass(frozen=True)
 class Request:
     """A question or task for every image.
@@ -125,13 +147,18 @@ class Request:
     Attributes
     ----------
     table : str
-        ``embeddings``, ``scores``, ``probabilities``, ``answers`` or ``activations``.
+        ``embeddings``, ``scores``, ``probabilities``, ``answers``, ``choices`` or
+        ``activations``.
     texts : tuple of str
         What `scores` are about.
     question : str
         What `answers` answer.
     features : bool
         Whether embeddings are a classifier's features.
+    questions : mapping of str to OptionQuestion
+        What `choices` are about, by the id of the image.
+    letters : bool
+        Whether `choices` come with probabilities of letters, where the model gives them.
     facts : mapping
         What else decides the values, as JSON holds it.
     """
@@ -140,6 +167,8 @@ class Request:
     texts: Strings = ()
     question: str = ""
     features: bool = False
+    questions: Mapping[str, OptionQuestion] = field(default_factory=dict)
+    letters: bool = False
     facts: Facts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -194,7 +223,7 @@ class Extractor:
         """
         outputs = self.call(ids, images)
         if self.table in CELLS:
-            kind = str | NoAnswer if self.table == "answers" else dict
+            kind = dict if self.table == "activations" else _TEXTS[self.table] | NoAnswer
             if len(outputs) != len(images) or not all(isinstance(cell, kind) for cell in outputs):
                 raise FormError(
                     f"{self.info.name} gave {len(outputs)} {self.table} for {len(images)}."
@@ -261,12 +290,37 @@ def make_extractor(model: Model | Extractor, request: Request) -> Extractor:
             call, names = model.predict_proba, tuple(model.labels)
         case "answers", Answerer():
             call = lambda images: model.answer(images, request.question)  # noqa: E731
+        case "choices", Answerer():
+            choose = partial(_choices, model, request)
+            return Extractor(info, names, choose, None, table, getattr(model, "open", _nothing))
         case _:
             raise ModelError(
                 f"{info.name} ({info.family}) gives no {table}. To do: name a model of another kind"
             )
-    late = getattr(model, "open", lambda: None)
+    late = getattr(model, "open", _nothing)
     return Extractor(info, names, lambda _, images: call(images), len(names) or width, table, late)
+
+
+def _nothing() -> None:
+    """Do nothing where a model has nothing to open."""
+
+
+def _choices(
+    model: Answerer, request: Request, ids: Sequence[str], images: Images
+) -> list[Fields | NoAnswer]:
+    """Return the answer to each image's own question, with probabilities of its letters."""
+    questions = [request.questions[image_id] for image_id in ids]
+    texts = [question.text for question in questions]
+    answers = answer_each(model, images, texts, probabilities=request.letters)
+    return [
+        answer
+        if isinstance(answer, NoAnswer)
+        else {
+            "answer": answer.text.encode("utf-8", "replace").decode(),
+            "probabilities": letter_probabilities(answer.log_probabilities, question.n_options),
+        }
+        for answer, question in zip(answers, questions, strict=True)
+    ]
 
 
 Item = TypeVar("Item")

@@ -117,9 +117,15 @@ from equipoise.metrics.numbers.activation import (
 )
 from equipoise.metrics.numbers.kept_share import kept_share
 from equipoise.metrics.numbers.onset import onset
+from equipoise.metrics.numbers.order_inconsistency import order_inconsistency
+from equipoise.metrics.numbers.outcome_share import outcome_share
+from equipoise.metrics.numbers.paired_outcome_gap import paired_outcome_gap
 from equipoise.metrics.numbers.regression import bias_regression
 from equipoise.metrics.numbers.rejections import rejected_share, rejection_gap
+from equipoise.metrics.numbers.row_metric import RowMetric
 from equipoise.metrics.numbers.threshold_accuracy import threshold_accuracy
+from equipoise.metrics.numbers.unsound_rate import unsound_rate
+from equipoise.metrics.numbers.variance_share import variance_share
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 from equipoise.metrics.rankings.desired_shares import max_skew, min_skew, ndkl, skew_at_k
 from equipoise.metrics.rankings.measures import (
@@ -208,6 +214,7 @@ __all__ = [
     "PairScores",
     "RankingMetric",
     "RateMetric",
+    "RowMetric",
     "ScoreMetric",
     "VectorMetric",
     "accuracy",
@@ -304,6 +311,9 @@ __all__ = [
     "occlusion_difference",
     "offset",
     "onset",
+    "order_inconsistency",
+    "outcome_share",
+    "paired_outcome_gap",
     "paired_share_difference",
     "phi",
     "phi_corrected",
@@ -349,6 +359,8 @@ __all__ = [
     "tschuprows_t_corrected",
     "unanswered_rate",
     "unknown_rate",
+    "unsound_rate",
+    "variance_share",
     "weat",
     "weat_statistic",
     "worst_group_accuracy",

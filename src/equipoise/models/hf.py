@@ -15,7 +15,7 @@ from equipoise.models.images import Images, pillow_images
 from equipoise.models.info import ModelInfo, digests, settings_in
 from equipoise.models.matching import SCORERS, MatchingModel, Tensors, vilt_places
 from equipoise.models.preprocessing import Preparation, preparation, read_transformers
-from equipoise.models.protocols import Model
+from equipoise.models.protocols import Model, ScoredAnswer
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Batches, Placement, place, quiet, transformers
 from equipoise.models.towers import (
@@ -407,6 +407,8 @@ def load_pair_scorer(checkpoint: Checkpoint) -> MatchingModel:
 
 
 AT_ONCE = 16
+FIRST_TOKENS, ALTERNATIVES = 8, 20
+"""Places of an answer with log probabilities, and tokens at each."""
 
 # Always the likeliest word: the same question to the same image has the same answer. Checkpoints
 # come with settings of their own for sampling, which are switched off here.
@@ -488,12 +490,42 @@ class HfAnswerer:
         ModelError
             If the question is empty and the model needs one, or the model only captions.
         """
+        self._check(question)
+        parts = self.batches.map(partial(self._answers, question), images)
+        return [text for part in parts for text in part]
+
+    def answer_with_probabilities(self, images: Images, question: str) -> list[ScoredAnswer]:
+        """Return the model's answer for each image, with log probabilities of the first tokens.
+
+        Parameters
+        ----------
+        images : sequence of n images
+        question : str
+            The same for all.
+
+        Returns
+        -------
+        list of n ScoredAnswer
+            Answers, as of `answer`; the log probabilities are of the 20 likeliest tokens at each
+            of the first 8 places, None of a model whose answers are classes.
+
+        Raises
+        ------
+        ModelError
+            As `answer`.
+        """
+        if self.family.classes:
+            return [ScoredAnswer(text, None) for text in self.answer(images, question)]
+        self._check(question)
+        parts = self.batches.map(partial(self._scored, question), images)
+        return [answer for part in parts for answer in part]
+
+    def _check(self, question: str) -> None:
+        """Refuse a question that the model can't be asked, or a missing one that it needs."""
         family, asks = self.family, bool(question.strip())
         if not (family.chat or family.prompt if asks else family.captions):
             does = "only captions" if asks else "answers questions"
             raise ModelError(f"{self.info.name} {does}; the question was {question!r}.")
-        parts = self.batches.map(partial(self._answers, question), images)
-        return [text for part in parts for text in part]
 
     def inputs(self, question: str, images: Images) -> Tensors:
         """Return the tensors of images, each with the same question."""
@@ -523,12 +555,39 @@ class HfAnswerer:
         return self.model(**texts, **vilt_places(self.model, inputs)).logits
 
     def _answers(self, question: str, images: Images) -> list[str]:
-        inputs, config, start = self.inputs(question, images), self.model.config, 0
+        inputs = self.inputs(question, images)
         with self.placement.torch.inference_mode():
             if self.family.classes:
                 best = self.classify(inputs).argmax(dim=1).tolist()
-                return [config.id2label[place] for place in best]
+                return [self.model.config.id2label[place] for place in best]
             tokens = self.model.generate(**inputs, **DECODING)
+        return self._texts(inputs, tokens)
+
+    def _scored(self, question: str, images: Images) -> list[ScoredAnswer]:
+        inputs, decode = self.inputs(question, images), self.processor.batch_decode
+        with self.placement.torch.inference_mode():
+            generated = self.model.generate(
+                **inputs, **DECODING, output_logits=True, return_dict_in_generate=True
+            )
+        logits = self.placement.torch.stack(generated.logits[:FIRST_TOKENS], dim=1)
+        logs = logits.float().log_softmax(dim=-1)
+        best = logs.topk(min(ALTERNATIVES, logs.shape[-1]), dim=-1)
+        answers = []
+        texts = self._texts(inputs, generated.sequences)
+        for text, tokens, numbers in zip(texts, best.indices, best.values.tolist(), strict=True):
+            places = []
+            for ids, row in zip(tokens, numbers, strict=True):
+                by_token: dict[str, float] = {}
+                # Tokens that are parts of a character may share a text: the likeliest counts.
+                for token, number in zip(decode(ids[:, None]), row, strict=True):
+                    by_token.setdefault(token, number)
+                places.append(by_token)
+            answers.append(ScoredAnswer(text, tuple(places)))
+        return answers
+
+    def _texts(self, inputs: Tensors, tokens: "Tensor") -> list[str]:
+        """Return the texts of generated tokens, without the question before them."""
+        config, start = self.model.config, 0
         if not (self.family.name in DECODES_ALONE or config.get_text_config().is_encoder_decoder):
             # A decoder repeats the question. Of a caption, BLIP-2 writes the beginning itself.
             has_question = "input_ids" in inputs

@@ -148,6 +148,36 @@ class Answerer(Model, Protocol):
         ...
 
 
+@runtime_checkable
+class ScoringAnswerer(Answerer, Protocol):
+    """An answerer that may give the log probabilities of its first tokens."""
+
+    def answer_with_probabilities(
+        self, images: Images, question: str
+    ) -> "Sequence[ScoredAnswer | NoAnswer]":
+        """Return an answer for each image, with log probabilities where the model gives them."""
+        ...
+
+
+@runtime_checkable
+class ConcurrentAnswerer(Answerer, Protocol):
+    """An answerer that takes different questions about images at once."""
+
+    def answer_each(
+        self, images: Images, questions: Sequence[str], *, probabilities: bool
+    ) -> "Sequence[ScoredAnswer | NoAnswer]":
+        """Return the answer about each of n images to its own of n questions.
+
+        Parameters
+        ----------
+        images : n images
+        questions : sequence of n str
+        probabilities : bool
+            Whether to return log probabilities of the first tokens where the model gives them.
+        """
+        ...
+
+
 Offer = Literal["encoder", "classifier", "scorer", "answerer"]
 """What a model can do, by the name of its protocol."""
 

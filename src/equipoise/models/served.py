@@ -51,7 +51,7 @@ _FILTERS = (
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGEST_WAIT = 60.0
 _SHOWN = 300
-_FIRST_TOKENS = 8
+_FIRST_TOKENS, _ALTERNATIVES = 8, 20
 _SETTINGS = ("parameters", "generation_settings", "sampling_params")
 """Places where servers repeat the parameters of a request."""
 _MOST_BYTES, _MOST_TOKENS = 4 << 20, 1 << 53
@@ -182,11 +182,11 @@ class ServedModel:
         return [
             reply.text if reply.outcome in ("answered", "refused")
             else NoAnswer(reply.outcome, reply.text)
-            for reply in self._replies(images, question, {})
+            for reply in self._replies(images, [question] * len(images), {})
         ]  # fmt: skip
 
     def answer_with_probabilities(
-        self, images: Images, question: str, *, alternatives: int = 20
+        self, images: Images, question: str, *, alternatives: int = _ALTERNATIVES
     ) -> list[ScoredAnswer | NoAnswer]:
         """Ask a question about each image, and for log probabilities of the first tokens.
 
@@ -208,23 +208,53 @@ class ServedModel:
         ServiceError
             As `answer`.
         """
-        parameters: dict[str, Json] = {"logprobs": True, "top_logprobs": alternatives}
+        return self._scored(images, [question] * len(images), _log_parameters(alternatives))
+
+    def answer_each(
+        self, images: Images, questions: Sequence[str], *, probabilities: bool
+    ) -> list[ScoredAnswer | NoAnswer]:
+        """Ask about each image a question of its own, several at once.
+
+        Parameters
+        ----------
+        images : n images
+        questions : sequence of n str
+        probabilities : bool
+            Whether to ask for log probabilities of the first tokens.
+
+        Returns
+        -------
+        list
+            As of `answer_with_probabilities`.
+
+        Raises
+        ------
+        ServiceError
+            As `answer`.
+        """
+        parameters = _log_parameters(_ALTERNATIVES) if probabilities else {}
+        return self._scored(images, questions, parameters)
+
+    def _scored(
+        self, images: Images, questions: Sequence[str], parameters: Mapping[str, Json]
+    ) -> list[ScoredAnswer | NoAnswer]:
         return [
             ScoredAnswer(reply.text, reply.log_probabilities)
             if reply.outcome in ("answered", "refused")
             else NoAnswer(reply.outcome, reply.text)
-            for reply in self._replies(images, question, parameters)
+            for reply in self._replies(images, questions, parameters)
         ]  # fmt: skip
 
     def _replies(
-        self, images: Images, question: str, parameters: Mapping[str, Json]
+        self, images: Images, questions: Sequence[str], parameters: Mapping[str, Json]
     ) -> list[Reply]:
         """Return the reply about each image; `parameters` add to the service's."""
         self.check()
         pictures = [self.encode(image) for image in as_rgb(images)]
         with Session.of(self) as session:
             return self.ask_all(
-                lambda picture: session.ask(picture, question, parameters), pictures
+                lambda pair: session.ask(*pair, parameters),
+                [*zip(pictures, questions, strict=True)],
             )
 
     @contextmanager
@@ -631,6 +661,11 @@ def reply_of(body: Facts) -> Reply | None:
         return reply("cut", f"the answer is longer than max_tokens: {text[:80]!r}")
     first_tokens = _log_probabilities(choices[0].get("logprobs"))
     return reply("answered", text, log_probabilities=first_tokens)
+
+
+def _log_parameters(alternatives: int) -> dict[str, Json]:
+    """Return the parameters of a request for log probabilities."""
+    return {"logprobs": True, "top_logprobs": alternatives}
 
 
 def _log_probabilities(read: Json) -> tuple[Mapping[str, float], ...] | None:

@@ -44,7 +44,7 @@ from equipoise.stats.streams import Seed
 
 _record = partial(
     MetricSpec,
-    kinds=("predictions", "answers"),
+    kinds=("predictions", "answers", "questions"),
     reference="Sagawa et al. 2020 (worst group); Albuquerque et al. 2024, section 4 (GAP)",
     unit="points",
     group_label="accuracy",

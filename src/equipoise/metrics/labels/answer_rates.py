@@ -104,7 +104,7 @@ def share_in_state(cells: Cells) -> Pair:
 _share_form = partial(RateMetric.of, bases=("rows",), of_all=True)
 _state = partial(
     MetricSpec,
-    kinds=("answers",),
+    kinds=("answers", "questions"),
     unit="share",
     threshold=0.05,
     threshold_reason=POINTS,
@@ -132,7 +132,7 @@ unanswered_rate = metric(
         state="unanswered",
         of_exclusion=True,
         rest_metric="unanswered_rate",
-        kinds=("predictions", "answers"),
+        kinds=("predictions", "answers", "questions"),
         group_label="share without an answer",
         clause="{model} gives no usable answer for {groups}",
         definition=(

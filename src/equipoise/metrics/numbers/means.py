@@ -106,6 +106,15 @@ class RowValues:
         freedom, variance = _between_units(*self._of(code))
         return math.sqrt(variance) if freedom else math.nan, freedom
 
+    def independent(self, code: int | None = None) -> float:
+        """Return how many independent rows would give a share the same error over units."""
+        values, units = self._of(code)
+        freedom, variance = _between_units(values, units)
+        mean, n_units = _mean(values), freedom + 1
+        spread = mean * (1.0 - mean)
+        ratio = spread / variance * n_units / freedom if variance > 0.0 else n_units
+        return min(ratio, len(values))
+
     def ends(self, code: int | None = None) -> Ends:
         """Return the ends of the interval of a mean at each level.
 
@@ -119,10 +128,7 @@ class RowValues:
             return no_ends
 
         def of_share(level: float) -> tuple[float, float]:
-            spread = mean * (1.0 - mean)
-            n_units = freedom + 1
-            ratio = spread / variance * n_units / freedom if variance > 0.0 else n_units
-            independent = min(ratio, len(values))
+            independent = self.independent(code)
             low, high = wilson(mean * independent, independent, level)
             return float(low), float(high)
 

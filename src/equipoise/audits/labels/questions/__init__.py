@@ -1,0 +1,1 @@
+"""Audits of multiple-choice questions about images, by group."""

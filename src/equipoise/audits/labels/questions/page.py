@@ -1,0 +1,116 @@
+"""The page of an audit of questions."""
+
+from equipoise.core import Aggregate, AuditResult
+from equipoise.report.blocks import (
+    NUMBER,
+    SHARE,
+    Chart,
+    Column,
+    Fold,
+    Page,
+    Pairs,
+    Row,
+    Section,
+    Table,
+    TableSection,
+    distinct,
+    has,
+    panels,
+    rows,
+)
+from equipoise.report.plots import COLORS, Axis, intervals, labelled_points
+from equipoise.report.text import count, listed
+
+MOST_PANELS, MOST_GROUPS = 6, len(COLORS)
+GAPS = (
+    "paired_outcome_gap",
+    ("outcome_share", Aggregate.DIFFERENCE),
+    ("accuracy", Aggregate.DIFFERENCE),
+    ("unsound_rate", Aggregate.DIFFERENCE),
+)
+WITHOUT_OPTION = tuple(
+    (name, Aggregate.DIFFERENCE)
+    for name in ("unanswered_rate", "refused_rate", "unknown_rate", "empty_rate")
+)
+
+
+def facts(result: AuditResult) -> Pairs:
+    """Return how many items and responses there are, and the outcome."""
+    counts = result.manifest.counts
+    responses = [
+        f"{name}: {count(model.get('responses', 0))}"
+        for name, model in counts.get("models", {}).items()
+    ]
+    items = counts.get("items", {}).get("rows", 0)
+    outcome = result.manifest.resolved.get("data", {}).get("outcome", "")
+    return (
+        ("Items", count(items)), ("Responses", listed(responses, 12)), ("Outcome", str(outcome)),
+    )  # fmt: skip
+
+
+def choices(result: AuditResult) -> Section | None:
+    """Return the share of the outcome by wording and by its position."""
+    shown = [row for row in rows(result, "outcome_by_choice") if has(row["share"])]
+    if not shown:
+        return None
+    charts: list[Chart] = []
+    for (model, groups), panel in panels(shown, "model", "groups").items():
+        series = distinct(panel, "group")
+        if len(series) <= MOST_GROUPS and len(charts) < MOST_PANELS:
+            name = f"{model}, {groups}"
+            marks = labelled_points(panel, _asked, series="group", value="share", percent=True)
+            axis = Axis("share of the outcome", percent=True)
+            label = f"Share of the outcome by wording and position: {name}"
+            charts.append(intervals(marks, label, axis, title=name, series=series))
+    columns = [
+        Column("Asked", _asked),
+        Column("Group", "group"),
+        Column("Share", "share", SHARE),
+        Column("Interval", ("low", "high"), SHARE),
+        Column("Items", "n", NUMBER),
+        Column("Model", "model"),
+        Column("Attributes", "groups"),
+    ]
+    text = (
+        "Share of the outcome in each wording of the question, and at each position of the "
+        "outcome among the options. A model that reads the options has the same share at every "
+        "position."
+    )
+    title = "Share of the outcome by wording and position"
+    table = Table.of(title, columns, shown, source="outcome_by_choice")
+    fold = Fold("Show the numbers", (table,))
+    return Section.of("choices", "Wordings and positions", text, charts, fold)
+
+
+def _asked(row: Row) -> str:
+    """Name the wording or the position of a row."""
+    return f"{row['choice']} {row['value']}"
+
+
+states = TableSection(
+    name="states",
+    heading="Responses without an option",
+    caption="Responses by group and state",
+    source="response_states",
+    columns=[
+        Column("Group", "group"),
+        Column("State", "state"),
+        Column("Share", "share", SHARE),
+        Column("Responses", "count", NUMBER),
+        Column("Of", "n", NUMBER),
+        Column("Model", "model"),
+        Column("Attributes", "groups"),
+    ],
+    text="No share of an option includes responses that choose none.",
+    keeps=lambda row: row["state"] != "answered",
+)
+
+PAGE = Page(
+    leads=("order_inconsistency", *GAPS),
+    by_group=(("outcome_share", Aggregate.DIFFERENCE), *WITHOUT_OPTION),
+    subjects="items",
+    sections=(choices, states),
+    facts=facts,
+    look="Look at the pictures of {group}.",
+    steps=("Ask further questions, or another model.",),
+)

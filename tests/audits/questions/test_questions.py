@@ -1,0 +1,332 @@
+"""Audits of questions: numbers by hand, planted answers, what is asked, and unusual input."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from chat_server import completion, serving
+from conclusions import worlds
+from equipoise import audits
+from equipoise.audits.labels.questions.orders import order_name, orders_of
+from equipoise.core import Aggregate, ConfigError, DataError, Verdict
+
+ITEMS = pl.DataFrame({
+    "id": ["a", "b", "c", "d"], "gender": ["man", "woman", "man", "woman"],
+    "job": ["pilot", "pilot", "chef", "chef"], "other": ["nurse", "nurse", "baker", "baker"],
+    "truth": ["pilot", "B", None, "no idea"],
+})  # fmt: skip
+ANSWERS = {  # by item and order: as shown, first and second
+    ("a", "ABC"): "A", ("a", "BCA"): "pilot", ("b", "ABC"): "(B)", ("b", "BCA"): "A",
+    ("c", "ABC"): "A or B", ("c", "BCA"): "I can't help with that.", ("d", "ABC"): "no idea",
+    ("d", "BCA"): "A",
+}  # fmt: skip
+
+
+def responses(answers=ANSWERS, **columns):
+    rows = [{"id": item, "order": order, "answer": text} for (item, order), text in answers.items()]
+    return pl.DataFrame(rows).with_columns(**columns)
+
+
+def config(items=ITEMS, table=None, model=None, metrics=None, **data):
+    table = responses() if table is None else table
+    return {
+        "audit": "questions",
+        "data": {"table": items, "id": "id", "question": "Is it a {job}?", "groups": ["gender"],
+                 "options": ["{job}", "{other}", "no idea"], "outcome": "{job}",
+                 "undecided": "no idea", "right": "{truth}", "min_group_size": 1} | data,
+        "models": {"m": model or {"table": table, "answer": "answer", "order": "order"}},
+        "resampling": {"replicates": 20, "permutations": 20}, **(metrics or {}),
+    }  # fmt: skip
+
+
+def run(values):
+    return audits.run(audits.parse_config(values))
+
+
+def value_of(result, metric, aggregate=Aggregate.VALUE):
+    (finding,) = (
+        finding for finding in result.findings
+        if (finding.metric, finding.aggregate, finding.subject) == (metric, aggregate, "")
+    )  # fmt: skip
+    return finding.value
+
+
+def test_numbers_of_a_table_by_hand():
+    result = run(config())
+    states = {(row["item"], row["order"]): row["state"]
+              for row in result.tables["responses"].to_pylist()}  # fmt: skip
+    assert states == {
+        ("a", "ABC"): "answered", ("a", "BCA"): "answered", ("b", "ABC"): "answered",
+        ("b", "BCA"): "answered", ("c", "ABC"): "ambiguous", ("c", "BCA"): "refused",
+        ("d", "ABC"): "undecided", ("d", "BCA"): "answered",
+    }  # fmt: skip
+    # "A" of BCA is the second option as listed.
+    assert value_of(result, "outcome_share") == pytest.approx((1 + 0 + 0) / 3)
+    assert value_of(result, "order_inconsistency") == pytest.approx(1 / 3)
+    # Of d no answer is right but "no idea"; c has no right option.
+    assert value_of(result, "accuracy") == pytest.approx((1 + 1 + 0.5) / 3)
+    assert value_of(result, "unsound_rate") == 0.5
+    assert value_of(result, "unanswered_rate") == 0.25
+    assert value_of(result, "refused_rate") == 0.125
+
+
+def test_probabilities_count_in_place_of_answers():
+    table = pl.DataFrame({
+        "id": ["a", "a", "b", "b"], "order": ["AB", "BA"] * 2,
+        "first": [0.9, 0.6, 0.5, None], "second": [0.1, 0.4, 0.5, None],
+        "said": ["A", "B", "B", "A"],
+    })  # fmt: skip
+    items = ITEMS.head(2)
+    options = {"options": ["{job}", "{other}"], "undecided": None, "right": None}
+    model = {"table": table, "probabilities": ["first", "second"], "order": "order"}
+    result = run(config(items, model=model, **options))
+    rows = result.tables["responses"].to_pylist()
+    assert [row["state"] for row in rows] == ["answered", "answered", "ambiguous", "missing"]
+    assert value_of(result, "outcome_share") == 0.75
+    both = run(config(items, model=model | {"answer": "said"}, **options))
+    # Where there are no probabilities, the answer counts: "A" of BA is the second option.
+    assert value_of(both, "outcome_share") == pytest.approx((0.75 + (0.5 + 0.0) / 2) / 2)
+
+
+@pytest.mark.parametrize("n_options", range(2, 11))
+def test_orders_put_each_option_at_each_position_equally_often(n_options):
+    orders = np.array(orders_of(n_options))
+    assert len({*map(tuple, orders.tolist())}) == len(orders)
+    assert order_name(tuple(orders[0])) == "ABCDEFGHIJ"[:n_options]
+    for position in orders.T:
+        assert len({*np.bincount(position, minlength=n_options).tolist()}) == 1
+    assert len(orders) == math.factorial(n_options) if n_options < 4 else n_options
+
+
+def test_options_may_be_fewer_of_some_items():
+    items = ITEMS.with_columns(other=pl.Series(["nurse", None, "baker", "baker"]))
+    table = responses({("a", "CAB"): "B", ("b", "CA"): "B", ("c", "ABC"): "A", ("d", "ABC"): "C"})
+    rows = run(config(items, table, right=None)).tables["responses"].to_pylist()
+    assert [(row["item"], row["option"], row["position"]) for row in rows] == [
+        ("a", "A", 2), ("b", "A", 2), ("c", "A", 1), ("d", "C", 3),
+    ]  # fmt: skip
+
+
+def test_responses_of_a_run_read_back_as_a_table():
+    first = run(config())
+    table = pl.from_arrow(first.tables["responses"])
+    model = {"table": table, "answer": "answer", "order": "order", "id": "item"}
+    again = run(config(model=model))
+    assert again.tables["responses"] == first.tables["responses"]
+    assert [finding.value for finding in again.findings] == pytest.approx(
+        [finding.value for finding in first.findings], nan_ok=True
+    )
+
+
+def verdicts(result, *metrics):
+    return {finding.verdict for finding in result.findings if finding.metric in metrics}
+
+
+def test_a_model_that_answers_by_position_is_told_so_first_and_shows_no_disparity():
+    result = run(worlds.questions(gap=0.2, inconsistency=1.0))
+    lead = result.conclusions[0]
+    assert (lead.metric, lead.verdict, lead.size) == ("order_inconsistency", Verdict.DISPARITY, 1.0)
+    content = verdicts(result, "outcome_share", "paired_outcome_gap")
+    assert content == {Verdict.NONE}
+    (gap,) = (finding for finding in result.findings if finding.metric == "paired_outcome_gap")
+    assert "position" in gap.reason
+    order = {finding.subject: finding.value for finding in result.findings
+             if finding.metric == "variance_share"}["order"]  # fmt: skip
+    assert order == 1.0
+
+
+def test_a_gap_within_scenes_is_found_and_its_model_reads_the_options():
+    result = run(worlds.questions(gap=0.2, inconsistency=0.1))
+    lead = result.conclusions[0]
+    assert (lead.metric, lead.verdict, lead.other) == (
+        "paired_outcome_gap",
+        Verdict.DISPARITY,
+        "man",
+    )
+    assert verdicts(result, "order_inconsistency") == {Verdict.NONE}
+
+
+def test_groups_are_compared_over_all_items_where_units_have_one_group():
+    values = worlds.questions(gap=0.3)
+    values["data"]["unit"] = None
+    result = run(values)
+    assert result.conclusions[0].metric == "outcome_share"
+    assert "paired_outcome_gap" not in {finding.metric for finding in result.findings}
+    items = values["data"]["table"]
+    values["data"] |= {"table": items.with_columns(scene=items["scene"] + items["gender"]),
+                       "unit": "scene"}  # fmt: skip
+    assert "paired_outcome_gap" not in {finding.metric for finding in run(values).findings}
+
+
+def test_a_model_that_refuses_everything_has_a_result():
+    table = responses(dict.fromkeys(ANSWERS, "I can't help with that."))
+    result = run(config(table=table))
+    assert value_of(result, "unanswered_rate") == 1.0
+    assert value_of(result, "unsound_rate") == 0.0
+    assert math.isnan(value_of(result, "outcome_share"))
+
+
+def test_one_order_alone_is_a_warning():
+    table = responses().filter(pl.col("order") == "ABC")
+    assert any("position" in note for note in run(config(table=table)).manifest.warnings)
+    assert not run(config()).manifest.warnings
+
+
+@pytest.mark.parametrize(
+    ("data", "row", "column"),
+    [
+        ({"outcome": "{gender}"}, 1, "gender"),
+        ({"right": "{gender}"}, 1, "gender"),
+        ({"options": ["{job}", "pilot"], "undecided": None, "right": None}, 1, "job"),
+        ({"options": ["{truth}", "{job}"], "undecided": None, "right": None}, 1, "truth, job"),
+        ({"question": "{truth}", "right": None}, 3, "truth"),
+        ({"decidable": "gender"}, 1, "gender"),
+        ({"undecided": "nobody knows"}, None, None),
+    ],
+)
+def test_wrong_items_are_an_error_with_their_row(data, row, column):
+    with pytest.raises(DataError) as raised:
+        run(config(**data))
+    assert (raised.value.row, raised.value.column) == (row, column)
+
+
+@pytest.mark.parametrize(
+    ("table", "model", "column"),
+    [
+        (responses({("a", "AB"): "A"}), {"order": "order"}, "order"),
+        (responses({("a", ""): "A"}), {"order": "order"}, "order"),
+        (responses(), {}, None),
+        (responses(wording=pl.lit("2")), {"order": "order", "wording": "wording"}, "wording"),
+        (responses(p=pl.lit(0.5), r=pl.lit(0.5), q=pl.lit(None, pl.Float64)),
+         {"order": "order", "probabilities": ["p", "r", "q"]}, "p, r, q"),
+    ],
+)  # fmt: skip
+def test_wrong_responses_are_an_error_with_their_column(table, model, column):
+    with pytest.raises(DataError) as raised:
+        run(config(max_unmatched=1.0, model={"table": table, "answer": "answer"} | model))
+    assert raised.value.column == column
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"question": "Is it {?"}, "question"),
+        ({"question": []}, "question"),
+        ({"options": ["one"]}, "options"),
+        ({"options": [*"abcdefghijk"]}, "options"),
+        ({"prompt": "{question}"}, "prompt"),
+        ({"outcome": ""}, "outcome"),
+        ({"question": ["Who?", "Which?"]}, "wording"),
+        ({"outcome": "{jobs}"}, "jobs"),
+    ],
+)
+def test_wrong_keys_are_an_error_that_names_them(change, key):
+    with pytest.raises((ConfigError, DataError), match=key):
+        run(config(**change))
+
+
+@pytest.fixture
+def server():
+    with serving() as running:
+        yield running
+
+
+def pictures(folder, n=12):
+    """Pictures of men and women in scenes; the first pixel has the item's number."""
+    (folder / "pictures").mkdir()
+    rows = []
+    for place in range(2 * n):
+        pixels = np.full((6, 6, 3), 200 * (place % 2), np.uint8)
+        pixels[0, 0] = place
+        Image.fromarray(pixels).save(folder / "pictures" / f"{place}.png")
+        rows.append({"id": f"i{place:02d}", "file": f"{place}.png", "scene": str(place // 2),
+                     "gender": "man" if place % 2 else "woman"})  # fmt: skip
+    pl.DataFrame(rows).write_csv(folder / "items.csv")
+
+
+def served(server, **model):
+    return {
+        "audit": "questions",
+        "data": {"images": {"table": "items.csv", "id": "id", "path": "file", "root": "pictures"},
+                 "question": {"short": "Pilot or nurse?", "long": "Who is this?"},
+                 "options": ["pilot", "nurse"], "outcome": "pilot", "groups": ["gender"],
+                 "unit": "scene", "min_group_size": 5},
+        "models": {"m": {"model": f"served:{server.url}#tiny", **model}},
+        "resampling": {"replicates": 20, "permutations": 20},
+    }  # fmt: skip
+
+
+def chosen(server, share):
+    """Reply with the letter of the pilot, whose probability depends on the picture."""
+
+    def reply(picture, number):
+        text = server.requests[number]["messages"][0]["content"][1]["text"]
+        probability = share[picture[3, 3, 0] > 100]
+        first = probability if "A. pilot" in text else 1.0 - probability
+        body = completion("A" if first > 0.5 else "B")
+        alternatives = [{"token": token, "logprob": math.log(number)}
+                        for token, number in (("A", first), ("B", 1.0 - first))]  # fmt: skip
+        body["choices"][0]["logprobs"] = {"content": [{"top_logprobs": alternatives}]}
+        return 200, body, {}
+
+    return reply
+
+
+def test_a_served_model_is_asked_in_every_order_and_wording_once(server, tmp_path):
+    pictures(tmp_path)
+    server.reply = chosen(server, {False: 0.6, True: 0.9})
+    values = audits.parse_config(served(server, service={"concurrency": 1}))
+    assert sum(run.get("to_do") for run in audits.plan(values, base=tmp_path).runs) == 96
+    result = audits.run(values, base=tmp_path)
+    asked = {(body["messages"][0]["content"][1]["text"], int(server.of(body)[0, 0, 0]))
+             for body in server.requests}  # fmt: skip
+    assert len(server.requests) == len(asked) == 2 * 2 * 24
+    assert ("Who is this?\nA. nurse\nB. pilot\nAnswer with the letter of one option.", 0) in asked
+    assert value_of(result, "outcome_share") == pytest.approx(0.75)
+    assert value_of(result, "paired_outcome_gap", Aggregate.DIFFERENCE) == pytest.approx(0.3)
+    again = audits.run(values, base=tmp_path)
+    assert len(server.requests) == 96
+    assert again.tables["responses"] == result.tables["responses"]
+    assert sum(run.get("to_do") for run in audits.plan(values, base=tmp_path).runs) == 0
+
+
+def test_letters_that_begin_a_word_and_servers_without_probabilities(server, tmp_path):
+    pictures(tmp_path)
+    reply = chosen(server, {False: 0.6, True: 0.9})
+
+    def words(picture, number):
+        status, body, headers = reply(picture, number)
+        body["choices"][0]["message"]["content"] = "A nurse"
+        return status, body, headers
+
+    server.reply = words
+    values = audits.parse_config(served(server, service={"concurrency": 1}))
+    result = audits.run(values, base=tmp_path)
+    # Where "A" isn't the nurse, the letter and the answer disagree.
+    rows = result.tables["responses"].to_pylist()
+    assert {row["option"] for row in rows} == {"B"}
+    assert {row["probability_B"] is None for row in rows if row["order"] == "AB"} == {True}
+    server.requests.clear()
+    plain = audits.parse_config(served(server, letters=False, service={"concurrency": 1}))
+    rows = audits.run(plain, base=tmp_path).tables["responses"].to_pylist()
+    assert not any("logprobs" in body for body in server.requests)
+    assert {row["probability_A"] for row in rows} == {None}
+
+
+def test_answers_that_are_cut_are_failures_by_group(server, tmp_path):
+    pictures(tmp_path)
+    server.reply = lambda picture, _: (
+        200, completion("It is", reason="length" if picture[0, 0, 0] == 3 else "stop"), {}
+    )  # fmt: skip
+    values = served(server) | {"extraction": {"max_failures": 0.1}}
+    result = audits.run(audits.parse_config(values), base=tmp_path)
+    states = {(row["group"], row["state"]): row["count"]
+              for row in result.tables["response_states"].to_pylist()}  # fmt: skip
+    assert states["man", "cut"] == 4
+    assert states["woman", "cut"] == 0
+    assert states["man", "unresolved"] == 44
+    failures = result.tables["failures"].to_pylist()
+    assert {row["group"]: row["n"] for row in failures} == {"": 1, "man": 1, "woman": 0}
