@@ -43,7 +43,7 @@ from equipoise.evidence import (
 from equipoise.models.protocols import DESCRIPTIONS, Offer, offer_of
 from equipoise.models.registry import Preview
 from equipoise.models.runtimes import gpus
-from equipoise.models.service import Address, Service
+from equipoise.models.service import Address, Interface, Service
 
 T = TypeVar("T")
 
@@ -154,9 +154,9 @@ class Models:
         table: T = self.tables[name]
         return table
 
-    def _offer(self, section: RunConfig) -> Offer | None:
+    def _offer(self, section: RunConfig, interface: Interface) -> Offer | None:
         """Return a model's capability, or None if it is unknown."""
-        return offer_of(self.opened(section))
+        return offer_of(self.opened(section, interface))
 
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
         """Return a model's capability; in a dry run an unknown one is the first allowed.
@@ -167,7 +167,7 @@ class Models:
             When the model can do none of what is allowed; it names the key `models.<name>.model`.
         """
         with self._running(name):
-            offer = self._offer(section)
+            offer = self._offer(section, "chat" if allowed == ("answerer",) else "embeddings")
         if offer in allowed or (offer is None and self.dry):
             return offer or allowed[0]
         raise ConfigError(
@@ -181,6 +181,7 @@ class Models:
     ) -> Outputs:
         """Embed named prompts, each name as the mean of the unit vectors of its prompts."""
         self.capability(name, section, "encoder")
+        self.note_sent(name, section, f"{len(prompts.texts)} texts")
         with self._running(name):
             progress = self.progress_of(f"{name}, {on}")
             vectors, texts = embed_classes(
@@ -196,6 +197,7 @@ class Models:
     ) -> Outputs:
         """Embed images with a dual encoder, or with the features of a classifier."""
         features = self.capability(name, section, "encoder", "classifier") == "classifier"
+        self.note_sent(name, section, f"{len(pictures)} pictures")
         return self._of_images(name, section, "embeddings", pictures, on, features=features)
 
     def score_pairs(
@@ -251,9 +253,14 @@ class Models:
             if self.progress is not None:
                 self.progress(f"{name}: sending to {address.host}", 0, None)
 
-    def options_of(self, section: RunConfig | GeneratorSection) -> RunOptions:
+    def options_of(
+        self, section: RunConfig | GeneratorSection, interface: Interface = "embeddings"
+    ) -> RunOptions:
         """Return how a model is loaded; a served one keeps its answers in the store."""
-        return section.options(self.config.extraction).keeping_replies(self.store)
+        options = section.options(self.config.extraction).keeping_replies(self.store)
+        if options.service is None:
+            return options
+        return replace(options, service=replace(options.service, interface=interface))
 
     @contextmanager
     def _running(self, name: str) -> Iterator[None]:
@@ -297,15 +304,15 @@ class Models:
         self.outputs.append(outputs)
         return outputs
 
-    def opened(self, section: RunConfig) -> Any:
-        """Return the model of a section.
+    def opened(self, section: RunConfig, interface: Interface = "embeddings") -> Any:
+        """Return the model of a section; a served one at the interface that it is needed for.
 
         The weights of one named model at a time are in memory: those of the others are released,
         and loaded again when they are needed again.
         """
         if not isinstance(section.model, str):
             return section.model
-        model_key = section.located(self.base), self.options_of(section)
+        model_key = section.located(self.base), self.options_of(section, interface)
         for loaded_key in self._loaded.keys() - {model_key}:
             name, options = loaded_key
             self._loaded[loaded_key] = rested(self._loaded[loaded_key], partial(options.load, name))
@@ -325,7 +332,8 @@ class Models:
         **request: Any,
     ) -> Outputs:
         extract, options = getattr(extraction, f"extract_{content}"), self.config.extraction
-        model = self.opened(section)
+        interface: Interface = "chat" if content == "answers" else "embeddings"
+        model = self.opened(section, interface)
         request.pop("expected", None)
         run_options = RunOptions()
         # A model that was wanted on any GPU can run on several.
@@ -333,7 +341,7 @@ class Models:
         if isinstance(section.model, str) and spreads:
             # Each worker opens a model of its own.
             model = section.located(self.base.absolute())
-            run_options = self.options_of(section)
+            run_options = self.options_of(section, interface)
         with self._running(name):
             settings = ExtractionSettings(
                 options=run_options, engine=options.engine, part=options.part,
@@ -382,15 +390,16 @@ class DryRun(Models):
             self.sets, self.tables = live.sets, live.tables
         self._looked_up: dict[tuple[str, RunOptions], tuple[str | None, Preview]] = {}
 
-    def _offer(self, section: RunConfig) -> Offer | None:
-        return self._known(section)[1].offer
+    def _offer(self, section: RunConfig, interface: Interface) -> Offer | None:
+        return self._known(section, interface)[1].offer
 
     def embed_texts(
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
     ) -> Outputs:
         """Stand in for embeddings of texts."""
         self.capability(name, section, "encoder")
-        width = self._known(section)[1].dimension
+        self.note_sent(name, section, f"{len(prompts.texts)} texts")
+        width = self._known(section, "embeddings")[1].dimension
         # How many of them the store has is not looked up.
         pending = {
             "runs": called(section.located(self.base)), "items": len({*prompts.texts}),
@@ -409,7 +418,7 @@ class DryRun(Models):
         on: str,
         **request: Any,
     ) -> Outputs:
-        key, preview = self._known(section)
+        key, preview = self._known(section, "chat" if content == "answers" else "embeddings")
         names = request.get("texts", ())
         if content == "probabilities":
             names = preview.labels or request.pop("expected")
@@ -453,12 +462,14 @@ class DryRun(Models):
             values=None if answers else rows,
         )  # fmt: skip
 
-    def _known(self, section: RunConfig) -> tuple[str | None, Preview]:
+    def _known(self, section: RunConfig, interface: Interface) -> tuple[str | None, Preview]:
         """Return a model's key and preview without running it; see `look_up`."""
-        model: Any = section.model if self._live is None else self._live.opened(section)
+        model: Any = section.model
+        if self._live is not None:
+            model = self._live.opened(section, interface)
         if not isinstance(model, str):
             return preview_of(model)
-        model_key = called(section.located(self.base)), self.options_of(section)
+        model_key = called(section.located(self.base)), self.options_of(section, interface)
         if model_key not in self._looked_up:
             self._looked_up[model_key] = look_up(*model_key, self.store)
         return self._looked_up[model_key]

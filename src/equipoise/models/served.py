@@ -1,4 +1,4 @@
-"""The prefix ``served:``: chat models behind an interface, such as vLLM or a hosted one."""
+"""Chat models behind an interface, and requests to any served model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from equipoise.models.images import Image, Images, as_rgb
 from equipoise.models.info import ModelInfo
 from equipoise.models.journal import Journal, Reply
 from equipoise.models.protocols import NoAnswer, ServiceError
-from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.service import Address, Service
 
 if TYPE_CHECKING:
@@ -44,28 +43,6 @@ _REFUSED = "Refused to answer"
 """How an answer begins that a filter of the server stopped: audits count it as refused."""
 
 
-@adapter(
-    "served",
-    preview=lambda _: Preview(offer="answerer"),
-    identify=lambda target, options: {
-        "address": asdict(Address.of(target)), "service": asdict(options.service or Service()),
-    },
-)  # fmt: skip
-def load(target: str, options: Options) -> ServedModel:
-    """Return a served model; its server is asked which models it has.
-
-    Raises
-    ------
-    MissingExtraError
-        Without httpx2.
-    ModelError
-        When the host isn't allowed, the key is missing, or the server has no such model.
-    """
-    model = ServedModel(Address.of(target), options.service or Service())
-    model.check()
-    return replace(model, reported=model.look_up())
-
-
 @dataclass(frozen=True)
 class ServedModel:
     """A chat model behind the chat-completions interface.
@@ -84,7 +61,7 @@ class ServedModel:
 
     @property
     def name(self) -> str:
-        """The name that loads it."""
+        """Name of the model, with its prefix."""
         return f"served:{self.address.url}#{self.address.model}"
 
     @property
@@ -177,9 +154,7 @@ class ServedModel:
         Raises
         ------
         ServiceError
-            When several models reply.
-        Exception
-            The first that a request raised.
+            When several models reply, or a request can't be answered.
         """
         replies = _concurrently(ask, questions, self.pace, self.service)
         models = sorted({reply.model for reply in replies if reply.model})
@@ -420,10 +395,14 @@ def _message(body: Json, form: str) -> str:
     return " ".join(str(error).split()) if error else f"no answer of this interface ({form})"
 
 
+def data_url(picture: bytes) -> str:
+    """Return a picture, a PNG, as a URL that holds it."""
+    return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+
+
 def image_part(picture: bytes) -> dict[str, Json]:
     """Return the part of a message that holds a picture, a PNG."""
-    uri = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-    return {"type": "image_url", "image_url": {"url": uri}}
+    return {"type": "image_url", "image_url": {"url": data_url(picture)}}
 
 
 def reply_of(body: Facts) -> Reply | None:

@@ -15,6 +15,7 @@ from equipoise.core.types import Json
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*|[0-9a-f.]*:[0-9a-f:.]*")
 _KEY = re.compile(r"[!-~]+")
 
+Interface = Literal["chat", "embeddings"]
 ImageParameter = Literal[
     "response_format", "size", "seed", "num_inference_steps", "guidance_scale", "negative_prompt"
 ]
@@ -27,6 +28,8 @@ class Service:
 
     Attributes
     ----------
+    interface : str
+        "chat" asks questions about pictures; "embeddings" gets vectors of texts and pictures.
     key : str
         Environment variable that has the key; "" for a server without one.
     allow_hosts : tuple of str
@@ -50,6 +53,7 @@ class Service:
         Folder in which answers are kept as they arrive; "" keeps none.
     """
 
+    interface: Interface = "chat"
     key: str = ""
     allow_hosts: tuple[str, ...] = ()
     longest_side: int = 1024
