@@ -1,7 +1,6 @@
 """A chat-completions server on this machine, whose replies a test writes."""
 
 import base64
-import hashlib
 import io
 import json
 import threading
@@ -31,8 +30,7 @@ class ChatServer:
         Returns (status, body, headers), or None to cut the connection; a body may be bytes, or a
         list of bytes that are sent a tenth of a second apart.
     requests : list of mapping
-        Bodies in the order in which they came, with the picture decoded under "picture", and the
-        SHA-256 of its bytes under "digest".
+        Bodies in the order in which they came, with the picture decoded under "picture".
     headers : list of mapping
     trouble : list of (status, body, headers)
         What the next requests for the list of models get in its place.
@@ -50,8 +48,7 @@ class ChatServer:
     def of(self, body):
         picture = body["messages"][0]["content"][0]["image_url"]["url"]
         data = base64.b64decode(picture.removeprefix("data:image/png;base64,"))
-        pixels = np.asarray(Image.open(io.BytesIO(data)))
-        return {"picture": pixels, "digest": hashlib.sha256(data).hexdigest()}
+        return np.asarray(Image.open(io.BytesIO(data)))
 
     def get(self, path):
         """Answer a GET: the list of models."""
@@ -111,11 +108,11 @@ class Handler(BaseHTTPRequestHandler):
         with chat.lock:
             chat.under_way += 1
             chat.most_under_way = max(chat.under_way, chat.most_under_way)
-            number, request = len(chat.requests), {**body, **chat.of(body)}
-            chat.requests.append(request)
+            number, picture = len(chat.requests), chat.of(body)
+            chat.requests.append({**body, "picture": picture})
             chat.headers.append(dict(self.headers))
         try:
-            reply = chat.reply(request["picture"], number)
+            reply = chat.reply(picture, number)
             if chat.drip is not None:
                 self.send_for_ever()
             elif reply is None:

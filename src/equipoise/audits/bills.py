@@ -54,7 +54,7 @@ class Bill:
         if not (self.store / FILE).is_file():
             return []
         with closing(Database(self.store, is_read_only=True)) as database:
-            return ignored_parameters(database, self.address.account, self.service.identity)
+            return ignored_parameters(database, self.address.account, self.service.parameters)
 
     def usage_of_questions(self, questions: Collection[str]) -> Usage:
         """Estimate the usage of the longest of questions about a picture, by its size."""

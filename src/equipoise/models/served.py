@@ -1,4 +1,4 @@
-"""The prefix ``served:``: chat models behind an interface, such as vLLM or a hosted one."""
+"""Chat models behind an interface, and requests to any served model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from equipoise.models.info import ModelInfo
 from equipoise.models.journal import Database, Journal, Reply
 from equipoise.models.pacing import Pace
 from equipoise.models.protocols import NoAnswer, ScoredAnswer, ServiceError
-from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.service import Address, Service
 from equipoise.models.spending import (
     Basis,
@@ -61,29 +60,6 @@ _REFUSED = "Refused to answer"
 """How an answer begins that a filter of the server stopped: audits count it as refused."""
 
 
-@adapter(
-    "served",
-    preview=lambda _: Preview(offer="answerer"),
-    identify=lambda target, options: {
-        "address": asdict(Address.of(target)),
-        "service": (options.service or Service()).identity,
-    },
-)  # fmt: skip
-def load(target: str, options: Options) -> ServedModel:
-    """Return a served model; its server is asked which models it has.
-
-    Raises
-    ------
-    MissingExtraError
-        Without httpx2.
-    ModelError
-        When the host isn't allowed, the key is missing, or the server has no such model.
-    """
-    model = ServedModel(Address.of(target), options.service or Service())
-    model.check()
-    return replace(model, reported=model.look_up())
-
-
 @dataclass(frozen=True)
 class ServedModel:
     """A chat model behind the chat-completions interface.
@@ -102,7 +78,7 @@ class ServedModel:
 
     @property
     def name(self) -> str:
-        """The name that loads it."""
+        """Name of the model, with its prefix."""
         return f"served:{self.address.url}#{self.address.model}"
 
     @property
@@ -272,9 +248,7 @@ class ServedModel:
         Raises
         ------
         ServiceError
-            When several models reply.
-        Exception
-            The first that a request raised.
+            When several models reply, or a request can't be answered.
         """
         replies = _concurrently(ask, questions, self.pace, self.service)
         with self.opened_database() as database:
@@ -287,6 +261,20 @@ class ServedModel:
                 "another store"
             )
         return replies
+
+    def check_asked(self, replies: Sequence[Reply]) -> None:
+        """Refuse replies to requests that the budget didn't allow.
+
+        Raises
+        ------
+        ServiceError
+        """
+        unasked = [reply for reply in replies if reply.outcome == "budget"]
+        if unasked:
+            raise ServiceError(
+                f"{self.name}: {unasked[0].text}. To do: raise 'service.budget' and run again; "
+                "replies so far are kept"
+            )
 
     @cached_property
     def _database(self) -> Database:
@@ -375,7 +363,7 @@ class Session:
             "model": self.model.address.model, "messages": [{"role": "user", "content": content}],
             **all_parameters,
         }  # fmt: skip
-        sides, max_tokens = (_longest_side(picture),), self.model.service.max_tokens
+        sides, max_tokens = [longest_side(picture)], self.model.service.max_tokens
         estimate = estimate_usage(question, sides, max_tokens)
         return self.post("/chat/completions", body, request, reply_of, estimate)
 
@@ -463,7 +451,7 @@ class Session:
             if reply is not None:
                 pace.speed_up()
                 ignored = _ignored(body, answer.body, reply)
-                self.journal.add_ignored(self.model.address.account, service.identity, ignored)
+                self.journal.add_ignored(self.model.address.account, service.parameters, ignored)
                 return _hidden(replace(reply, attempts=attempt, ignored=ignored), service)
             problem = service.hide(answer.problem)
             if answer.status in _OVERLOADED or answer.status == 0:
@@ -563,7 +551,7 @@ def _seconds(after: str) -> float:
         return 0.0
 
 
-def _longest_side(picture: bytes) -> int:
+def longest_side(picture: bytes) -> int:
     """Return the pixels of the longest side of a PNG."""
     width, height = struct.unpack(">II", picture[16:24])
     return max(int(width), int(height))
@@ -623,10 +611,14 @@ def _message(body: Json, form: str) -> str:
     return " ".join(str(error).split()) if error else f"no answer of this interface ({form})"
 
 
+def data_url(picture: bytes) -> str:
+    """Return a picture, a PNG, as a URL that holds it."""
+    return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+
+
 def image_part(picture: bytes) -> dict[str, Json]:
     """Return the part of a message that holds a picture, a PNG."""
-    uri = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-    return {"type": "image_url", "image_url": {"url": uri}}
+    return {"type": "image_url", "image_url": {"url": data_url(picture)}}
 
 
 def reply_of(body: Facts) -> Reply | None:
