@@ -1,7 +1,6 @@
 """A chat-completions server on this machine, whose replies a test writes."""
 
 import base64
-import hashlib
 import io
 import json
 import threading
@@ -31,8 +30,7 @@ class ChatServer:
         Returns (status, body, headers), or None to cut the connection; a body may be bytes, or a
         list of bytes that are sent a tenth of a second apart.
     requests : list of mapping
-        Bodies in the order in which they came, with the picture decoded under "picture", and the
-        SHA-256 of its bytes under "digest".
+        Bodies in the order in which they came, with the picture decoded under "picture".
     headers : list of mapping
     trouble : list of (status, body, headers)
         What the next requests for the list of models get in its place.
@@ -54,8 +52,11 @@ class ChatServer:
     def of(self, body):
         picture = body["messages"][0]["content"][0]["image_url"]["url"]
         data = base64.b64decode(picture.removeprefix("data:image/png;base64,"))
-        pixels = np.asarray(Image.open(io.BytesIO(data)))
-        return {"picture": pixels, "digest": hashlib.sha256(data).hexdigest()}
+        return np.asarray(Image.open(io.BytesIO(data)))
+
+    def get(self, path):
+        """Answer a GET: the list of models."""
+        return self.trouble.pop(0) if self.trouble else (200, {"data": self.models}, {})
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -101,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0.1)
 
     def do_GET(self):
-        """List the models, or send a file."""
+        """Answer a GET as the server does."""
         self.chat.headers.append(dict(self.headers))
         self.send(*self.chat.get(self.path))
 
@@ -111,11 +112,11 @@ class Handler(BaseHTTPRequestHandler):
         with chat.lock:
             chat.under_way += 1
             chat.most_under_way = max(chat.under_way, chat.most_under_way)
-            number, request = len(chat.requests), {**body, **chat.of(body)}
-            chat.requests.append(request)
+            number, picture = len(chat.requests), chat.of(body)
+            chat.requests.append({**body, "picture": picture})
             chat.headers.append(dict(self.headers))
         try:
-            reply = chat.reply(request["picture"], number)
+            reply = chat.reply(picture, number)
             if chat.drip is not None:
                 self.send_for_ever()
             elif reply is None:
@@ -129,13 +130,9 @@ class Handler(BaseHTTPRequestHandler):
             with chat.lock:
                 chat.under_way -= 1
 
-    def get(self, path):
-        """Answer a GET: the list of models."""
-        return self.trouble.pop(0) if self.trouble else (200, {"data": self.models}, {})
-
 
 @contextmanager
-def serving(server=None, host="127.0.0.1", port=0):
+def serving(server=None, *, host="127.0.0.1", port=0):
     """Run a server; yields it with its `url`."""
     server = server or ChatServer()
     handler = type("HandlerOfServer", (Handler,), {"chat": server})

@@ -1,5 +1,7 @@
 """Audits of a served model in all kinds of trouble, killed many times."""
 
+import base64
+import hashlib
 import json
 import os
 import signal
@@ -99,6 +101,12 @@ class Trouble:
         return status, [data[:20], data[20:]], headers
 
 
+def digest_of(request):
+    """Return the SHA-256 of the picture of a request."""
+    url = request["messages"][0]["content"][0]["image_url"]["url"]
+    return hashlib.sha256(base64.b64decode(url.partition(",")[2])).hexdigest()
+
+
 def config_of(server, **service):
     """Return the configuration of an audit of the pictures of `painted`."""
     return {
@@ -177,7 +185,7 @@ class KilledAudit:
     def _end(self, process, n_before, answered):
         self.output += process.communicate()[0]
         later = self.server.requests[n_before:]
-        self.repeated += [request["digest"] for request in later if request["digest"] in answered]
+        self.repeated += answered.intersection(map(digest_of, later))
 
     def spending(self):
         """Return tokens and cost of all runs, as the manifest has them."""

@@ -75,7 +75,7 @@ def test_parameters_without_effect_are_recognised(server, tmp_path, reported, ig
     model = model_of(server, store=str(tmp_path))
     model.answer(pictures(2), QUESTION)
     with model.opened_database() as database:
-        place = database, model.address.account, model.service.identity
+        place = database, model.address.account, model.service.parameters
         assert (*ignored_parameters(*place),) == ignored
 
 
@@ -83,7 +83,7 @@ def test_log_probabilities_that_a_server_leaves_out_are_noted(server, tmp_path):
     model = model_of(server, store=str(tmp_path))
     model.answer_with_probabilities(pictures(1), QUESTION)
     with model.opened_database() as database:
-        place = database, model.address.account, model.service.identity
+        place = database, model.address.account, model.service.parameters
         assert ignored_parameters(*place) == ["logprobs"]
 
 

@@ -9,7 +9,7 @@ from network.test_served_hosts import ELSEWHERE, PORT
 
 def main():
     """Serve for ever; requests to the model "moved" are redirected to another host."""
-    with serving("0.0.0.0", PORT) as server:
+    with serving(host="0.0.0.0", port=PORT) as server:
         server.models = [{"id": "tiny"}, {"id": "moved"}]
 
         def reply(_, number):

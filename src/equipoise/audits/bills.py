@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from equipoise.audits.notes import Note
-from equipoise.config.fields import RunConfig
+from equipoise.config.fields import GeneratorSection, RunConfig
 from equipoise.core import Facts, Progress
 from equipoise.models.journal import FILE, Database, ignored_parameters
 from equipoise.models.service import Address, Service
@@ -54,12 +54,16 @@ class Bill:
         if not (self.store / FILE).is_file():
             return []
         with closing(Database(self.store, is_read_only=True)) as database:
-            return ignored_parameters(database, self.address.account, self.service.identity)
+            return ignored_parameters(database, self.address.account, self.service.parameters)
 
-    def estimate(self, n: int, question: str) -> Usage:
-        """Estimate the usage of n requests: by earlier replies, else by length and size."""
+    def usage_of_questions(self, questions: Collection[str]) -> Usage:
+        """Estimate the usage of the longest of questions about a picture, by its size."""
+        text = max(questions, key=len, default="")
         sides = (self.service.longest_side,)
-        by_size = estimate_usage(question, sides, self.service.max_tokens)
+        return estimate_usage(text, sides, self.service.max_tokens)
+
+    def estimate(self, n: int, by_size: Usage) -> Usage:
+        """Estimate the usage of n requests: by earlier replies, else by the size of each."""
         return self.spent().mean_times(n) or by_size.times(n)
 
     def amount(self, usage: Usage) -> str:
@@ -85,9 +89,9 @@ class Bill:
 
         return tell
 
-    def planned(self, n: int, question: str) -> tuple[Facts, Note]:
-        """Return the facts of a plan for n requests, and a note on them."""
-        usage, spent = self.estimate(n, question), self.spent()
+    def planned(self, n: int, by_size: Usage) -> tuple[Facts, Note]:
+        """Return the facts of a plan for n requests of a size, and a note on them."""
+        usage, spent = self.estimate(n, by_size), self.spent()
         facts: Facts = {
             "requests": n, "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens, "cost": self.cost(usage),
@@ -152,7 +156,9 @@ class Bill:
             yield Note(self.model, f"the server ignores parameters of requests: {names}.")
 
 
-def bill_of(model: str, section: RunConfig, service: Service | None) -> Bill | None:
+def bill_of(
+    model: str, section: RunConfig | GeneratorSection, service: Service | None
+) -> Bill | None:
     """Return the bill of a model when a run begins, or None if the model isn't served."""
     if service is None:
         return None

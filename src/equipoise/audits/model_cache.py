@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from inspect import isfunction
 from pathlib import Path
@@ -151,7 +151,11 @@ def look_up(name: str, options: RunOptions, store: Path) -> tuple[str | None, Pr
         adapter, target = find_adapter(name)
     except ModelError:
         return None, Preview()
-    return None if path is None else "", adapter.preview(target)
+    preview = adapter.preview(target)
+    if options.service is not None:
+        offer: Offer = "answerer" if options.service.interface == "chat" else "encoder"
+        preview = replace(preview, offer=offer)
+    return None if path is None else "", preview
 
 
 def preview_of(model: Model) -> tuple[str, Preview]:

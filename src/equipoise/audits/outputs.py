@@ -48,12 +48,16 @@ from equipoise.models.choosing import LETTERS
 from equipoise.models.protocols import DESCRIPTIONS, Offer, offer_of
 from equipoise.models.registry import Preview
 from equipoise.models.runtimes import gpus
-from equipoise.models.service import Address, Service
+from equipoise.models.service import Address, Interface, Service
+from equipoise.models.spending import Usage, estimate_tokens, estimate_usage
 
 T = TypeVar("T")
 
 # Numbers of a vector of a model that was never loaded, and bytes of each.
 _DIMENSION, _BYTES = 512, 4
+
+_ASKED = ("answers", "choices")
+"""Outputs that a model is asked for with a question."""
 
 IMAGES = "images"
 """The set of images that findings are of."""
@@ -162,9 +166,9 @@ class Models:
         table: T = self.tables[name]
         return table
 
-    def _offer(self, section: RunConfig) -> Offer | None:
+    def _offer(self, section: RunConfig, interface: Interface) -> Offer | None:
         """Return a model's capability, or None if it is unknown."""
-        return offer_of(self.opened(section))
+        return offer_of(self.opened(section, interface))
 
     def capability(self, name: str, section: RunConfig, *allowed: Offer) -> Offer:
         """Return a model's capability; in a dry run an unknown one is the first allowed.
@@ -175,7 +179,7 @@ class Models:
             When the model can do none of what is allowed; it names the key `models.<name>.model`.
         """
         with self._running(name):
-            offer = self._offer(section)
+            offer = self._offer(section, "chat" if allowed == ("answerer",) else "embeddings")
         if offer in allowed or (offer is None and self.dry):
             return offer or allowed[0]
         raise ConfigError(
@@ -189,6 +193,8 @@ class Models:
     ) -> Outputs:
         """Embed named prompts, each name as the mean of the unit vectors of its prompts."""
         self.capability(name, section, "encoder")
+        self.open_bill(name, section)
+        self.note_sent(name, section, f"{len(prompts.texts)} texts")
         with self._running(name):
             progress = self.progress_of(f"{name}, {on}")
             vectors, texts = embed_classes(
@@ -204,6 +210,8 @@ class Models:
     ) -> Outputs:
         """Embed images with a dual encoder, or with the features of a classifier."""
         features = self.capability(name, section, "encoder", "classifier") == "classifier"
+        self.open_bill(name, section)
+        self.note_sent(name, section, f"{len(pictures)} pictures")
         return self._of_images(name, section, "embeddings", pictures, on, features=features)
 
     def score_pairs(
@@ -265,7 +273,7 @@ class Models:
         request = {"questions": questions, "letters": letters}
         return self._of_images(name, section, "choices", pictures, on, **request)
 
-    def open_bill(self, name: str, section: RunConfig) -> None:
+    def open_bill(self, name: str, section: RunConfig | GeneratorSection) -> None:
         """Count the usage of a model from now on, if it is served."""
         bill = bill_of(name, section, self.options_of(section).service)
         if bill is not None:
@@ -283,9 +291,14 @@ class Models:
             if self.progress is not None:
                 self.progress(f"{name}: sending to {address.host}", 0, None)
 
-    def options_of(self, section: RunConfig | GeneratorSection) -> RunOptions:
+    def options_of(
+        self, section: RunConfig | GeneratorSection, interface: Interface = "embeddings"
+    ) -> RunOptions:
         """Return how a model is loaded; a served one keeps its answers in the store."""
-        return section.options(self.config.extraction).keeping_replies(self.store)
+        options = section.options(self.config.extraction).keeping_replies(self.store)
+        if options.service is None:
+            return options
+        return replace(options, service=replace(options.service, interface=interface))
 
     @contextmanager
     def _running(self, name: str) -> Iterator[None]:
@@ -329,15 +342,15 @@ class Models:
         self.outputs.append(outputs)
         return outputs
 
-    def opened(self, section: RunConfig) -> Any:
-        """Return the model of a section.
+    def opened(self, section: RunConfig, interface: Interface = "embeddings") -> Any:
+        """Return the model of a section; a served one at the interface that it is needed for.
 
         The weights of one named model at a time are in memory: those of the others are released,
         and loaded again when they are needed again.
         """
         if not isinstance(section.model, str):
             return section.model
-        model_key = section.located(self.base), self.options_of(section)
+        model_key = section.located(self.base), self.options_of(section, interface)
         for loaded_key in self._loaded.keys() - {model_key}:
             name, options = loaded_key
             self._loaded[loaded_key] = rested(self._loaded[loaded_key], partial(options.load, name))
@@ -357,7 +370,8 @@ class Models:
         **request: Any,
     ) -> Outputs:
         extract, options = getattr(extraction, f"extract_{content}"), self.config.extraction
-        model = self.opened(section)
+        interface: Interface = "chat" if content in _ASKED else "embeddings"
+        model = self.opened(section, interface)
         request.pop("expected", None)
         run_options = RunOptions()
         # A model that was wanted on any GPU can run on several.
@@ -365,7 +379,7 @@ class Models:
         if isinstance(section.model, str) and spreads:
             # Each worker opens a model of its own.
             model = section.located(self.base.absolute())
-            run_options = self.options_of(section)
+            run_options = self.options_of(section, interface)
         bill, progress = self.bills.get(name), self.progress_of(f"{name}, {on}")
         with self._running(name):
             settings = ExtractionSettings(
@@ -429,15 +443,17 @@ class DryRun(Models):
             self.sets, self.tables = live.sets, live.tables
         self._looked_up: dict[tuple[str, RunOptions], tuple[str | None, Preview]] = {}
 
-    def _offer(self, section: RunConfig) -> Offer | None:
-        return self._known(section)[1].offer
+    def _offer(self, section: RunConfig, interface: Interface) -> Offer | None:
+        return self._known(section, interface)[1].offer
 
     def embed_texts(
         self, name: str, section: RunConfig, prompts: Prompts, *, on: str = "queries"
     ) -> Outputs:
         """Stand in for embeddings of texts."""
         self.capability(name, section, "encoder")
-        width = self._known(section)[1].dimension
+        self.open_bill(name, section)
+        self.note_sent(name, section, f"{len(prompts.texts)} texts")
+        width = self._known(section, "embeddings")[1].dimension
         # How many of them the store has is not looked up.
         pending = {
             "runs": called(section.located(self.base)), "items": len({*prompts.texts}),
@@ -456,7 +472,7 @@ class DryRun(Models):
         on: str,
         **request: Any,
     ) -> Outputs:
-        key, preview = self._known(section)
+        key, preview = self._known(section, "chat" if content in _ASKED else "embeddings")
         names = request.get("texts", ())
         if content == "probabilities":
             names = preview.labels or request.pop("expected")
@@ -474,7 +490,12 @@ class DryRun(Models):
             "bytes": state.to_do * numbers * _BYTES if numbers else None,
         }  # fmt: skip
         if name in self.bills:
-            facts, note = self.bills[name].planned(state.to_do, str(request.get("question", "")))
+            bill, questions = self.bills[name], request.get("questions", {})
+            texts = [question.text for question in questions.values()]
+            usage = bill.usage_of_questions(texts or [str(request.get("question", ""))])
+            if content not in _ASKED:
+                usage = estimate_usage("", (bill.service.longest_side,), 0)
+            facts, note = bill.planned(state.to_do, usage)
             about |= facts
             self.sent.append(note)
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
@@ -495,7 +516,7 @@ class DryRun(Models):
         seed = [*f"{name}, {on}".encode()]
         numbers = np.random.default_rng(seed).random(len(ids) + max(1, width), dtype=np.float32)
         rows = np.lib.stride_tricks.sliding_window_view(numbers, max(1, width))[: len(ids)]
-        answers = content in ("answers", "choices")
+        answers = content in _ASKED
         unknown = Coded(np.zeros((len(ids), 1), np.int32), (NOT_YET_KNOWN,))
         return self.keep(
             name, content, on, ids, requested=ids, names=names, pending=pending,
@@ -504,12 +525,14 @@ class DryRun(Models):
             values=None if answers else rows,
         )  # fmt: skip
 
-    def _known(self, section: RunConfig) -> tuple[str | None, Preview]:
+    def _known(self, section: RunConfig, interface: Interface) -> tuple[str | None, Preview]:
         """Return a model's key and preview without running it; see `look_up`."""
-        model: Any = section.model if self._live is None else self._live.opened(section)
+        model: Any = section.model
+        if self._live is not None:
+            model = self._live.opened(section, interface)
         if not isinstance(model, str):
             return preview_of(model)
-        model_key = called(section.located(self.base)), self.options_of(section)
+        model_key = called(section.located(self.base)), self.options_of(section, interface)
         if model_key not in self._looked_up:
             self._looked_up[model_key] = look_up(*model_key, self.store)
         return self._looked_up[model_key]
@@ -531,10 +554,14 @@ def make_images(
         settings = replace(settings, part=options.part)
     service = settings.options.service
     if service is not None:
+        models.open_bill(on, section)
         models.note_sent(on, section, f"{request.images} requests for an image")
         models.sent += [Note(on, text) for text in idle_settings(service, section)]
     if not models.dry:
-        settings = replace(settings, progress=models.progress_of(on))
+        progress, bill = models.progress_of(on), models.bills.get(on)
+        settings = replace(
+            settings, progress=bill.progress(progress) if bill and progress else progress
+        )
         generated = generate(request, runs, models.store, settings)
         return generated, {"info": generated.info, "inputs": generated.inputs}
     runs = called(runs)
@@ -543,6 +570,13 @@ def make_images(
         "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,
         "numbers": None, "bytes": planned.bytes, "seconds": planned.seconds,
     }  # fmt: skip
+    if on in models.bills:
+        texts = [prompt for group in request.groups for prompt in group.prompts]
+        tokens = max(map(estimate_tokens, texts), default=0)
+        usage = Usage(requests=1, images=1, prompt_tokens=tokens)
+        facts, note = models.bills[on].planned(planned.to_do, usage)
+        pending |= facts
+        models.sent.append(note)
     if request.at_steps:
         pending |= {
             "at_steps": planned.to_do * len(request.at_steps),

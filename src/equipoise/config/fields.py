@@ -907,8 +907,7 @@ class RunConfig(LoadConfig):
                 f"'model' and {file_keys[0]!r} are given; expected 'model' to run it, or "
                 f"{file_keys[0]!r} to read what it said before"
             )
-        if self.service is not None and self.service.budget is not None:
-            self._check_prices(self.service)
+        _check_prices(self)
         for key in self.needed if self.model is None else ():
             if key not in file_keys:
                 raise ValueError(
@@ -917,20 +916,22 @@ class RunConfig(LoadConfig):
                 )
         return self
 
-    def _check_prices(self, service: ServiceConfig) -> None:
-        model = str(self.model).partition("#")[2]
-        if model not in service.prices:
-            raise ValueError(
-                f"'service.budget' needs the prices of {model!r}; expected 'service.prices' with "
-                f"{{{model}: {{input: …, output: …}}}}, of a million tokens each"
-            )
-
     def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""
         return replace(
             super().options(extraction),
             backend=self.backend or extraction.backend,
             service=_service_of(self),
+        )
+
+
+def _check_prices(section: RunConfig | GeneratorSection) -> None:
+    """Refuse a budget without the prices of the model."""
+    model, service = str(section.model).partition("#")[2], section.service
+    if service is not None and service.budget is not None and model not in service.prices:
+        raise ValueError(
+            f"'service.budget' needs the prices of {model!r}; expected 'service.prices' with "
+            f"{{{model}: {{input: …, output: …}}}}, of a million tokens each"
         )
 
 
@@ -1029,6 +1030,11 @@ class GeneratorSection(LoadConfig):
     width: int | None = None
     seed: Seed = 0
     service: ServiceConfig | None = None
+
+    @model_validator(mode="after")
+    def _check_service(self) -> Self:
+        _check_prices(self)
+        return self
 
     def options(self, extraction: ExtractionConfig) -> RunOptions:
         """Return how the model is loaded: as it says, else as the section `extraction` says."""

@@ -1,4 +1,4 @@
-"""The prefix ``served:``: chat models behind an interface, such as vLLM or a hosted one."""
+"""Chat models behind an interface, and requests to any served model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from equipoise.models.info import ModelInfo
 from equipoise.models.journal import Database, Journal, Reply
 from equipoise.models.pacing import Pace
 from equipoise.models.protocols import NoAnswer, ScoredAnswer, ServiceError
-from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.service import Address, Service
 from equipoise.models.spending import (
     Basis,
@@ -61,29 +60,6 @@ _REFUSED = "Refused to answer"
 """How an answer begins that a filter of the server stopped: audits count it as refused."""
 
 
-@adapter(
-    "served",
-    preview=lambda _: Preview(offer="answerer"),
-    identify=lambda target, options: {
-        "address": asdict(Address.of(target)),
-        "service": (options.service or Service()).identity,
-    },
-)  # fmt: skip
-def load(target: str, options: Options) -> ServedModel:
-    """Return a served model; its server is asked which models it has.
-
-    Raises
-    ------
-    MissingExtraError
-        Without httpx2.
-    ModelError
-        When the host isn't allowed, the key is missing, or the server has no such model.
-    """
-    model = ServedModel(Address.of(target), options.service or Service())
-    model.check()
-    return replace(model, reported=model.look_up())
-
-
 @dataclass(frozen=True)
 class ServedModel:
     """A chat model behind the chat-completions interface.
@@ -102,7 +78,7 @@ class ServedModel:
 
     @property
     def name(self) -> str:
-        """The name that loads it."""
+        """Name of the model, with its prefix."""
         return f"served:{self.address.url}#{self.address.model}"
 
     @property
@@ -252,7 +228,7 @@ class ServedModel:
         self.check()
         pictures = [self.encode(image) for image in as_rgb(images)]
         with Session.of(self) as session:
-            return session.ask_all(
+            return self.ask_all(
                 lambda pair: session.ask(*pair, parameters),
                 [*zip(pictures, questions, strict=True)],
             )
@@ -265,6 +241,40 @@ class ServedModel:
             return
         with closing(Database(Path(self.service.store))) as database:
             yield database
+
+    def ask_all(self, ask: Callable[[T], Reply], questions: Sequence[T]) -> list[Reply]:
+        """Return the reply to each question, in order, asked at the model's pace.
+
+        Raises
+        ------
+        ServiceError
+            When several models reply, or a request can't be answered.
+        """
+        replies = _concurrently(ask, questions, self.pace, self.service)
+        with self.opened_database() as database:
+            reported = {reply.model for reply in replies if reply.model}
+            names = Journal(database).add_names(self.facts, reported)
+        if len(names) > 1:
+            raise ServiceError(
+                f"{self.name}: the server answers with several models: {', '.join(names)}. To do: "
+                "name one of them after the URL; if the server has another model now, choose "
+                "another store"
+            )
+        return replies
+
+    def check_asked(self, replies: Sequence[Reply]) -> None:
+        """Refuse replies to requests that the budget didn't allow.
+
+        Raises
+        ------
+        ServiceError
+        """
+        unasked = [reply for reply in replies if reply.outcome == "budget"]
+        if unasked:
+            raise ServiceError(
+                f"{self.name}: {unasked[0].text}. To do: raise 'service.budget' and run again; "
+                "replies so far are kept"
+            )
 
     @cached_property
     def _database(self) -> Database:
@@ -299,16 +309,16 @@ class Session:
     model : ServedModel
     client : httpx2.Client
     journal : Journal
+    spending : Spending
     most_bytes : int
         Largest answer.
-    spending : Spending
     """
 
     model: ServedModel
     client: Client
     journal: Journal
-    most_bytes: int
     spending: Spending
+    most_bytes: int = _MOST_BYTES
 
     @classmethod
     @contextmanager
@@ -328,7 +338,7 @@ class Session:
             journal = Journal(database, keeps_replies=bool(service.store))
             prices, budget = service.prices, service.budget
             spending = Spending(database, model.address.account, prices, budget)
-            yield cls(model, client, journal, most_bytes, spending)
+            yield cls(model, client, journal, spending, most_bytes)
 
     def ask(
         self, picture: bytes, question: str, parameters: Mapping[str, Json] = MappingProxyType({})
@@ -353,32 +363,9 @@ class Session:
             "model": self.model.address.model, "messages": [{"role": "user", "content": content}],
             **all_parameters,
         }  # fmt: skip
-        sides = (_longest_side(picture),)
-        estimate = estimate_usage(question, sides, self.model.service.max_tokens)
+        sides, max_tokens = [longest_side(picture)], self.model.service.max_tokens
+        estimate = estimate_usage(question, sides, max_tokens)
         return self.post("/chat/completions", body, request, reply_of, estimate)
-
-    def ask_all(self, ask: Callable[[T], Reply], questions: Sequence[T]) -> list[Reply]:
-        """Return the reply to each question, in order, asked at the model's pace.
-
-        Raises
-        ------
-        ServiceError
-            When several models reply.
-        Exception
-            The first that a request raised.
-        """
-        model = self.model
-        replies = _concurrently(ask, questions, model.pace, model.service)
-        names = self.journal.add_names(
-            model.facts, {reply.model for reply in replies if reply.model}
-        )
-        if len(names) > 1:
-            raise ServiceError(
-                f"{model.name}: the server answers with several models: {', '.join(names)}. "
-                "To do: name one of them after the URL; if the server has another model now, "
-                "choose another store"
-            )
-        return replies
 
     def post(
         self,
@@ -464,7 +451,7 @@ class Session:
             if reply is not None:
                 pace.speed_up()
                 ignored = _ignored(body, answer.body, reply)
-                self.journal.add_ignored(self.model.address.account, service.identity, ignored)
+                self.journal.add_ignored(self.model.address.account, service.parameters, ignored)
                 return _hidden(replace(reply, attempts=attempt, ignored=ignored), service)
             problem = service.hide(answer.problem)
             if answer.status in _OVERLOADED or answer.status == 0:
@@ -564,7 +551,7 @@ def _seconds(after: str) -> float:
         return 0.0
 
 
-def _longest_side(picture: bytes) -> int:
+def longest_side(picture: bytes) -> int:
     """Return the pixels of the longest side of a PNG."""
     width, height = struct.unpack(">II", picture[16:24])
     return max(int(width), int(height))
@@ -591,7 +578,7 @@ def _ignored(request: Facts, answer: Json, reply: Reply) -> tuple[str, ...]:
     for reported in (answer, *(answer.get(place) for place in _SETTINGS)):
         for name in ("max_tokens", "seed", "temperature"):
             value = reported.get(name) if isinstance(reported, Mapping) else None
-            if isinstance(value, float | int) and value != request.get(name):
+            if isinstance(value, float | int) and value != request.get(name, value):
                 names.add(name)
     return (*sorted(names),)
 
@@ -625,10 +612,14 @@ def _message(body: Json, form: str) -> str:
     return " ".join(str(error).split()) if error else f"no answer of this interface ({form})"
 
 
+def data_url(picture: bytes) -> str:
+    """Return a picture, a PNG, as a URL that holds it."""
+    return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+
+
 def image_part(picture: bytes) -> dict[str, Json]:
     """Return the part of a message that holds a picture, a PNG."""
-    uri = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
-    return {"type": "image_url", "image_url": {"url": uri}}
+    return {"type": "image_url", "image_url": {"url": data_url(picture)}}
 
 
 def reply_of(body: Facts) -> Reply | None:

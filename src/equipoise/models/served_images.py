@@ -1,4 +1,4 @@
-"""Text-to-image models behind an interface: the prefix ``served:`` of models that make images."""
+"""Text-to-image models behind the interface of image generations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import io
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,30 +22,13 @@ from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo
 from equipoise.models.journal import Reply
 from equipoise.models.protocols import NoAnswer, ServiceError
-from equipoise.models.registry import Options, adapter
 from equipoise.models.served import ServedModel, Session, is_filtered
-from equipoise.models.service import Address, Service
-from equipoise.models.spending import estimate_usage
+from equipoise.models.service import Address
+from equipoise.models.spending import Usage, estimate_tokens
 
 _MOST_BYTES = 64 << 20
 _SEEDS = 1 << 31
 """Servers hold a seed in 32 bits with a sign."""
-
-
-@adapter("served", makes_images=True)
-def load(target: str, options: Options) -> ServedGenerator:
-    """Return a served generator; its server is asked which models it has.
-
-    Raises
-    ------
-    MissingExtraError
-        Without httpx2.
-    ModelError
-        When the host isn't allowed, the key is missing, or the server has no such model.
-    """
-    server = ServedModel(Address.of(target), options.service or Service())
-    server.check()
-    return ServedGenerator(replace(server, reported=server.look_up()))
 
 
 @dataclass(frozen=True)
@@ -61,7 +44,7 @@ class ServedGenerator:
 
     @property
     def info(self) -> ModelInfo:
-        """Facts that identify the model: its address, its entry on the server, what is sent."""
+        """Facts that identify the model: its address, its entry on the server, the parameters."""
         server = self.server
         digest = hashlib.sha256(json.dumps(server.facts, sort_keys=True).encode()).hexdigest()
         return ModelInfo(
@@ -86,7 +69,8 @@ class ServedGenerator:
         Raises
         ------
         ServiceError
-            When the server refuses the key, the model or the form of the requests.
+            When the server refuses the key, the model or the form of the requests, or another
+            image may cost more than is left of the budget.
         """
         self.server.check()
         with Session.of(self.server, _MOST_BYTES) as session:
@@ -94,6 +78,7 @@ class ServedGenerator:
                 lambda pair: self._ask(session, *pair, sampling),
                 [*zip(prompts, seeds, strict=True)],
             )
+        self.server.check_asked(replies)
         return [_image_of(reply) for reply in replies]
 
     def _ask(self, session: Session, prompt: str, seed: int, sampling: Sampling) -> Reply:
@@ -105,7 +90,7 @@ class ServedGenerator:
             return session.post(
                 "/images/generations", body | parameters, request,
                 lambda answer: _reply_of(answer, session),
-                replace(estimate_usage(prompt, (), 0), images=1),
+                Usage(requests=1, images=1, prompt_tokens=estimate_tokens(prompt)),
             )  # fmt: skip
         except ServiceError as error:
             if error.status not in (400, 422):
@@ -134,7 +119,7 @@ class ServedGenerator:
 
 
 def _reply_of(body: Facts, session: Session) -> Reply | None:
-    """Read an answer: a picture in base64; None where it has another form."""
+    """Read an answer: a picture in base64; None of another form."""
     entries = body.get("data")
     entry = entries[0] if isinstance(entries, list) and entries else {}
     encoded, url = (entry.get(name) for name in ("b64_json", "url"))
@@ -161,7 +146,7 @@ def _reply_of(body: Facts, session: Session) -> Reply | None:
 
 
 def fetch(url: str, session: Session) -> bytes | None:
-    """Return the file that a server's answer names, asked for until it is there; None without.
+    """Return the file at a URL of an answer, requested until it is there; else None.
 
     No key is sent.
 

@@ -16,6 +16,7 @@ from equipoise.models.spending import Prices
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*|[0-9a-f.]*:[0-9a-f:.]*")
 _KEY = re.compile(r"[!-~]+")
 
+Interface = Literal["chat", "embeddings"]
 ImageParameter = Literal[
     "response_format", "size", "seed", "num_inference_steps", "guidance_scale", "negative_prompt"
 ]
@@ -28,6 +29,8 @@ class Service:
 
     Attributes
     ----------
+    interface : str
+        "chat" asks questions about pictures; "embeddings" gets vectors of texts and pictures.
     key : str
         Environment variable that has the key; "" for a server without one.
     allow_hosts : tuple of str
@@ -62,6 +65,7 @@ class Service:
         When there is a budget without prices.
     """
 
+    interface: Interface = "chat"
     key: str = ""
     allow_hosts: tuple[str, ...] = ()
     longest_side: int = 1024
@@ -115,8 +119,10 @@ class Service:
 
     @property
     def identity(self) -> dict[str, Json]:
-        """What decides the answers: parameters of requests and pictures."""
-        return {**self.parameters, "longest_side": self.longest_side}
+        """Settings that decide outputs."""
+        return {
+            **self.parameters, "longest_side": self.longest_side, "interface": self.interface,
+        }  # fmt: skip
 
     @property
     def limit(self) -> str:

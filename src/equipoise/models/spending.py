@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -85,7 +85,7 @@ class Prices:
         return tokens / MILLION + self.image * usage.images + self.request * usage.requests
 
 
-def estimate_usage(text: str, sides: tuple[int, ...], max_tokens: int) -> Usage:
+def estimate_usage(text: str, sides: Sequence[int], max_tokens: int) -> Usage:
     """Return the estimated usage of a request, without asking its server.
 
     A token is 4 characters of text, or a patch of 28 x 28 pixels of a picture, which counts as a
@@ -94,7 +94,7 @@ def estimate_usage(text: str, sides: tuple[int, ...], max_tokens: int) -> Usage:
     Parameters
     ----------
     text : str
-    sides : tuple of int
+    sides : sequence of int
         Pixels of the longest side of each picture.
     max_tokens : int
         Longest answer.
