@@ -124,6 +124,36 @@ def test_the_report_says_whether_a_number_is_what_chance_gives(visogender):
     assert words.startswith(f"{bias:.3f} is more than chance gives.")
 
 
+@pytest.mark.parametrize(
+    ("part", "table"),
+    [
+        ("study.yaml", "OO_Visogender_10052025"),
+        ("study-two-persons.yaml", "OP_Visogender_11012024"),
+    ],
+)
+def test_resolution_of_visogender_equals_a_plain_implementation(part, table, tmp_path):
+    data_sets.visogender_of_both(tmp_path)
+    values = values_of("visogender-resolution", tmp_path, tmp_path / "visogender", part)
+    lines = (tmp_path / "visogender" / f"{table}.tsv").read_text(encoding="utf-8").splitlines()
+    cells = [line.split("\t") for line in lines[1:]]
+    rng = np.random.default_rng(9)
+    answers = rng.choice(["his", "her", "their"], len(cells), p=[0.6, 0.3, 0.1])
+    responses = pl.DataFrame({"image_id": [row[0] for row in cells], "answer": answers})
+    values["models"] = {"llava": {"table": responses, "id": "image_id", "answer": "answer"}}
+    result = run(values, tmp_path)
+    right = defaultdict(list)
+    for row, answer in zip(cells, answers, strict=True):
+        right[row[7]].append(answer == {"masculine": "his", "feminine": "her"}[row[7]])
+    men, women = np.mean(right["masculine"]), np.mean(right["feminine"])
+    everyone = np.mean(right["masculine"] + right["feminine"])
+    assert value_of(result, "accuracy", groups="", aggregate="value") == pytest.approx(everyone)
+    gap = value_of(result, "accuracy", groups="gender", aggregate="difference", group="")
+    assert gap == pytest.approx(abs(men - women))
+    persons = "one" if part == "study.yaml" else "two"
+    shown = {title: row[2] for title, row in chance_rows(result).items() if "0.85" in title}
+    assert [row == f"{gap:.3f}" for row in shown.values()] == [persons == "one", persons == "two"]
+
+
 def test_retrieval_of_fairface_equals_a_plain_implementation(tmp_path):
     data_sets.many_faces(tmp_path)
     part = "study-concepts.yaml"
