@@ -28,8 +28,8 @@ _ABOUT = (
     "these studies the report has the table "
     f'"{CHANCE}": the mean of fair models, the numbers of 95 of 100 of them, that of this run, and '
     "in words whether it is what chance gives. The numbers are simulated for the published sizes: "
-    '3,000 runs with seed 0, where the report says no other. "One run can\'t show less" marks a '
-    "protocol that is too small to show what matters."
+    '3,000 runs with seed 0, where the report says no other. "One run can\'t show less" stands '
+    "where chance alone gives numbers that would matter."
 )
 _BEFORE = {"train": 0, "augment": 0, "generation": 1}
 """Configurations whose runs make what the main one reads."""

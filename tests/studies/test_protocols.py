@@ -14,7 +14,7 @@ import yaml
 import data_sets
 from chat_server import completion, serving
 from equipoise import audits
-from equipoise.core import DataError, InputError
+from equipoise.core import ConfigError, DataError, InputError
 from equipoise.data import read_genderbias_vl, read_genderbias_vl_results
 from equipoise.report.blocks import Table
 from equipoise.studies.option_pairs import score_option_pairs
@@ -122,6 +122,36 @@ def test_the_report_says_whether_a_number_is_what_chance_gives(visogender):
     assert bias > 0.13
     words = rows["Bias@5, mean of 23 occupations with ten images"][3]
     assert words.startswith(f"{bias:.3f} is more than chance gives.")
+
+
+@pytest.mark.parametrize(
+    ("part", "table"),
+    [
+        ("study.yaml", "OO_Visogender_10052025"),
+        ("study-two-persons.yaml", "OP_Visogender_11012024"),
+    ],
+)
+def test_resolution_of_visogender_equals_a_plain_implementation(part, table, tmp_path):
+    data_sets.visogender_of_both(tmp_path)
+    values = values_of("visogender-resolution", tmp_path, tmp_path / "visogender", part)
+    lines = (tmp_path / "visogender" / f"{table}.tsv").read_text(encoding="utf-8").splitlines()
+    cells = [line.split("\t") for line in lines[1:]]
+    rng = np.random.default_rng(9)
+    answers = rng.choice(["his", "her", "their"], len(cells), p=[0.6, 0.3, 0.1])
+    responses = pl.DataFrame({"image_id": [row[0] for row in cells], "answer": answers})
+    values["models"] = {"llava": {"table": responses, "id": "image_id", "answer": "answer"}}
+    result = run(values, tmp_path)
+    right = defaultdict(list)
+    for row, answer in zip(cells, answers, strict=True):
+        right[row[7]].append(answer == {"masculine": "his", "feminine": "her"}[row[7]])
+    men, women = np.mean(right["masculine"]), np.mean(right["feminine"])
+    everyone = np.mean(right["masculine"] + right["feminine"])
+    assert value_of(result, "accuracy", groups="", aggregate="value") == pytest.approx(everyone)
+    gap = value_of(result, "accuracy", groups="gender", aggregate="difference", group="")
+    assert gap == pytest.approx(abs(men - women))
+    persons = "one" if part == "study.yaml" else "two"
+    shown = {title: row[2] for title, row in chance_rows(result).items() if "0.85" in title}
+    assert [row == f"{gap:.3f}" for row in shown.values()] == [persons == "one", persons == "two"]
 
 
 def test_retrieval_of_fairface_equals_a_plain_implementation(tmp_path):
@@ -232,6 +262,42 @@ def test_pairs_is_too_small_to_show_a_gap_of_a_tenth(pairs):
     assert ends == "up to 0.400"
     assert 0.0 < float(shown) <= 0.4
     assert words == f"{shown} is what chance gives. One run can't show less than 0.400."
+
+
+LAYOUTS = {
+    "pairs": ("pairs", ""),
+    "visogender-retrieval": ("visogender", "OO_Visogender_10052025.tsv"),
+    "visogender-resolution": ("visogender", "OO_Visogender_10052025.tsv"),
+    "fairface-retrieval": ("fairface", "fairface_label_val.csv"),
+    "dall-eval": ("dall_eval", "gender.json"),
+    "genderbias-vl": ("gender", "test_meta_file/VLbias/occ_test_base_ask_gender.json"),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("content", [None, "[1]"])
+def test_another_layout_is_one_error_that_names_the_place(name, content, tmp_path):
+    folder, file = LAYOUTS[name]
+    data = tmp_path / folder
+    (data / "other").mkdir(parents=True)
+    (data / "images").mkdir()
+    if content is not None and file:
+        (data / file).parent.mkdir(parents=True, exist_ok=True)
+        (data / file).write_text(content, encoding="utf-8")
+    config = audits.parse_config(values_of(name, tmp_path, data))
+    with pytest.raises(DataError) as error:
+        audits.plan(config, base=tmp_path)
+    assert str(error.value.file).startswith(str(data / file))
+    is_absent = content is None and file
+    assert error.value.fix if is_absent else error.value.expected
+
+
+def test_a_format_of_several_files_is_no_table(tmp_path):
+    data_sets.dall_eval(tmp_path)
+    values = values_of("dall-eval", tmp_path, tmp_path / "dall_eval")
+    values["generators"]["model"]["images"]["format"] = "pairs"
+    with pytest.raises(ConfigError, match=r"generators\.model\.images: format"):
+        audits.parse_config(values)
 
 
 def results_of(questions, probability_of):
