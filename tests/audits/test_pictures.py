@@ -80,6 +80,26 @@ def test_wrong_images_of_the_group_that_is_worst_off_are_shown(folder):
     assert best["group"][0].startswith("b: 6 of 100 images, drawn")
 
 
+def test_a_missing_answer_shows_the_images_without_one(folder):
+    table = pl.read_csv(folder / "labels.csv", schema_overrides={"image_id": pl.String})
+    refused = (pl.col("group") == "a") & (pl.int_range(pl.len()) % 8 < 4)
+    table = table.with_columns(said=pl.when(refused).then(pl.lit("no")).otherwise("label"))
+    values = {
+        "audit": "answers",
+        "data": {"images": {"table": "labels.csv", "id": "image_id", "path": "file"},
+                 "groups": ["group"]},
+        "models": {"m": {"table": table, "answer": "said", "refused": ["no"]}},
+        "resampling": {"replicates": 20, "permutations": 99, "seed": 3},
+    }  # fmt: skip
+    shown = pictures(audits.run(audits.parse_config(values), base=folder))
+    worst = shown.filter(pl.col("group").str.starts_with("a:"))
+    without = {*table.filter(refused)["image_id"]}
+    assert worst["group"][0] == (
+        f"a: 6 of {len(without)} images without an answer, drawn at random with seed 3"
+    )
+    assert {*worst["image_id"][:6]} <= without
+
+
 def test_the_draw_is_the_same_each_time_and_as_many_as_asked(folder):
     first, again = (pictures(audited(folder)) for _ in range(2))
     assert first.equals(again)

@@ -23,10 +23,12 @@ from equipoise.core import (
 )
 from equipoise.core.columns import BYTES, TEXT
 from equipoise.evidence import Pictures
-from equipoise.evidence.examples import CAPTION, WRONG
+from equipoise.evidence.examples import CAPTION, NO_ANSWER, WRONG
 from equipoise.explain.faces import find_faces
 from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.labels.comparisons import OTHERS
+from equipoise.metrics.labels.unanswered import UNANSWERED
+from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import Page
 from equipoise.report.result import first_screen
 from equipoise.report.words import contrast, headline
@@ -79,6 +81,10 @@ def _examples_of(
     rows = images_by_model.get(finding.model)
     if rows is None:
         return GroupExamples(dict.fromkeys(members, ""))
+    state = spec_of(finding.metric).state
+    if state not in ("", "right", "wrong"):
+        return _without_answer(rows, ids, state, members)
+    rows = rows.filter(pl.col("subject").is_not_null())
     all_classes = not (rows["subject"] == finding.subject).any()
     subject_rows = rows if all_classes else rows.filter(pl.col("subject") == finding.subject)
     # Wrong images explain a finding best. Of all classes together, each is there as a miss already.
@@ -103,6 +109,20 @@ def _examples_of(
     return (
         GroupExamples(captions, content) if captions else GroupExamples(dict.fromkeys(members, ""))
     )
+
+
+def _without_answer(
+    rows: pl.DataFrame, ids: Objects, state: str, members: Collection[str]
+) -> GroupExamples:
+    """Return the images of a group without an answer, or in one state such as "refused"."""
+    in_state = pl.lit(value=True)
+    if state != UNANSWERED:
+        # The label says why there is no answer, where that is known.
+        in_state = (pl.col("label") == state).fill_null(value=True)
+    shown = rows.filter((pl.col("outcome") == NO_ANSWER) & in_state)
+    named = ids[shown["place"].to_numpy()].tolist()
+    captions = {name: "" for name in named if name in members}
+    return GroupExamples(captions, "images without an answer")
 
 
 def pictures_of_findings(

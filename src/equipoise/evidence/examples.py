@@ -32,7 +32,9 @@ COLUMNS = {
     "label": pl.String(),
     "score": pl.Float32(),
 }
-LABELLED = ("true positive", "miss", "no answer")
+NO_ANSWER = "no answer"
+"""Outcome of images that the model gives no answer for."""
+LABELLED = ("true positive", "miss", NO_ANSWER)
 """Outcomes of images that have the label, whatever the model says of them."""
 WRONG = ("false alarm", "miss")
 _WRONG_AS = (

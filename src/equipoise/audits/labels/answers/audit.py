@@ -82,6 +82,7 @@ from equipoise.data import (
 )
 from equipoise.data.labels import read_labels
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED
+from equipoise.evidence.examples import NO_ANSWER
 from equipoise.metrics.labels import Counts, count
 from equipoise.metrics.labels.accuracy import Accuracy
 from equipoise.metrics.labels.effect_sizes import EffectSizes
@@ -258,17 +259,25 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         return groups_of(config.data, data.rows)
 
     def examples(self, config: Config, data: AnswersData) -> dict[str, pl.DataFrame]:
-        """Return the images with the answer to each question."""
+        """Return the images with the answer to each question, or without one."""
         parts: dict[str, list[pl.DataFrame]] = {}
         for key, (model, question) in data.questions.items():
-            answers = [*data.rows.models[key].versions.values()][-1].coded
+            labels = data.rows.models[key]
+            answers = [*labels.versions.values()][-1].coded
             rows = pl.DataFrame(
                 {
                     "place": np.arange(len(data.ids)),
                     "subject": pl.Series(answers.values.tolist(), dtype=pl.String),
+                    "state": pl.Series(labels.coded_state.values.tolist(), dtype=pl.String),
                 }
-            ).with_columns(outcome=pl.lit(question or "answer"), label=pl.col("subject"))
-            parts.setdefault(model, []).append(rows.drop_nulls("subject"))
+            )
+            unanswered = pl.col("subject").is_null() & pl.col("state").is_in(STATES)
+            outcome = (
+                pl.when(unanswered).then(pl.lit(NO_ANSWER)).otherwise(pl.lit(question or "answer"))
+            )
+            label = pl.when(unanswered).then("state").otherwise("subject")
+            rows = rows.select("place", "subject", outcome=outcome, label=label)
+            parts.setdefault(model, []).append(rows.drop_nulls("label"))
         return {model: pl.concat(frames) for model, frames in parts.items()}
 
     def designs(self, config: Config, data: AnswersData) -> list[AnswersDesign]:

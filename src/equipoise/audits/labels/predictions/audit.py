@@ -107,6 +107,7 @@ from equipoise.data import (
 )
 from equipoise.data.labels import Choices, Outputs, read_labels
 from equipoise.data.problems import listed
+from equipoise.evidence.examples import NO_ANSWER
 from equipoise.evidence.zero_shot import best, prompts, zero_shot
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.accuracy import Accuracy, HitRate, hits
@@ -782,7 +783,7 @@ def _examples_of_model(target: Coded, model: ModelPredictions) -> pl.DataFrame:
     right, unanswered = pl.col("subject") == pl.col("label"), pl.col("label").is_null()
     by_class = rows.with_columns(
         outcome=pl.when(unanswered)
-        .then(pl.lit("no answer"))
+        .then(pl.lit(NO_ANSWER))
         .when(right)
         .then(pl.lit("true positive"))
         .otherwise(pl.lit("miss"))
