@@ -259,7 +259,7 @@ class MetricsConfig(MetricSwitches):
 
     @classmethod
     def registered(cls) -> dict[str, OptionTypes]:
-        """Return the metrics of the forms, and those of several comparisons of groups."""
+        """Return the metrics of the forms, and metrics with several comparisons of groups."""
         return {name: {} for name in MEASURES} | super().registered()
 
 
