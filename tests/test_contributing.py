@@ -130,6 +130,8 @@ def test_a_metric_of_rankings_is_one_file(folder, top_share, kind):
     checks = gate(result, [GateRule("top_share", max=0.8)]).checks
     gated = {check.finding.model: check.outcome for check in checks if not check.finding.subject}
     compared = compare_results({"run": result})
+    off = audits.parse_config(rankings(kind) | {"metrics": {"top_share": False}, "gate": []})
+    others = audits.run(off, base=folder).findings
     configs = [audits.parse_config(rankings(kind) | {"metrics": names})
                for names in (["max_skew"], ["max_skew", "top_share"])]  # fmt: skip
     tests = [audits.plan(config, base=folder).tests for config in configs]
@@ -142,6 +144,8 @@ def test_a_metric_of_rankings_is_one_file(folder, top_share, kind):
     assert sentence(biased).startswith("Largest share of the first images of biased is 100")
     assert "top_share" in {finding.metric for finding in compared.findings}
     assert tests[1] > tests[0]
+    assert {"max_skew"} <= {finding.metric for finding in others}
+    assert "top_share" not in {finding.metric for finding in others}
     assert "top_share" in CliRunner().invoke(app, ["metrics", "top_share"]).output
 
 

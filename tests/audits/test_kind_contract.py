@@ -15,6 +15,7 @@ from audits.live_models import worlds
 from audits.live_models.fakes import Answerer
 from audits.live_models.worlds import CHOSEN, IMAGES, TEXTS
 from equipoise import audits, report
+from equipoise.audits.findings import fact_of
 from equipoise.audits.kind import audit_of
 from equipoise.cli.runs import page_of
 from equipoise.core import AuditResult, DataError, Family, Verdict
@@ -50,6 +51,16 @@ def audited(request):
     values["resampling"] = values.get("resampling", {}) | {"replicates": 20, "permutations": 200}
     config = audits.parse_config(values)
     return Audited(config, base, *(audits.run(config, base=base) for _ in range(2)))
+
+
+def test_every_metric_can_be_switched_off_by_its_name(audited):
+    section, kind = type(audited.config.metrics), audited.config.audit
+    assert audited.result.findings
+    for finding in audited.result.findings:
+        off = section.model_validate({finding.metric: False}, context={"audit": kind})
+        unmeasured = finding.metric in {*section.switched()} - {*off.measured}
+        assert unmeasured or not off.reports(fact_of(finding))
+        assert audited.config.metrics.reports(fact_of(finding))
 
 
 def test_the_same_config_gives_the_same_bytes_and_the_page_of_the_docs(audited, tmp_path):

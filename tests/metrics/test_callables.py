@@ -1,15 +1,19 @@
 """Each metric gives by its name the number that an audit of the same data reports."""
 
+import json
 from functools import cache, partial
 
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from equipoise import audits
 from equipoise import metrics as m
+from equipoise.cli.app import app
 from equipoise.core import Aggregate
 from equipoise.metrics.registry import remove
+from equipoise.report import GateRule, gate
 from equipoise.stats import Bootstrap
 
 FEW = {"resampling": Bootstrap(40, 200, 0.95, 0.005)}
@@ -167,11 +171,17 @@ def test_a_rate_of_a_users_own_is_measured_by_audits():
     def missed(cells):
         return cells["missed"], cells["total"]
 
+    config = {"audit": "predictions", **CONFIGS["predictions"], **DRAWN}
     try:
         gap = missed.difference(*ROW, positive="dog", **FEW)
-        findings = audits.run(
-            audits.parse_config({"audit": "predictions", **CONFIGS["predictions"], **DRAWN})
-        ).findings
+        result = audits.run(
+            audits.parse_config(config | {"testing": {"thresholds": {"missed": 0}}})
+        )
+        switched = config["metrics"] | {"missed": False}
+        off = audits.run(audits.parse_config(config | {"metrics": switched}))
+        checks = gate(result, [GateRule("missed", of="difference", max=-1.0)]).checks
+        card = CliRunner().invoke(app, ["metrics", "missed", "--json"]).output
+        findings = result.findings
         (finding,) = [
             finding
             for finding in findings
@@ -182,3 +192,8 @@ def test_a_rate_of_a_users_own_is_measured_by_audits():
         remove("missed")
     assert (finding.value, finding.p_value) == pytest.approx((gap.value, gap.p_value))
     assert finding.ci_low == pytest.approx(gap.interval().low)
+    assert finding.threshold == 0
+    assert {check.outcome for check in checks} == {"breached"}
+    assert json.loads(card)["missed"]["unit"] == "share"
+    assert "missed" not in {finding.metric for finding in off.findings}
+    assert {finding.metric for finding in off.findings} >= {"true_positive_rate"}

@@ -13,7 +13,7 @@ from equipoise.metrics.spec import ALIASES, SPECS, MetricSpec
 
 
 def kind_of(info: ValidationInfo) -> str:
-    """Return the kind of audit that is configured, "" where no kind is said."""
+    """Return the kind of audit of a config, "" of another config."""
     return str((info.context or {}).get("audit") or "")
 
 

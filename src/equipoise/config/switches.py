@@ -93,7 +93,7 @@ class MetricSwitches(Section):
 
     @classmethod
     def _listed(cls, only: Any, switched: Sequence[str]) -> dict[str, Any]:
-        """Return what a list of names says: the names, and `false` for fields without."""
+        """Return the names of a list, and `false` for fields that it leaves out."""
         if not isinstance(only, list | tuple):
             return {"only": only}
         names = [_name_of(name, place, switched) for place, name in enumerate(only)]
@@ -141,7 +141,7 @@ class MetricSwitches(Section):
 
     @cached_property
     def _left_out(self) -> list[tuple[str, Aggregate | None]]:
-        """Metrics whose findings are left out, of a comparison of groups with its aggregate."""
+        """Metrics without findings, with the aggregate of a comparison that is off alone."""
         switched, extra = {*self.switched()}, self.__pydantic_extra__ or {}
         names = [name for name, on in extra.items() if on is False and name not in switched]
         records = (record for name in names for record in find_records(name)[:1])

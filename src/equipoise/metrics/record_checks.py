@@ -1,4 +1,4 @@
-"""Checks of a metric's record: a value that a field doesn't have is refused."""
+"""Checks of the values in a metric's record."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from equipoise.core.errors import PluginError
 from equipoise.discovery import KINDS
 
 REVIEW = "review"
-"""What reports metrics and is no kind of audit."""
+"""Reports metrics, and is no kind of audit."""
 
 
 class Record(Protocol):
-    """What is checked of a record beside the fields that have a limited number of values."""
+    """Fields of a record with checks of their own."""
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ def _choices(record: type) -> dict[str, tuple[object, ...]]:
 
 
 def _values_of(annotation: object) -> Iterator[object]:
-    """Yield the values of a type, none where their number has no limit."""
+    """Yield the values of a type that has a limited number of them."""
     if isinstance(annotation, EnumMeta):
         yield from annotation
     elif get_origin(annotation) is Literal:

@@ -121,7 +121,7 @@ class MetricsConfig(MetricSwitches):
 
 
 class VectorsConfig(Section):
-    """What is made of the embeddings before anything is measured.
+    """Changes to the embeddings before all measurements.
 
     Attributes
     ----------

@@ -46,7 +46,4 @@ def expected_answers(
         design.label, expected, units=design.units, resampling=resampling, rng=seed
     )
     shares = tuple(part.by_group[0] for part in estimate.parts)
-    yield whole(
-        estimate, place, Family.COMPOSITE, metric="answer_level", by_group=shares,
-        shows="share of answers",
-    )  # fmt: skip
+    yield whole(estimate, place, Family.COMPOSITE, by_group=shares, shows="share of answers")

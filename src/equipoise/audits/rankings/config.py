@@ -37,6 +37,7 @@ from equipoise.config.fields import (
 from equipoise.config.files import nearest
 from equipoise.config.images import PicturesConfig
 from equipoise.config.switches import MetricSwitches
+from equipoise.core import Strings
 from equipoise.data import ItemSource
 from equipoise.data.lexicons import lexicon
 from equipoise.metrics.rankings.metric import RankingMetric
@@ -241,9 +242,10 @@ class MetricsConfig(MetricSwitches):
         return {name: metrics[name] for name in self.measured if name in metrics}
 
     @property
-    def are_default(self) -> bool:
-        """Whether the metrics of rankings are those that the kind measures anyway."""
-        return [*self.rankings] == [*type(self)().rankings]
+    def named(self) -> Strings:
+        """Metrics that the config switches on itself."""
+        extra = self.__pydantic_extra__ or {}
+        return (*self.only, *(name for name, options in extra.items() if options is not False))
 
 
 class HypothesisConfig(CsvConfig):

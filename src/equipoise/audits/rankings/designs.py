@@ -334,7 +334,7 @@ def check_designs(designs: Sequence[RankingDesign], config: RankingAudit) -> Non
             raise InputError(f"ranking.{error}. Groups: {choices}") from None
     named = options.first, options.second
     opposing = [name for name, metric in config.metrics.rankings.items() if metric.opposes]
-    asked = bool(opposing) and not config.metrics.are_default
+    asked = not {*opposing}.isdisjoint(config.metrics.named)
     requires_two_groups = named != (None, None) or asked
     opposed = {design.opposed for design in designs}
     if requires_two_groups and (

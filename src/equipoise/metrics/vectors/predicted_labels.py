@@ -228,6 +228,7 @@ def label_skewness(
 @metric(
     _shape(
         name="label_kurtosis",
+        kinds=("associations",),
         title="Kurtosis of label counts",
         definition="Excess kurtosis of the counts of a group's labels.",
     )

@@ -88,6 +88,7 @@ from equipoise.metrics.labels.accuracy import Accuracy
 from equipoise.metrics.labels.effect_sizes import EffectSizes
 from equipoise.metrics.measure import measure
 from equipoise.metrics.rankings.subjects import correlation
+from equipoise.metrics.spec import spec_of
 from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentration, spread
 from equipoise.report.text import listed
 
@@ -542,7 +543,9 @@ def _measure_answers(
         shows = f"share of the {options.k} most frequent answers"
         yield whole(estimate, place, Family.COMPOSITE, by_group=share.by_group, shows=shows)
         for draft in parts(estimate, place):
-            if design.leads and draft.finding.metric == "label_skewness":
+            shape = spec_of(draft.finding.metric)
+            reported = shape.name != estimate.metric and place.audit in shape.kinds
+            if design.leads and reported:
                 yield without_verdict(draft, "a shape of counts, without a chance level")
     if design.config.data.target is not None and not design.wording:
         overall = measure(design.overall, [Accuracy(Aggregate.VALUE, None)], resampling, seed)[0]

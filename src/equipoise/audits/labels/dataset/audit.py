@@ -49,7 +49,7 @@ from equipoise.data.problems import listed
 from equipoise.data.tables import ROW_NUMBER
 from equipoise.evidence import picture_facts
 from equipoise.metrics.labels import Counts, count
-from equipoise.metrics.labels.answer_rates import missing_rate
+from equipoise.metrics.labels.answer_rates import image_defect_rate, missing_rate
 from equipoise.metrics.labels.comparisons import AgainstRest
 from equipoise.metrics.labels.effect_sizes import EffectSizes
 from equipoise.metrics.labels.rate import Cells
@@ -544,13 +544,13 @@ def _measure_rates(
 ) -> Iterator[UncorrectedFinding]:
     """Yield the shares of images without a value, and with a defect."""
     marked = {
-        "missing_rate": _missing_values(design, config),
-        "image_defect_rate": _defects(design.data, config.metrics.image_defect_rate),
+        missing_rate: _missing_values(design, config),
+        image_defect_rate: _defects(design.data, config.metrics.image_defect_rate),
     }
     for metric, of_subjects in marked.items():
         for subject, marks in of_subjects.items():
             if marks.any() and not marks.all():
-                names = metric, subject
+                names = metric.spec.name, subject
                 gaps, _ = _measure_share(design, marks, config, place, resampling, names)
                 yield from [*gaps, *against_rest(gaps)]
 

@@ -187,7 +187,11 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         model_contrasts, ranking_rows = _compare_models(name, joint, measures, config)
         contrasts += model_contrasts
         ranking += ranking_rows if len(joint.models) == len(models) else []
-    drafts = [*without_repeats(contrasts)]
+    drafts = [
+        draft
+        for draft in without_repeats(contrasts)
+        if config.metrics.reports(fact_of(draft.finding))
+    ]
     predicted = predicted_attributes(config for config, _ in runs.values())
     tested = withhold_changes(map(_without_test, drafts), predicted)
     findings = conclude(tested, config.testing)

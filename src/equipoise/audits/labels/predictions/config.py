@@ -27,7 +27,7 @@ from equipoise.config.fields import (
     one_or_list,
 )
 from equipoise.config.switches import MetricSwitches
-from equipoise.metrics.labels.effect_sizes import Formulation, Statistic
+from equipoise.metrics.labels.effect_sizes import EffectSizes, Formulation, Statistic
 from equipoise.metrics.labels.metric import CountMetric
 from equipoise.metrics.measure import MEASURES
 from equipoise.metrics.registry import OptionTypes
@@ -189,10 +189,10 @@ class SkewSizeOptions(Section):
         Condition on the true class, on the predicted class, or on nothing.
     """
 
-    statistic: Statistic = "cramers_v"
-    min_expected: NonNegativeFloat = 5.0
-    yates: bool = False
-    formulation: Formulation = "separation"
+    statistic: Statistic = EffectSizes.statistic
+    min_expected: NonNegativeFloat = EffectSizes.min_expected
+    yates: bool = EffectSizes.yates
+    formulation: Formulation = EffectSizes.formulation
 
 
 class EffectVersionOptions(Section):
@@ -220,10 +220,12 @@ class EffectSizeOptions(Section):
         Further versions by name, reported beside without a verdict.
     """
 
-    statistic: Annotated[OneOrMore[Statistic], PlainSerializer(one_or_list)] = ("cramers_v",)
-    min_expected: NonNegativeFloat = 5.0
-    yates: bool = False
-    formulation: Formulation = "separation"
+    statistic: Annotated[OneOrMore[Statistic], PlainSerializer(one_or_list)] = (
+        EffectSizes.statistic,
+    )
+    min_expected: NonNegativeFloat = EffectSizes.min_expected
+    yates: bool = EffectSizes.yates
+    formulation: Formulation = EffectSizes.formulation
     sweep: Distinct[NonNegativeFloat] = ()
     versions: Mapping[Name, EffectVersionOptions] = {}
 
@@ -257,7 +259,7 @@ class MetricsConfig(MetricSwitches):
 
     @classmethod
     def registered(cls) -> dict[str, OptionTypes]:
-        """Return the metrics of the forms, and those of several comparisons of groups."""
+        """Return the metrics of the forms, and metrics with several comparisons of groups."""
         return {name: {} for name in MEASURES} | super().registered()
 
 
