@@ -42,6 +42,15 @@ class MetricSwitches(Section):
         """Return the fields, then the metrics of the registry."""
         return list(dict.fromkeys([*super().allowed_keys(), *cls.registered()]))
 
+    @model_validator(mode="before")
+    @classmethod
+    def _check_plugins(cls, values: Any) -> Any:
+        """Refuse a metric of a plugin that can't be imported."""
+        for name in values if isinstance(values, Mapping) else ():
+            if name not in cls.model_fields and name in SPECS.broken:
+                raise SPECS.broken[name]
+        return values
+
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         extra = self.__pydantic_extra__ or {}
