@@ -156,6 +156,26 @@ def all_small(groups: Groups, of: str) -> Note:
     )
 
 
+def few_rows(all_groups: Iterable[Groups], of: str) -> Iterator[Note]:
+    """Yield warnings about attributes whose few groups are all too small to compare."""
+    for groups in all_groups:
+        if len(groups.attributes) == 1 and _are_few_and_small(groups):
+            yield Note(
+                groups.name,
+                f"not enough data: {listed(groups)}, and a comparison needs {groups.min_size} {of} "
+                "in each of two groups. Add images, or lower data.min_group_size.",
+            )
+
+
+def _are_few_and_small(groups: Groups) -> bool:
+    occupied = np.count_nonzero(groups.counts)
+    return 2 <= occupied <= _NAMED and np.count_nonzero(groups.large_enough) < 2
+
+
+_NAMED = 10
+"""Most groups that a warning names."""
+
+
 def proxies(all_groups: Iterable[Groups]) -> Iterator[Note]:
     """Yield notes on pairs of attributes that predict each other, as copies do."""
     by_name = {groups.name: groups for groups in all_groups if len(groups.attributes) == 1}
