@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from equipoise.audits.notes import Note, first_of
 from equipoise.core import MIN_UNITS, AnyArray, DataError, Facts, Groups, Labels, Objects, encode
+from equipoise.core.arrays import tally
 from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
 from equipoise.data.problems import counted
@@ -168,8 +169,8 @@ def few_rows(all_groups: Iterable[Groups], of: str) -> Iterator[Note]:
 
 
 def _are_few_and_small(groups: Groups) -> bool:
-    occupied = np.count_nonzero(groups.counts)
-    return 2 <= occupied <= _NAMED and np.count_nonzero(groups.large_enough) < 2
+    occupied, large = tally(groups.counts > 0), tally(groups.large_enough)
+    return 2 <= occupied <= _NAMED and large < 2
 
 
 _NAMED = 10

@@ -107,7 +107,7 @@ def say_values(values: Mapping[str, Json]) -> None:
             say(f"{title}: {cell_text(value)}")
 
 
-def cell_text(value: Json) -> str:
+def cell_text(value: Json | bool) -> str:
     """Return a value of JSON as text for a line."""
     from equipoise.report.text import number
 

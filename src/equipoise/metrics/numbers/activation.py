@@ -400,14 +400,6 @@ def _mean_shares(
     return Draws.of(resampling, observed, boot, null, _NULL)
 
 
-def _unit_names(units: Labels | None, n: int) -> AnyArray:
-    """Return the name of the unit of each image; without units each is one."""
-    names = np.asarray(range(n) if units is None else units).astype(str)
-    if names.ndim != 1:
-        raise InputError(f"units: shape {names.shape}; expected one name per row, shape (n,)")
-    return names
-
-
 @metric(
     _share(
         name="activation_share",
