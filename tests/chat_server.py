@@ -45,10 +45,6 @@ class ChatServer:
         self.requests, self.headers = [], []
         self.lock, self.under_way, self.most_under_way = threading.Lock(), 0, 0
 
-    def get(self, path):
-        """Return the reply to a request without a body: the list of models."""
-        return self.trouble.pop(0) if self.trouble else (200, {"data": self.models}, {})
-
     def of(self, body):
         picture = body["messages"][0]["content"][0]["image_url"]["url"]
         data = base64.b64decode(picture.removeprefix("data:image/png;base64,"))

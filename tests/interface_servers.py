@@ -37,7 +37,7 @@ class ImageServer(ChatServer):
         self.reply = lambda body, number: (200, image(np.full((4, 5, 3), 9)), {})
 
     def of(self, body):
-        return {"picture": body}
+        return body
 
     def get(self, path):
         return self.files[path] if path in self.files else super().get(path)

@@ -16,9 +16,10 @@ from PIL import Image
 import equipoise
 from alone import alone
 from equipoise import metrics, models
+from equipoise.audits.config import parse_config
 from equipoise.audits.kind import audit_of
 from equipoise.cli.app import COMMANDS, run
-from equipoise.core import PluginError
+from equipoise.core import EquipoiseError, PluginError
 from equipoise.data import FORMATS, find_format
 from equipoise.discovery import KINDS
 from equipoise.exports import FORMS, Form
@@ -192,6 +193,39 @@ def test_a_package_that_cannot_be_imported_spoils_nothing_else(capsys):
     rows = pl.DataFrame({"id": range(120), "g": ["f", "m"] * 60, "y": [1, 1, 0, 0] * 30})
     result = equipoise.audit(rows.with_columns(pred=1 - pl.col("y")), target="y", groups="g")
     assert any("broken-bias" in note for note in result.manifest.notes)
+
+
+PREDICTIONS = {
+    "audit": "predictions", "data": {"table": "t", "id": "i", "target": "y", "groups": ["g"]},
+    "models": {"m": {"table": "t", "prediction": "p"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", ["raise RuntimeError('no use')", "raise SystemExit(3)"])
+def test_a_package_that_fails_or_quits_is_named(tmp_path, monkeypatch, statement):
+    package = f"quitting{len(statement)}"
+    points = {f"equipoise.{group}": {package: package} for group in GROUPS}
+    install(tmp_path, package, points)
+    (tmp_path / f"{package}.py").write_text(f"{statement}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    uses = (
+        lambda: find_format(package), lambda: models.load_model(f"{package}:v1"),
+        lambda: audit_of(package), lambda: metrics.SPECS.find(package),
+    )  # fmt: skip
+    for use in uses:
+        # It is imported once, and its error stays.
+        for _ in range(2):
+            with pytest.raises(PluginError) as raised:
+                use()
+            assert (raised.value.name, raised.value.packages) == (package, (package,))
+    named = (
+        lambda: find_format("nowhere"), lambda: models.load_model("nowhere:v1"),
+        lambda: parse_config({**PREDICTIONS, "metrics": {package: False}}),
+        lambda: parse_config({**PREDICTIONS, "models": {"m": {"model": "nowhere:v1"}}}),
+    )  # fmt: skip
+    for use in named:
+        with pytest.raises(EquipoiseError, match=package):
+            use()
 
 
 def twin(tmp_path, monkeypatch, group, name, text):

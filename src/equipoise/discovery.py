@@ -69,7 +69,7 @@ class Place:
         try:
             loaded: object = import_module(module)
             loaded = attrgetter(attribute)(loaded) if attribute else loaded
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if self.package in ("", PACKAGE) or _is_refused(error):
                 raise
             first = (str(error).strip().splitlines() or ["no message"])[0]
@@ -89,7 +89,7 @@ def refused(problem: str, fix: str, *places: Place) -> "PluginError":
     return PluginError(problem, fix, noun=places[0].noun, name=places[0].name, packages=packages)
 
 
-def _is_refused(error: Exception) -> bool:
+def _is_refused(error: BaseException) -> bool:
     from equipoise.core.errors import PluginError
 
     return isinstance(error, PluginError)
@@ -233,6 +233,15 @@ class Registry(Mapping[str, T], Generic[T]):
             for place in places
             if (error := self._loaded.get(place)) is not None
         }
+
+    @property
+    def left_out(self) -> str:
+        """Plugins that can't be used, for errors about a name that isn't there; "" without one."""
+        plugins = [
+            f"{name} of {' and '.join(getattr(error, 'packages', ()))}"
+            for name, error in self.broken.items()
+        ]
+        return f"; left out, as they can't be imported: {', '.join(plugins)}" if plugins else ""
 
     def add(self, name: str, item: T, module: str) -> None:
         """Register something that a module defines.

@@ -17,6 +17,7 @@ def config_of(kind, groups):
         "id": np.arange(ROWS).astype(str), "gender": rng.choice(["woman", "man"], ROWS),
         "site": [f"site {row // 6}" for row in range(ROWS)], "kind": rng.choice(["x", "y"], ROWS),
         "said": rng.choice(["x", "y"], ROWS),
+        "size": ["large"] * 15 + ["small"] * 12 + [None] * (ROWS - 27),
     })  # fmt: skip
     data = {"table": frame, "id": "id", "groups": groups}
     if kind == "dataset":
@@ -39,6 +40,20 @@ def test_an_attribute_of_small_groups_is_one_note(kind):
     # Their sizes are kept.
     sizes = [row for row in result.tables["group_sizes"].to_pylist() if row["groups"] == "site"]
     assert len(sizes) == 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_groups_that_are_too_small_lead_a_report(kind, tmp_path):
+    config = config_of(kind, ["gender", "size"])
+    result = audits.run(config)
+    (warning,) = [text for text in result.manifest.warnings if text.startswith("size: ")]
+    assert "large: 15" in warning
+    assert "small: 12" in warning
+    assert not any(note.startswith("size: not compared") for note in result.manifest.notes)
+    assert {finding.groups for finding in result.findings} - {""} == {"gender"}
+    report.write(result, tmp_path / "run")
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert page.index("large: 15") < page.index("<h2")
 
 
 def test_a_report_names_the_attribute_once(tmp_path):

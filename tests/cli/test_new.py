@@ -3,12 +3,15 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 from audits.live_models import worlds
 from equipoise import audits
@@ -86,13 +89,18 @@ def test_a_terminal_is_asked_and_a_pipe_is_not(project_dir):
 def test_studies_are_listed(project_dir, command):
     code, out, _ = command("new", "--study", "list")
     assert code == 0
-    assert all(name in out for name in STUDIES)
+    lines = [line for line in out.splitlines() if not line.startswith("  ")]
+    assert [line.partition(": ")[0] for line in lines] == [*STUDIES]
     listed = json.loads(command("new", "--study", "list", "--json")[1])["studies"]
     assert {*listed} == {*STUDIES}
     needed = {"question", "source", "reproduces", "data", "licence", "size", "time"}
     assert all({*study} == needed for study in listed.values())
     filled = needed - {"reproduces"}
     assert all(study[key] for study in listed.values() for key in filled)
+    for study in listed.values():
+        # What has a comma isn't listed by commas.
+        separator = "; " if any("," in part for part in study["reproduces"]) else ", "
+        assert f"  reproduces: {separator.join(study['reproduces']) or 'none'}" in out.splitlines()
     assert not (project_dir / "equipoise.yaml").exists()
 
 
@@ -106,6 +114,18 @@ def test_studies_are_listed(project_dir, command):
 def test_the_next_commands_are_those_of_the_study(project_dir, command, study, steps):
     _, _, err = command("new", f"{study}.yaml", "--study", study)
     assert err.endswith(" and ".join(f"'equipoise {step}'" for step in steps) + "\n")
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_commands_that_write_what_a_study_reads_come_first(project_dir, command, study):
+    _, out, err = command("new", "s.yaml", "--study", study)
+    steps = err.partition("next: ")[2]
+    main = Path("s.yaml").read_text()
+    for file in re.findall("wrote (s-.*yaml)", out):
+        output = yaml.safe_load(Path(file).read_text()).get("output")
+        reads = output is not None and f"{output}/" in main
+        assert reads == (f" {file}'" in steps)
+        assert not reads or steps.index(file) < steps.index("s.yaml'")
 
 
 def test_a_study_names_the_folder_and_writes_its_words(project_dir, command):

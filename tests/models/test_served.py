@@ -360,7 +360,7 @@ def test_each_picture_may_have_its_own_question(server, tmp_path):
         answers = model.answer_each(pictures(6), questions, probabilities=True)
         assert [answer.text for answer in answers] == [*"012345"]
     sent = {
-        body["messages"][0]["content"][1]["text"]: str(body["picture"][0, 0, 0])
+        body["messages"][0]["content"][1]["text"]: str(server.of(body)[0, 0, 0])
         for body in server.requests
     }
     assert len(server.requests) == 6

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from equipoise.audits.notes import Note, first_of
 from equipoise.core import MIN_UNITS, AnyArray, DataError, Facts, Groups, Labels, Objects, encode
+from equipoise.core.arrays import tally
 from equipoise.core.columns import FLAG, INTEGER, TEXT, TEXTS
 from equipoise.core.types import Json
 from equipoise.data.problems import counted
@@ -154,6 +155,26 @@ def all_small(groups: Groups, of: str) -> Note:
         f"not compared, as no two of {counted(len(groups), 'group')} have {groups.min_size} or "
         f"more {of}; the largest has {groups.counts.max(initial=0)}.",
     )
+
+
+def few_rows(all_groups: Iterable[Groups], of: str) -> Iterator[Note]:
+    """Yield warnings about attributes whose few groups are all too small to compare."""
+    for groups in all_groups:
+        if len(groups.attributes) == 1 and _are_few_and_small(groups):
+            yield Note(
+                groups.name,
+                f"not enough data: {listed(groups)}, and a comparison needs {groups.min_size} {of} "
+                "in each of two groups. Add images, or lower data.min_group_size.",
+            )
+
+
+def _are_few_and_small(groups: Groups) -> bool:
+    occupied, large = tally(groups.counts > 0), tally(groups.large_enough)
+    return 2 <= occupied <= _NAMED and large < 2
+
+
+_NAMED = 10
+"""Most groups that a warning names."""
 
 
 def proxies(all_groups: Iterable[Groups]) -> Iterator[Note]:

@@ -138,9 +138,11 @@ def manifest_of_run(
         Time of the run.
     """
     config, data, audit, models = inputs.config, inputs.data, inputs.audit, inputs.models
+    few = [*group_sizes.few_rows(audit.groups(config, data), audit.items)]
+    warned = {note.about for note in few}
     notes = (
         PERCEIVED,
-        *refused,
+        *(note for note in refused if note.about not in warned),
         *audit.notes(config, data, designs),
         *(note for design in designs for note in group_sizes.notes(design.groups, audit.items)),
         *group_sizes.proxies(audit.groups(config, data)),
@@ -168,7 +170,13 @@ def manifest_of_run(
         manifest,
         models={outputs.model: outputs.info for outputs in models.outputs},
         warnings=merged(
-            [*account.warnings, *missing, *repeated, *audit.warnings(config, data, designs)]
+            [
+                *account.warnings,
+                *few,
+                *missing,
+                *repeated,
+                *audit.warnings(config, data, designs),
+            ]
         ),
         base=str(base.absolute()),
     )

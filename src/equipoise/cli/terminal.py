@@ -84,7 +84,7 @@ def say_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> 
     """Write rows as a table of some columns; of all columns unless given."""
     # Rows of models of different kinds may have different columns.
     columns = columns or [*dict.fromkeys(column for row in rows for column in row)]
-    say_table(columns, [[_cell(row.get(column)) for column in columns] for row in rows])
+    say_table(columns, [[cell_text(row.get(column)) for column in columns] for row in rows])
 
 
 # Rows of a table that are printed; the JSON has all.
@@ -104,10 +104,11 @@ def say_values(values: Mapping[str, Json]) -> None:
             for text in value:
                 say(f"{name.removesuffix('s')}: {text}")
         else:
-            say(f"{title}: {_cell(value)}")
+            say(f"{title}: {cell_text(value)}")
 
 
-def _cell(value: Any) -> str:
+def cell_text(value: Json | bool) -> str:
+    """Return a value of JSON as text for a line."""
     from equipoise.report.text import number
 
     if isinstance(value, bool):
@@ -115,9 +116,11 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return number(value)
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_cell(item)}" for key, item in value.items()) or "none"
+        return ", ".join(f"{key} {cell_text(item)}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ", ".join(map(_cell, value)) or "none"
+        cells = [*map(cell_text, value)]
+        # A comma within an item is none between items.
+        return ("; " if any("," in cell for cell in cells) else ", ").join(cells) or "none"
     return "–" if value is None else str(value)
 
 

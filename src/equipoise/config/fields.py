@@ -666,6 +666,7 @@ def model_check(example: str, *, makes_images: bool) -> Callable[[object], objec
             raise ValueError(
                 f"expected a name such as {example!r}, with one of "
                 f"{', '.join(f'{name}:' for name in prefixes)}{nearest(prefix, prefixes)}"
+                f"{by_prefix.left_out}"
             )
         return value
 

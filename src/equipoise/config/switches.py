@@ -81,6 +81,8 @@ class MetricSwitches(Section):
         for key, options in values.items():
             if key == "only":
                 continue
+            if key not in switched and key in SPECS.broken:
+                raise SPECS.broken[str(key)]
             name = _name_of(key, str(key), switched, kind)
             if name in checked:
                 raise refused(str(key), f"{key!r} is {name}, which is given already")

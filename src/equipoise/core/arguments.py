@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,7 +60,9 @@ def check_level(level: float) -> None:
     InputError
         When it isn't a number between 0 and 1, both excluded.
     """
-    number = level if isinstance(level, Real) else math.nan
+    # Callers without types pass texts, too.
+    value: object = level
+    number = float(value) if isinstance(value, int | float | np.number) else math.nan
     if not 0.0 < number < 1.0:
         share = f". To do: write {number / 100:g} for {number:g} %" if 1.0 < number < 100.0 else ""
         raise InputError(f"level={level!r}: expected a share between 0 and 1, such as 0.95{share}")

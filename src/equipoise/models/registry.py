@@ -172,7 +172,8 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
         kind = "model that makes images" if makes_images else "model"
         raise ModelError(
             f"{name!r} names no {kind}. A name is a prefix and what it loads: "
-            f"{', '.join(f'{known_prefix}:…' for known_prefix in sorted(by_prefix))}."
+            f"{', '.join(f'{known_prefix}:…' for known_prefix in sorted(by_prefix))}"
+            f"{by_prefix.left_out}."
         )
     return adapter, target
 

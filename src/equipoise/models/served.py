@@ -560,8 +560,7 @@ def longest_side(picture: bytes) -> int:
 def _usage_of(reply: Reply, estimate: Usage) -> tuple[Usage, Basis]:
     """Return the usage of a request, and its basis."""
     if not reply.prompt_tokens:
-        tokens = min(estimate_tokens(reply.text), estimate.completion_tokens)
-        return replace(estimate, completion_tokens=tokens), "estimated"
+        return replace(estimate, completion_tokens=estimate_tokens(reply.text)), "estimated"
     prompt, completion = reply.prompt_tokens, reply.completion_tokens
     return replace(estimate, prompt_tokens=prompt, completion_tokens=completion), "counted"
 

@@ -74,7 +74,7 @@ class ServedGenerator:
         """
         self.server.check()
         with Session.of(self.server, _MOST_BYTES) as session:
-            replies = session.ask_all(
+            replies = self.server.ask_all(
                 lambda pair: self._ask(session, *pair, sampling),
                 [*zip(prompts, seeds, strict=True)],
             )

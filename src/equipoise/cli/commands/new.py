@@ -1,5 +1,6 @@
 """`equipoise new`: write a configuration to start from."""
 
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
@@ -8,7 +9,7 @@ import click
 
 from equipoise.cli.outputs import check_output, write_outputs
 from equipoise.cli.questions import ask, on_terminal
-from equipoise.cli.terminal import PATH, json_option, note, say, say_json, say_values
+from equipoise.cli.terminal import PATH, cell_text, json_option, note, say, say_json
 from equipoise.discovery import KINDS, refused
 from equipoise.studies import STUDIES
 
@@ -68,8 +69,22 @@ def new_command(
     for file in written:
         say(f"wrote {file}")
     addition = " and the configurations beside it" if configs else ""
-    commands = " and ".join(f"'equipoise {step}'" for step in _next_steps(written[path], path))
+    steps = [*_steps_before(written, path), *_next_steps(written[path], path)]
+    commands = " and ".join(f"'equipoise {step}'" for step in steps)
     note(f"next: edit it{addition}, then {commands}")
+
+
+def _steps_before(written: Mapping[Path, str], path: Path) -> list[str]:
+    """Return the commands whose output a configuration reads."""
+    import yaml
+
+    steps = []
+    for file, text in written.items():
+        values = yaml.safe_load(text) if file != path and file.suffix == path.suffix else None
+        output = values.get("output") if isinstance(values, dict) else None
+        if output and f"{output}/" in written[path]:
+            steps += _next_steps(text, file)
+    return steps
 
 
 def _next_steps(text: str, path: Path) -> list[str]:
@@ -90,7 +105,7 @@ _WITH_PLAN = ("augment", "mitigate")
 
 
 def _list_studies(as_json: bool) -> None:
-    """Print the question, source, data and duration of each study."""
+    """Print a line for each study, and below it source, data and duration."""
     from equipoise.core import PluginError
     from equipoise.studies.study import read_study
 
@@ -107,9 +122,9 @@ def _list_studies(as_json: bool) -> None:
         say_json({"studies": summaries})
         return
     for name, values in summaries.items():
-        say(name)
-        say_values(values)
-        say()
+        say(f"{name}: {values.pop('question')}")
+        for key, value in values.items():
+            say(f"  {key}: {cell_text(value)}")
 
 
 def template(audit: str) -> str:

@@ -209,7 +209,7 @@ def find_format(name: str) -> DataFormat:
         near = nearest(name, FORMATS)
         hint = f"; did you mean {near!r}?" if near else ""
         raise InputError(
-            f"there is no format {name!r}; there are {', '.join(FORMATS)}{hint}"
+            f"there is no format {name!r}; there are {', '.join(FORMATS)}{hint}{FORMATS.left_out}"
         ) from None
 
 
