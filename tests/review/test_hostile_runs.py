@@ -104,6 +104,19 @@ def test_a_model_of_the_run_can_t_take_the_name_of_another(hostile, intruder, ca
     assert not intruder.exists()
 
 
+def test_no_command_contacts_a_server_that_the_run_names(hostile, capsys, monkeypatch):
+    run = hostile({"model": "hf:fine"})
+    path = run / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["resolved"]["data"]["images"]["table"] = "http://127.0.0.1:9/t.csv?key=secret"
+    path.write_text(json.dumps(manifest))
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a socket connects"))
+    assert command(["causes", str(run), *CHOSEN, "--cause", "called"]) == 2
+    error = capsys.readouterr().err
+    assert "http://127.0.0.1:9/t.csv" in error
+    assert "secret" not in error
+
+
 READING = {
     "report": ["report", "RUN"],
     "export": ["export", "RUN"],

@@ -9,7 +9,6 @@ import polars as pl
 
 from equipoise.audits.concepts.config import Config as Concepts
 from equipoise.audits.concepts.config import in_version
-from equipoise.audits.config import parse_config
 from equipoise.audits.group_sources import are_predicted, predicted_attributes
 from equipoise.core import (
     Aggregate,
@@ -32,6 +31,7 @@ from equipoise.report.page_verdicts import with_page_verdicts
 from equipoise.review.examples import Examples
 from equipoise.review.labels import look_up_values
 from equipoise.review.outcomes import outcome_of, rate_of
+from equipoise.review.run_configs import config_of_run
 from equipoise.review.sampling import RunImages, load_images
 
 
@@ -183,7 +183,7 @@ def find_disparity(
             "--model, --groups, --version"
         )
     disparity = (_load_predictions if kind == "predictions" else _load_concept)(run, finding)
-    config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
+    config = config_of_run(result.manifest.resolved, run)
     predicted = are_predicted(finding.groups, predicted_attributes([config]))
     rate = rate_of(finding.metric)
     higher = rate is not None and spec_of(rate.name).harm == "higher"
@@ -235,7 +235,7 @@ def _groups_of_version(run: Path, finding: Finding) -> str:
         If the version maps classes otherwise, whose labels a run doesn't have.
     """
     resolved = read(run).manifest.resolved
-    config = parse_config(resolved, source=str(run / "manifest.json"))
+    config = config_of_run(resolved, run)
     assert isinstance(config, Concepts)  # noqa: S101 - `find_disparity` has checked the kind
     maps = {version.name: version.choices.map for version in config.every_version}
     if maps[finding.version] != config.choices.map:

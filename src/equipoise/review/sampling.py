@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from equipoise.audits.config import AuditConfig, parse_config
+from equipoise.audits.config import AuditConfig
 from equipoise.audits.labels.predictions.config import Config
 from equipoise.core import (
     ConfigError,
@@ -28,6 +28,7 @@ from equipoise.metrics.labels.sampled import SampledCells
 from equipoise.report import read
 from equipoise.review.examples import TEXTS, Examples
 from equipoise.review.labels import look_up_values
+from equipoise.review.run_configs import config_of_run
 from equipoise.stats.streams import stream, unit_keys, unit_uniforms
 
 _DRAWS = "samples.json"
@@ -156,7 +157,7 @@ def load_images(
         If the run has no such model, groups, subject or outcome.
     """
     result = read(run)
-    config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
+    config = config_of_run(result.manifest.resolved, run)
     if (run / "predictions").is_dir():
         images = _load_predictions(run, config, model, groups)
         if not (subject or outcome):
