@@ -195,8 +195,6 @@ def guess_config(
         columns, other_names, id_column=named.get("id"), unit=named.get("unit"),
         one_model=bool(named.get("model")),
     )  # fmt: skip
-    if named.get("images") and not named.get("model"):
-        raise _needless("images", "model")
     ids = [columns[name] for name in other_names if ID.fullmatch(name)]
     root, images = _find_images(ids, file, named)
     positive = named.get("positive") or _guess_positive(columns[target])
@@ -241,7 +239,7 @@ def guess_config(
 def _check_choices(
     named: ColumnChoices, models: Mapping[str, Mapping[str, Any]], of_numbers: bool
 ) -> None:
-    """Refuse what a user names and the audit doesn't take.
+    """Refuse choices of a user without effect on the audit.
 
     Raises
     ------
@@ -592,6 +590,8 @@ def _find_images(
 ) -> tuple[Path | None, dict[str, str]]:
     """Return the folder of the images, and the column that names their files."""
     if not named.get("model"):
+        if named.get("images"):
+            raise _needless("images", "model")
         return None, {}
     folder = named.get("images")
     if folder is None:
