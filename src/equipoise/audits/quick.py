@@ -250,7 +250,6 @@ def _check_choices(
     takes = {
         "threshold": (scored, "score"),
         "positive": (not of_numbers, "a target of two classes"),
-        "score": (not of_numbers, "a target of two classes"),
         "model": (not of_numbers, "a target of classes"),
     }
     for name, (taken, partner) in takes.items():
