@@ -145,7 +145,6 @@ OF_NUMBERS = {"target": "size", "pred": "size_pred"}
         (OF_CLASSES, {"features": ["sex"]}, "a model that predicts rows"),
         (OF_NUMBERS, {"threshold": 0.3}, "score"),
         (OF_NUMBERS, {"positive": "1"}, "a target of two classes"),
-        (OF_NUMBERS, {"score": "size_pred", "pred": None}, "a target of two classes"),
         (OF_NUMBERS, {"model": "python:a:b", "images": "."}, "a target of classes"),
     ],
 )

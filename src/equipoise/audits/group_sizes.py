@@ -158,7 +158,7 @@ def all_small(groups: Groups, of: str) -> Note:
 
 
 def few_rows(all_groups: Iterable[Groups], of: str) -> Iterator[Note]:
-    """Yield warnings about attributes whose few groups are all too small to compare."""
+    """Yield warnings about attributes with a few groups, all too small to compare."""
     for groups in all_groups:
         if len(groups.attributes) == 1 and _are_few_and_small(groups):
             yield Note(

@@ -215,8 +215,6 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
         columns, other_names, id_column=named.get("id"), unit=named.get("unit"),
         one_model=bool(named.get("model")),
     )  # fmt: skip
-    if named.get("images") and not named.get("model"):
-        raise _needless("images", "model")
     ids = [columns[name] for name in other_names if ID.fullmatch(name)]
     root, images = _find_images(ids, file, named)
     models = _Models({}, {}, "dataset")
@@ -307,7 +305,7 @@ def _models_of_target(
 def _check_choices(
     named: ColumnChoices, models: Mapping[str, Mapping[str, Any]], *, of_numbers: bool
 ) -> None:
-    """Refuse what a user names and the audit doesn't take.
+    """Refuse choices of a user without effect on the audit.
 
     Raises
     ------
@@ -318,7 +316,6 @@ def _check_choices(
     takes = {
         "threshold": (scored, "score"),
         "positive": (not of_numbers, "a target of two classes"),
-        "score": (not of_numbers, "a target of two classes"),
         "model": (not of_numbers, "a target of classes"),
     }
     for name, (taken, partner) in takes.items():
@@ -658,6 +655,8 @@ def _find_images(
 ) -> tuple[Path | None, dict[str, str]]:
     """Return the folder of the images, and the column that names their files."""
     if not named.get("model"):
+        if named.get("images"):
+            raise _needless("images", "model")
         return None, {}
     folder = named.get("images")
     if folder is None:

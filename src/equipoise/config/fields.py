@@ -106,16 +106,16 @@ def distinct(values: tuple[Value, ...]) -> tuple[Value, ...]:
     return values
 
 
-def by_name(names: Iterable[object], entry: Callable[[Any], Value]) -> dict[Any, Value]:
-    """Return an entry for each name of a list; refuse what is no name, and repetition."""
+def by_name(names: Iterable[str], entry: Callable[[str], Value]) -> dict[str, Value]:
+    """Return an entry for each name of a list; refuse lists as names, and repetition."""
     listed = tuple(names)
     if any(isinstance(name, list | tuple | Mapping) for name in listed):
         raise ValueError("expected a list of texts")
     return {name: entry(name) for name in distinct(listed)}
 
 
-def keys_of(value: Any) -> set[Any]:
-    """Return the keys of a mapping, or those that a section was given; none of other values."""
+def keys_of(value: Section | Mapping[str, str]) -> set[str]:
+    """Return the keys of a mapping, or the keys set in a section; none of other values."""
     return {*(value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ()))}
 
 

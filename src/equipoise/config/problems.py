@@ -31,7 +31,7 @@ _EXPECTED = {
     "string_type": "text (in quotes where it looks like a number, true, false or null)",
     "tuple_type": "a list",
 }
-"""What each kind of pydantic error asks for, in the words of a configuration."""
+"""Expected values of each kind of pydantic error, in the words of a configuration."""
 # What pydantic writes around what it expects.
 _PYDANTIC = re.compile(r"Input should be|\w+ should have (.*?) after validation.*")
 
@@ -131,7 +131,7 @@ def _entry(values: Any, step: str | int) -> Any:
 
 
 def _merged(problems: Sequence[_Problem], depth: int = 0) -> Iterator[tuple[Path, str]]:
-    """Yield keys and text of problems: of a value with several forms those of the form meant."""
+    """Yield keys and text of problems: of a value with several forms, of the form meant."""
     for place, group in groupby(problems, key=lambda problem: _place_of_forms(problem, depth)):
         parts = [*group]
         if place is None:
@@ -170,7 +170,7 @@ def _is_other_form(problems: Sequence[_Problem], place: Path) -> bool:
 
 
 def _is_expectation(details: ErrorDetails) -> bool:
-    """Whether a check of ours says what it expects."""
+    """Whether a check of this package names its expectation."""
     return details["type"] == "value_error" and _own_text(details).startswith("expected ")
 
 
@@ -192,7 +192,7 @@ def _sentence(details: ErrorDetails) -> str:
 
 
 def _expected(details: ErrorDetails) -> str:
-    """Return what a key expects, in the words of a configuration."""
+    """Return the values that a key expects, in the words of a configuration."""
     if _is_expectation(details):
         return _own_text(details).removeprefix("expected ")
     kind = details["type"]

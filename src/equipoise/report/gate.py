@@ -127,7 +127,7 @@ def _place(finding: Finding) -> tuple[str, str]:
 
 
 def _unjudged(rule: GateRule, finding: Finding) -> GateCheck:
-    """Check a finding whose verdict can't be given."""
+    """Check a finding without a verdict."""
     reason = visible(finding.reason) or in_words(finding.verdict)
     text = f"{_about(rule, finding)}: {in_words(Verdict.NOT_ESTIMABLE)}: {reason}."
     return GateCheck(rule, finding, "not estimable", text)

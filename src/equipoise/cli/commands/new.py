@@ -75,7 +75,7 @@ def new_command(
 
 
 def _steps_before(written: Mapping[Path, str], path: Path) -> list[str]:
-    """Return the commands whose output a configuration reads."""
+    """Return commands that write the input of a configuration."""
     import yaml
 
     steps = []

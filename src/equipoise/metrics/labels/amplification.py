@@ -641,12 +641,7 @@ def directional_amplification(  # noqa: PLR0913 - one keyword for each choice
         (attribute_marks, task_marks) if onward else (task_marks, attribute_marks)
     )
     predicted_marks = _marks(predicted, "predicted")
-    check_lengths({"attributes": len(attribute_marks), "tasks": len(task_marks)})
-    if predicted_marks.shape != true_marks.shape:
-        raise InputError(
-            f"predicted: shape {predicted_marks.shape}; expected {true_marks.shape}, as "
-            f"{'tasks' if onward else 'attributes'}"
-        )
+    _check_marks(attribute_marks, task_marks, predicted_marks, onward=onward)
     training_marks = (
         (attribute_marks, task_marks)
         if training is None
@@ -844,6 +839,16 @@ def _units(n: int, units: Labels | None, subject: str, prefix: str = "") -> tupl
         return places, named if prefix else place_keys(places)
     unit, names = unit_codes(units, n, subject)
     return unit, unit_keys([f"{prefix}{name}" for name in names])
+
+
+def _check_marks(
+    attributes: Booleans, tasks: Booleans, predicted: Booleans, *, onward: bool
+) -> None:
+    """Check that marks are of the same images, and predictions of the marks that they predict."""
+    check_lengths({"attributes": len(attributes), "tasks": len(tasks)})
+    name, true = ("tasks", tasks) if onward else ("attributes", attributes)
+    if predicted.shape != true.shape:
+        raise InputError(f"predicted: shape {predicted.shape}; expected {true.shape}, as {name}")
 
 
 def _marks(values: ArrayLike, subject: str) -> Booleans:

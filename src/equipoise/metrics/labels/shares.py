@@ -445,7 +445,7 @@ def _places(names: Sequence[str], among: Sequence[str]) -> list[int]:
 
 
 def independent_rows(codes: Integers32, units: Labels | None, subject: str) -> float:
-    """Return how many independent images say as much as those of the argument `subject`.
+    """Return how many independent images say as much as all of the argument `subject`.
 
     That is n over the design effect: how much more shares vary between units than images.
     """
