@@ -134,6 +134,7 @@ def test_a_model_that_answers_by_position_is_told_so_first_and_shows_no_disparit
     assert content == {Verdict.NONE}
     (gap,) = (finding for finding in result.findings if finding.metric == "paired_outcome_gap")
     assert "position" in gap.reason
+    assert any("position" in note for note in result.manifest.warnings)
     order = {finding.subject: finding.value for finding in result.findings
              if finding.metric == "variance_share"}["order"]  # fmt: skip
     assert order == 1.0

@@ -56,7 +56,7 @@ class RowValues:
     unit : str
         What is independent: "row" or "unit".
     shares : bool
-        Whether each number is 0 or 1, so that means are shares.
+        Whether each number is 0 or 1, or a share itself, so that means are shares.
     excluded : mapping of str to int
         Rows that have no number, by reason.
     """
@@ -69,8 +69,17 @@ class RowValues:
     excluded: Facts
 
     @classmethod
-    def of(cls, values: ArrayLike, groups: GroupLabels | None, units: Labels | None) -> "RowValues":
+    def of(
+        cls,
+        values: ArrayLike,
+        groups: GroupLabels | None,
+        units: Labels | None,
+        *,
+        shares: bool = False,
+    ) -> "RowValues":
         """Check numbers, and leave out rows without one.
+
+        Numbers of rows that are `shares` themselves have means that are shares, as 0 and 1 have.
 
         Raises
         ------
@@ -94,7 +103,7 @@ class RowValues:
             row_groups.take(np.flatnonzero(known)),
             None if codes is None else codes[known],
             name_unit(units),
-            bool(np.isin(kept, (0.0, 1.0)).all()),
+            bool(((kept >= 0.0) & (kept <= 1.0)).all() if shares else _is_binary(kept)),
             {NO_NUMBER: len(numbers) - len(kept)},
         )
 
@@ -114,7 +123,8 @@ class RowValues:
         mean, n_units = _mean(values), freedom + 1
         spread = mean * (1.0 - mean)
         ratio = spread / variance * n_units / freedom if variance > 0.0 else n_units
-        return min(ratio, len(values))
+        # Shares of rows vary less than 0 and 1 do.
+        return min(ratio, len(values)) if _is_binary(values) else ratio
 
     def ends(self, code: int | None = None) -> Ends:
         """Return the ends of the interval of a mean at each level.
@@ -171,6 +181,15 @@ class RowValues:
         return self.values[rows], np.where(units < 0, -1 - places, units)[rows]
 
 
+def _is_binary(values: Floats) -> bool:
+    return bool(np.isin(values, (0.0, 1.0)).all())
+
+
+def _is_share(metric: str) -> bool:
+    spec = spec_for(metric)
+    return spec.unit == "share" and spec.range == (0.0, 1.0)
+
+
 def _mean(values: Floats) -> float:
     return float(np.sort(values).mean()) if len(values) else math.nan
 
@@ -224,7 +243,8 @@ def mean_value(
     InputError
         When a number is infinite, or lengths differ.
     """
-    rows, level = RowValues.of(values, groups, units), level_of(resampling)
+    rows = RowValues.of(values, groups, units, shares=_is_share(metric))
+    level = level_of(resampling)
     value, ends = rows.mean(), rows.ends() if resampling is not None else no_ends
     low, high = ends(level)
     n = len(rows.values)
@@ -277,7 +297,7 @@ def mean_difference(
     ----------
     Hothorn, Bretz & Westfall 2008, Biometrical Journal 50, 346-363 (simultaneous intervals).
     """
-    rows = RowValues.of(values, groups, units)
+    rows = RowValues.of(values, groups, units, shares=_is_share(metric))
     if len(rows.values) < 2:
         raise InputError("values: fewer than two rows have a number")
     units_of_rows = None if rows.units is None else _named_units(rows.units)

@@ -47,7 +47,7 @@ from equipoise.stats import Resampling
         threshold=0.0,
         threshold_reason="the null hypothesis is a model that answers at random",
         chance="1 − 1/k for random answers among k options",
-        interval="Wilson, or Student's t, with the variance between items or units",
+        interval="Wilson, items or units by their design effect",
         null="answers are random among the options",
         null_kind=NullHypothesis.SHARES,
         reference="Xiao et al. 2024 (GenderBias-VL); Zheng et al. 2024, ICLR",
@@ -82,8 +82,7 @@ def order_inconsistency(
     Estimate
         In [0, 1], higher: answers follow the position. Chance: answers at random, 1 − 1/k of k
         options; p: an exact binomial test of as many questions as are independent. Interval:
-        Wilson's of as many; Student's t where questions have several pairs of orders. `.by` has
-        one part, with the share of each group.
+        Wilson's of as many. `.by` has one part, with the share of each group.
 
     Raises
     ------
@@ -133,7 +132,7 @@ def inconsistency_of(
 ) -> Estimate:
     """Return the estimate of changed answers, with the level of random answers."""
     mean = mean_value("order_inconsistency", changed, groups, units=units, resampling=resampling)
-    rows, counted = RowValues.of(changed, groups, units), ~np.isnan(changed)
+    rows, counted = RowValues.of(changed, groups, units, shares=True), ~np.isnan(changed)
     if resampling is None or not len(rows.values):
         return mean
     chance = float((1.0 - 1.0 / n_options[counted]).mean())

@@ -24,7 +24,7 @@ from equipoise.metrics.spec import POINTS, MetricSpec
         threshold=0.05,
         threshold_reason=POINTS,
         chance="above 0 for a difference, more so for small groups",
-        interval="Student's t with the variance between items or units",
+        interval="Wilson, items or units by their design effect",
         null="groups are exchangeable over all items, or between units that have one group",
         reference="Fraser & Kiritchenko 2024 (PAIRS)",
     ),

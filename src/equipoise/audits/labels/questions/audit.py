@@ -313,6 +313,12 @@ class Questions(Audit[Config, QuestionsData, Design]):
         for design in designs:
             if not design.first or design.numbers.responses.planned:
                 continue
+            if design.by_position:
+                yield Note(
+                    design.model,
+                    f"{BY_POSITION}, and no share of an option has a verdict. To do: try another "
+                    "`prompt`, or another model.",
+                )
             if np.isnan(design.numbers.changed).all():
                 yield Note(
                     design.model,
@@ -559,7 +565,7 @@ def _choice_table(design: Design) -> pa.Table:
     by_wording = [("wording", name, column) for name, column in
                   zip(numbers.items.wordings, numbers.by_wording.T, strict=True)]  # fmt: skip
     for choice, value, column in (*by_wording, *by_position):
-        means = RowValues.of(column, design.groups, design.units).by_group(
+        means = RowValues.of(column, design.groups, design.units, shares=True).by_group(
             design.config.resampling.level
         )
         rows += [

@@ -79,7 +79,7 @@ def choices(result: AuditResult) -> Section | None:
     title = "Share of the outcome by wording and position"
     table = Table.of(title, columns, shown, source="outcome_by_choice")
     fold = Fold("Show the numbers", (table,))
-    return Section.of("choices", "Wordings and positions", text, charts, fold)
+    return Section.of("wordings", "Wordings and positions", text, charts, fold)
 
 
 def _asked(row: Row) -> str:
@@ -111,6 +111,6 @@ PAGE = Page(
     subjects="items",
     sections=(choices, states),
     facts=facts,
-    look="Look at the pictures of {group}.",
+    look="Look at the pictures, with the options that were chosen.",
     steps=("Ask further questions, or another model.",),
 )
