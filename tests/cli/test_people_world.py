@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+from equipoise.review.examples import Examples
 from people_packages import installed
 
 PEOPLE = ("demo", "--world", "people")
@@ -35,6 +36,9 @@ def test_each_question_has_a_run_and_the_same_bytes_come_twice(command, project,
         reports = {name: Path(run["report"]) for name, run in json.loads(out).items()}
         assert reports == {name: RUNS / name / "report.html" for name in ("faces", "filter")}
         assert all("data:image/" in path.read_text(encoding="utf-8") for path in reports.values())
+        examples = Examples.of(RUNS / "faces")
+        first = next(f for f in examples.result.findings if f.metric == "unanswered_rate")
+        assert next(iter(examples.outcomes(first))) == "no answer"
         before = files(RUNS)
         assert command(*PEOPLE)[0] == 2
         assert command(*PEOPLE, "--overwrite")[0] == 0

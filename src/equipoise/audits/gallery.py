@@ -27,7 +27,7 @@ from equipoise.evidence.examples import CAPTION, NO_ANSWER, WRONG
 from equipoise.explain.faces import find_faces
 from equipoise.explain.overlays import WHOLE, blurred
 from equipoise.metrics.labels.comparisons import OTHERS
-from equipoise.metrics.labels.unanswered import UNANSWERED
+from equipoise.metrics.labels.unanswered import UNANSWERED, counts_unanswered
 from equipoise.metrics.spec import spec_of
 from equipoise.report.blocks import Page
 from equipoise.report.result import first_screen
@@ -81,9 +81,8 @@ def _examples_of(
     rows = images_by_model.get(finding.model)
     if rows is None:
         return GroupExamples(dict.fromkeys(members, ""))
-    state = spec_of(finding.metric).state
-    if state not in ("", "right", "wrong"):
-        return _without_answer(rows, ids, state, members)
+    if counts_unanswered(finding.metric):
+        return _without_answer(rows, ids, spec_of(finding.metric).state, members)
     rows = rows.filter(pl.col("subject").is_not_null())
     all_classes = not (rows["subject"] == finding.subject).any()
     subject_rows = rows if all_classes else rows.filter(pl.col("subject") == finding.subject)

@@ -20,11 +20,13 @@ from equipoise.evidence.examples import (
     GROUPS,
     IMAGES,
     LEAST,
+    NO_ANSWER,
     WRONG,
     file_of,
     guidance_name,
 )
 from equipoise.metrics.labels.comparisons import OTHERS
+from equipoise.metrics.labels.unanswered import counts_unanswered
 from equipoise.report import read
 from equipoise.review.labels import look_up_values
 from equipoise.review.outcomes import counts_false_alarms
@@ -239,8 +241,9 @@ class Examples:
         counts = self.rows(finding.model, finding.subject)["outcome"].value_counts()
         guided = self._guidance.get((finding.model, finding.version), [])
         mistakes = WRONG if counts_false_alarms(finding.metric) else WRONG[::-1]
+        unanswered = (NO_ANSWER,) if counts_unanswered(finding.metric) else ()
         totals = {str(name): int(total) for name, total in counts.iter_rows()}
-        ordered = dict.fromkeys((*guided, *mistakes, "rejected", *sorted(totals)))
+        ordered = dict.fromkeys((*guided, *unanswered, *mistakes, "rejected", *sorted(totals)))
         return {name: totals[name] for name in ordered if name in totals}
 
     @cached_property

@@ -10,8 +10,14 @@ from equipoise.metrics.labels import Counts, Null
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rates import SELECTION_RATE
 from equipoise.metrics.measure import ExtremeRate, Measure
+from equipoise.metrics.spec import spec_of
 
 UNANSWERED = "unanswered"
+
+
+def counts_unanswered(metric: str) -> bool:
+    """Return whether a metric is a share of images without an answer, whatever the reason."""
+    return spec_of(metric).state not in ("", "right", "wrong")
 
 
 @dataclass(frozen=True)
