@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -96,23 +96,17 @@ class _Columns:
     cells: Mapping[str, pl.Series]
 
     @classmethod
-    def of(cls, table: OpenTable, names: Iterable[str], named: Iterable[str] = ()) -> "_Columns":
+    def of(cls, table: OpenTable, names: Iterable[str], named: Sequence[str] = ()) -> "_Columns":
         """Read columns; leave out columns of objects unless the user names them."""
-        cells, needed = dict[str, pl.Series](), {*named}
-        for name in dict.fromkeys([*needed, *names]):
-            if name in table.lists and name not in needed:
-                continue
-            try:
-                cells[name] = as_text(table.read((name,))[name], table.name, name)
-            except DataError:
-                if name in needed:
-                    raise
-        return cls(
-            table.name, table.names, {name: cells[name] for name in table.names if name in cells}
-        )
+        needed = {*named}
+        plain = (name for name in names if name not in table.lists)
+        wanted = dict.fromkeys([*named, *plain])
+        stored = _read_plain(table, tuple(wanted), needed)
+        cells = {name: stored[name] for name in table.names if name in stored}
+        return cls(table.name, table.names, cells)
 
     def fitting(self, form: re.Pattern[str], excluded: Iterable[str] = ()) -> list[str]:
-        """Return columns with a part of their dotted name of a form; the whole name first."""
+        """Return columns with a part of their dotted name of a form; full names first."""
         passed = {*excluded}
         names = [name for name in self.cells if name not in passed and _fits(name, form)]
         return sorted(names, key=lambda name: form.fullmatch(name) is None)
@@ -125,6 +119,26 @@ class _Columns:
         """Return the share of a column's cells that are among some classes."""
         cells = self.cells[name].drop_nulls()
         return int(cells.is_in(classes.implode()).sum()) / max(1, cells.len())
+
+
+def _read_plain(table: OpenTable, names: Strings, needed: Container[str]) -> dict[str, pl.Series]:
+    """Return columns as text: all of them in one pass where none is of objects."""
+
+    def read(requested: Strings) -> dict[str, pl.Series]:
+        columns = table.read(requested) if requested else {}
+        return {name: as_text(column, table.name, name) for name, column in columns.items()}
+
+    try:
+        return read(names)
+    except DataError:
+        cells = dict[str, pl.Series]()
+        for name in names:
+            try:
+                cells |= read((name,))
+            except DataError:
+                if name in needed:
+                    raise
+        return cells
 
 
 def _fits(name: str, form: re.Pattern[str]) -> bool:
@@ -157,16 +171,16 @@ def guess_form(
             form, steps={"count": counts}, target=target or _LABEL,
             notes=(f"{', '.join(counts)}: numbers of rows, by {_LABEL} and {_PREDICTION}",),
         )  # fmt: skip
-    whole = bool(target and groups and (outputs or runs_model)) or bool(counts and groups)
-    made = {_LABEL, _PREDICTION} if counts else set()
+    complete = bool(target and groups and (outputs or runs_model)) or bool(counts and groups)
+    new_names = {_LABEL, _PREDICTION} if counts else set()
     columns = _Columns.of(
         opened,
-        () if whole else opened.names[:_MOST_COLUMNS],
-        [name for name in dict.fromkeys(named) if name not in made],
+        () if complete else _candidates(opened.names, all_roles=not (target and groups)),
+        [name for name in dict.fromkeys(named) if name not in new_names],
     )
     if not counts:
         columns, form = _with_decimal_points(columns, form, encoding)
-    if not whole:
+    if not complete:
         needs_outputs = not (counts or runs_model)
         if runs_model and target is None:
             raise unclear(columns, "a model is named, and no column of labels (--target)")
@@ -177,6 +191,13 @@ def guess_form(
     form = _guess_split(columns, form, encoding)
     recipe = _recipe(form) if form.steps else form.source
     return replace(form, source=recipe)
+
+
+def _candidates(names: Strings, *, all_roles: bool) -> Iterable[str]:
+    """Return columns that may have a role; of labels and groups only where they aren't named."""
+    forms = (OUTPUT, *_ANSWERS, _COUNT, MODEL)
+    fitting = (name for name in names if any(_fits(name, form) for form in forms))
+    return names[:_MOST_COLUMNS] if all_roles else fitting
 
 
 def _recipe(form: TableForm) -> TableSource:
@@ -340,9 +361,9 @@ def _separator(cells: pl.Series) -> str | None:
     distinct = texts.unique()
     for mark in _SEPARATORS:
         parts = distinct.str.split(mark).explode().str.strip_chars()
-        several = texts.str.contains(mark, literal=True).sum()
+        n_split = texts.str.contains(mark, literal=True).sum()
         if (
-            several >= _SHARE_OF_SPLIT * texts.len()
+            n_split >= _SHARE_OF_SPLIT * texts.len()
             and (parts != "").all()
             and parts.n_unique() < parts.len()
         ):
@@ -361,11 +382,11 @@ def _guess_count(columns: _Columns, form: TableForm) -> TableForm:
     ]
     for name in (name for name in columns.cells if _COUNT.fullmatch(name) and name not in names):
         numbers = columns.cells[name].cast(pl.Float64, strict=False)
-        whole = not numbers.has_nulls() and bool(
+        complete = not numbers.has_nulls() and bool(
             (numbers >= 0).all() and (numbers == numbers.floor()).all()
         )
         rows = pl.DataFrame([cells.alias(str(place)) for place, cells in enumerate(used)])
-        if whole and rows.n_unique() == len(rows):
+        if complete and rows.n_unique() == len(rows):
             note = f"{name}: how many rows a row stands for"
             return replace(form, steps={**form.steps, "count": name}, notes=(*form.notes, note))
     return form

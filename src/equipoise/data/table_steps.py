@@ -129,8 +129,8 @@ class FromName:
                 "leaves their columns empty",
             )
         schema = dict.fromkeys(names, pl.String)
-        found = pl.DataFrame(rows, schema=schema).with_columns(distinct.alias(""))
-        return cells.to_frame("").join(found, on="", how="left", maintain_order="left")
+        table = pl.DataFrame(rows, schema=schema).with_columns(distinct.alias(""))
+        return cells.to_frame("").join(table, on="", how="left", maintain_order="left")
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
@@ -271,18 +271,18 @@ class Bands:
             "numbers, or empty cells",
             "correct the cell, or name its text under `missing:` of the table",
         )
-        whole = numbers.drop_nulls()
-        names = band_names(bounds, whole=bool((whole == whole.floor()).all()))
+        present = numbers.drop_nulls()
+        names = band_names(bounds, integers=bool((present == present.floor()).all()))
         places = np.searchsorted([*bounds], numbers.fill_null(0.0), side="right")
         bands = pl.Series(names).gather(places)
         return bands.set(numbers.is_null(), None)
 
 
-def band_names(bounds: Sequence[float], *, whole: bool = True) -> list[str]:
+def band_names(bounds: Sequence[float], *, integers: bool = True) -> list[str]:
     """Return names of bands: under 18, 18–29, and 30 and over; of decimals 18 to under 30."""
-    whole = whole and all(float(bound).is_integer() for bound in bounds)
+    integers = integers and all(float(bound).is_integer() for bound in bounds)
     between = (
-        f"{start:g}–{end - 1:g}" if whole else f"{start:g} to under {end:g}"
+        f"{start:g}–{end - 1:g}" if integers else f"{start:g} to under {end:g}"
         for start, end in pairwise(bounds)
     )
     return [f"under {bounds[0]:g}", *between, f"{bounds[-1]:g} and over"]
@@ -394,7 +394,7 @@ class Count:
         """
         check_columns(table.names, self.cells, table.name)
         counts = np.array([self._numbers(table, name) for name in self.cells])
-        total, made = (
+        total, new_names = (
             int(counts.sum()),
             tuple(dict.fromkeys(n for c in self.cells.values() for n in c)),
         )
@@ -411,17 +411,19 @@ class Count:
 
         def columns(names: Strings) -> Columns:
             stored = table.columns(
-                tuple(name for name in names if name not in made) or table.names[:1]
+                tuple(name for name in names if name not in new_names) or table.names[:1]
             )
             return {
                 name: _repeated([cells.get(name) for cells in self.cells.values()], kinds)
-                if name in made
+                if name in new_names
                 else _repeated(stored[name], rows)
                 for name in names
             }
 
         rest = (name for name in table.names if name not in self.cells)
-        return replace(table, names=tuple(dict.fromkeys((*rest, *made))), columns=columns, kinds={})
+        return replace(
+            table, names=tuple(dict.fromkeys((*rest, *new_names))), columns=columns, kinds={}
+        )
 
     def _numbers(self, table: OpenTable, name: str) -> Sequence[int]:
         """Return the numbers of a column."""
@@ -516,9 +518,9 @@ def _check_cells(
     if not len(wrong):
         return
     row = int(wrong[0])
-    others = f" (and {counted(len(wrong) - 1, 'more row')})" if len(wrong) > 1 else ""
+    more = f" (and {counted(len(wrong) - 1, 'more row')})" if len(wrong) > 1 else ""
     raise DataError(
-        f"{show(cells[row])} {problem}{others}",
+        f"{show(cells[row])} {problem}{more}",
         file=file,
         column=cells.name,
         row=row + 1,

@@ -327,11 +327,11 @@ def _frequent_labels(config: Config, data: DatasetData) -> dict[str, Sequence[st
 def _images_by_label(images: AuditImages, items: Items, config: Config) -> dict[str, Booleans]:
     """Return the images that have each frequent label of a data set, the most frequent first."""
     section, options, labels = config.data, _options(config), images.labels
-    several = [name for name in section.labels if name not in section.plain_labels]
-    if labels is None or (section.labels and not several):
+    split = [name for name in section.labels if name not in section.plain_labels]
+    if labels is None or (section.labels and not split):
         return {}
-    if several and len(section.images.split_columns) > 1:
-        named = (pl.col("label").str.starts_with(f"{name}: ") for name in several)
+    if split and len(section.images.split_columns) > 1:
+        named = (pl.col("label").str.starts_with(f"{name}: ") for name in split)
         labels = labels.filter(pl.any_horizontal(*named))
     label_counts = labels["label"].value_counts(sort=False)
     frequent = label_counts.filter(pl.col("count") >= options.least).sort(
