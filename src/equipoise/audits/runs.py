@@ -111,7 +111,8 @@ def load(run: Paths) -> Result:
 def compare(*runs: Paths | Result, progress: Progress | None = None) -> Result:
     """Compare the models of finished runs, or of results.
 
-    Runs of predictions and of regression are compared image by image, others subject by subject.
+    Runs of predictions and of regression are compared image by image, of questions item by item,
+    others subject by subject.
 
     Parameters
     ----------

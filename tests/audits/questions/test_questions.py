@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
+import equipoise
 from chat_server import completion, serving
 from conclusions import worlds
 from equipoise import audits
@@ -330,3 +331,33 @@ def test_answers_that_are_cut_are_failures_by_group(server, tmp_path):
     assert states["man", "unresolved"] == 44
     failures = result.tables["failures"].to_pylist()
     assert {row["group"]: row["n"] for row in failures} == {"": 1, "man": 1, "woman": 0}
+
+
+def compared(*worlds_of_models):
+    """Compare models of worlds with the same items."""
+    values = worlds_of_models[0]
+    values["models"] = {
+        f"m{place}": world["models"]["m"] for place, world in enumerate(worlds_of_models)
+    }
+    return equipoise.compare(run(values))
+
+
+def test_models_are_compared_item_by_item():
+    result = compared(worlds.questions(gap=0.3), worlds.questions(gap=0.0))
+    (gap,) = (finding for finding in result.findings
+              if finding.aggregate is Aggregate.DIFFERENCE)  # fmt: skip
+    assert (gap.metric, gap.groups, gap.verdict) == ("outcome_share", "gender", Verdict.DISPARITY)
+    assert gap.value == pytest.approx(-0.3, abs=0.1)
+    assert gap.ci_low <= -0.3 <= gap.ci_high
+    alike = [finding for finding in result.findings if finding.metric == "order_inconsistency"]
+    assert {finding.value for finding in alike} == {0.0}
+
+
+def test_gaps_of_models_that_answer_by_position_are_not_compared():
+    result = compared(worlds.questions(gap=0.3), worlds.questions(gap=0.3, inconsistency=1.0))
+    assert {finding.metric for finding in result.findings} == {
+        "order_inconsistency", "unanswered_rate",
+    }  # fmt: skip
+    (everyone,) = (finding for finding in result.findings
+                   if finding.metric == "order_inconsistency" and not finding.groups)  # fmt: skip
+    assert everyone.value == pytest.approx(0.9, abs=0.06)

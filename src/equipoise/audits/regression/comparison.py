@@ -1,42 +1,32 @@
 """Two models' predicted numbers, paired by image: changes of all and of each group."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 from time import perf_counter
 
 import numpy as np
-from scipy.special import stdtr
 
 from equipoise.audits import group_sizes
-from equipoise.audits.comparison import difference, model_names, one_model_only, prefixed
-from equipoise.audits.findings import Place, UncorrectedFinding, conclude
+from equipoise.audits.comparison import model_names, one_model_only, prefixed
+from equipoise.audits.findings import UncorrectedFinding, conclude
+from equipoise.audits.paired_numbers import RowPairs, Selection, change
 from equipoise.audits.regression.config import Config
 from equipoise.audits.regression.data import RegressionData, groups_of, least_difference
 from equipoise.core import (
     AuditResult,
     Booleans,
     DataError,
-    Family,
     Floats,
-    IntervalKind,
-    NullHypothesis,
-    Objects,
-    Part,
     record,
 )
 from equipoise.metrics.numbers import NumberMetric
-from equipoise.metrics.numbers.means import RowValues
 from equipoise.metrics.registry import metrics_of
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
-from equipoise.report.words import COMPARISON, Pair
 
 Runs = Mapping[str, tuple[Config, RegressionData]]
-_METHOD = "Student's t over paired {unit}s"
-_OF_GROUPS = ", simultaneous over {tests} groups (Šidák)"
-_NULL = "the mean of paired differences is 0 over {unit}s; Student's t"
 
 
 @record
@@ -87,62 +77,12 @@ class PairedModels:
                 yield self._change(metric, everyone.of(of_shared.codes == code), selection)
 
     def _change(
-        self, metric: NumberMetric, rows: "RowPairs", selection: "Selection"
+        self, metric: NumberMetric, rows: RowPairs, selection: Selection
     ) -> UncorrectedFinding:
         """Return the second model's mean less the first's, of all images or of a group."""
-        level, tests, lower = self.config.resampling.level, selection.tests, metric.spec.harm
-        paired = RowValues.of(rows.second - rows.first, None, rows.units)
-        mean = paired.mean()
-        error, freedom = paired.error()
-        low, high = paired.ends()(level ** (1.0 / tests))
-        p = float(2.0 * stdtr(freedom, -abs(mean) / error)) if error > 0.0 else 1.0
-        if error == 0.0 and mean:
-            # Equal differences have no spread: all signs are the same.
-            p = 0.5**freedom
-        means = float(rows.first.mean()), float(rows.second.mean())
-        worse = self.names[(mean < 0.0) == (lower == "lower")] if mean else ""
-        pair = Pair(*self.names, means, worse)
-        part = Part(
-            metric.spec.name, "", mean, low, high, 0.0, low - mean, high - mean,
-            1.0 - (1.0 - p) ** tests, len(rows.first),
-        )  # fmt: skip
-        draft = difference(
-            part, pair, Place(COMPARISON, pair.name, selection.groups, "default", level),
-            family=Family.COMPOSITE, unit=paired.unit, group=selection.group,
-            method=(_METHOD + (_OF_GROUPS if selection.group else "")).format(
-                unit=paired.unit, tests=tests
-            ),
-            null=NullHypothesis.MODELS, null_drawn=_NULL.format(unit=paired.unit),
-            interval=(
-                IntervalKind.SIMULTANEOUS if selection.group else IntervalKind.CONFIDENCE
-            ),
-        )  # fmt: skip
         least = least_difference(self.data) if metric.in_unit else None
-        together = (pair.name, selection.groups, metric.spec.name) if selection.group else None
-        return replace(draft, threshold=least, together=together)
-
-
-@record
-class RowPairs:
-    """Numbers of two models for the same rows, and their units."""
-
-    first: Floats
-    second: Floats
-    units: Objects | None
-
-    def of(self, rows: Booleans) -> "RowPairs":
-        """Return some rows."""
-        units = None if self.units is None else self.units[rows]
-        return RowPairs(self.first[rows], self.second[rows], units)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """A group, and how many groups are tested together; without a name all images."""
-
-    groups: str = ""
-    group: str = ""
-    tests: int = 1
+        level = self.config.resampling.level
+        return change(metric.spec.name, rows, self.names, level, selection, threshold=least)
 
 
 def compare(runs: Runs, manifests: Mapping[str, AuditResult]) -> AuditResult:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,11 @@ import pyarrow as pa
 
 from equipoise.audits.against_rest import leaf
 from equipoise.audits.columns import Row, stacked
+from equipoise.audits.config import parse_config
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
+    conclude,
     gap_of,
     parts,
     whole,
@@ -23,9 +26,22 @@ from equipoise.audits.findings import (
 )
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.labels.questions.comparison import (
+    LEVELS,
+    PairedModels,
+    SavedNumbers,
+    compare,
+    read_numbers,
+    write_numbers,
+)
 from equipoise.audits.labels.questions.config import Config
 from equipoise.audits.labels.questions.items import QuestionItems, read_questions
-from equipoise.audits.labels.questions.numbers import WITHOUT_OPTION, ItemNumbers
+from equipoise.audits.labels.questions.numbers import (
+    WITHOUT_OPTION,
+    ItemNumbers,
+    goes_by_position,
+    numbers_by_metric,
+)
 from equipoise.audits.labels.questions.responses import (
     MISSING,
     REFUSED,
@@ -38,14 +54,19 @@ from equipoise.audits.labels.questions.responses import (
 )
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import Models
+from equipoise.config.fields import columns_of
 from equipoise.core import (
     Aggregate,
+    AuditResult,
     Estimate,
     Facts,
     Family,
+    Finding,
     Floats,
     Groups,
     Objects,
+    Progress,
+    Strings,
     record,
     table_of,
 )
@@ -85,12 +106,17 @@ class QuestionsData:
     ----------
     items : QuestionItems
     models : mapping of str to Responses
+    columns : tuple of str
+        Attributes of the groups, and the unit.
+    units : ndarray of objects, shape (n,), or None
     inputs, counts : mapping
         Of every file read.
     """
 
     items: QuestionItems
     models: Mapping[str, Responses]
+    columns: Strings
+    units: Objects | None
     inputs: Mapping[str, FileFacts]
     counts: Facts
 
@@ -98,6 +124,16 @@ class QuestionsData:
     def ids(self) -> Objects:
         """Ids of the items."""
         return self.items.ids
+
+    @property
+    def saved(self) -> SavedNumbers:
+        """Numbers of every item, as a run keeps them."""
+        columns = {name: self.items.items.columns[name] for name in self.columns}
+        models = {
+            name: numbers_by_metric(ItemNumbers(self.items, responses), self.units)
+            for name, responses in self.models.items()
+        }
+        return SavedNumbers(self.ids, columns, models)
 
 
 @record
@@ -146,16 +182,9 @@ class Design:
         return bool(mixed.mean() >= _MOSTLY) if len(mixed) else False
 
     @cached_property
-    def inconsistency(self) -> Estimate:
-        """How often answers change with the order, with the level of random answers."""
-        numbers = self.numbers
-        return inconsistency_of(numbers.changed, numbers.n_options, units=self.units)
-
-    @cached_property
     def by_position(self) -> bool:
         """Whether answers change with the order more often than random answers."""
-        estimate, level = self.inconsistency, self.config.resampling.level
-        return estimate.chance is not None and estimate.interval(level).low > estimate.chance.mean
+        return goes_by_position(self.numbers, self.units, self.config.resampling.level)
 
     @property
     def planned(self) -> Facts:
@@ -193,7 +222,11 @@ class Questions(Audit[Config, QuestionsData, Design]):
                    "states": _count_states(model)}
             for name, model in responses.items()
         }  # fmt: skip
-        return QuestionsData(items, responses, inputs, {"items": table.counts, "models": counts})
+        columns = columns_of(data.groups, data.unit)
+        units = None if data.unit is None else table.columns[data.unit]
+        return QuestionsData(
+            items, responses, columns, units, inputs, {"items": table.counts, "models": counts}
+        )
 
     def groups(self, config: Config, data: QuestionsData) -> list[Groups]:
         """Return the groups of all items."""
@@ -203,8 +236,7 @@ class Questions(Audit[Config, QuestionsData, Design]):
 
     def designs(self, config: Config, data: QuestionsData) -> list[Design]:
         """Return every model with every choice of groups."""
-        items = data.items.items
-        units = None if config.data.unit is None else items.columns[config.data.unit]
+        items, units = data.items.items, data.units
         return [
             Design(
                 model,
@@ -287,6 +319,42 @@ class Questions(Audit[Config, QuestionsData, Design]):
                     "every question was asked in one order of the options, so whether the "
                     "answers go by position can't be told. To do: ask in every order.",
                 )
+
+    def save(self, folder: Path, data: QuestionsData) -> None:
+        """Write the numbers of every item, which `compare` pairs."""
+        write_numbers(folder, data.saved)
+
+    def contrast(
+        self,
+        config: Config,
+        data: QuestionsData,
+        findings: Sequence[Finding],
+        pair: tuple[Finding, Finding],
+    ) -> Finding | None:
+        """Compare one number of two models over the items that both have a number for."""
+        names, metric = (pair[0].model, pair[1].model), pair[0].metric
+        if metric not in LEVELS or pair[0].aggregate is not Aggregate.VALUE:
+            return None
+        saved = data.saved
+        numbers = saved.models[names[0]], saved.models[names[1]]
+        drafts = [*PairedModels(config, saved, names, numbers).levels(metric)]
+        findings_of_pair = conclude(drafts, config.testing)
+        return findings_of_pair[0] if findings_of_pair else None
+
+    def compare(
+        self,
+        runs: Mapping[str, AuditResult],
+        folders: Mapping[str, Path],
+        progress: Progress | None = None,
+    ) -> AuditResult:
+        """Compare models item by item."""
+        saved = {}
+        for name, run in runs.items():
+            source = str(folders[name] / "manifest.json")
+            config = parse_config(run.manifest.resolved, source=source)
+            assert isinstance(config, Config)  # noqa: S101 - the kind decides the schema
+            saved[name] = config, read_numbers(folders[name])
+        return compare(saved, runs)
 
     def examples(self, config: Config, data: QuestionsData) -> dict[str, pl.DataFrame]:
         """Return the items with the option that each response chose."""

@@ -18,12 +18,13 @@ from equipoise.audits.labels.questions.responses import (
     UNSURE,
     Responses,
 )
-from equipoise.core import Booleans, Floats, Integers, nans, record
+from equipoise.core import Booleans, Floats, Integers, Labels, nans, record
 from equipoise.data.option_answers import ANSWERED
-from equipoise.metrics.numbers.order_inconsistency import changed_share
+from equipoise.metrics.numbers.order_inconsistency import changed_share, inconsistency_of
 
 WITHOUT_OPTION = (MISSING, UNKNOWN, REFUSED, AMBIGUOUS, UNSURE)
 """States of responses that choose no option, though the model was asked."""
+_LEVEL = 0.95
 _SOUND_OR_NOT = (ANSWERED, UNDECIDED, UNKNOWN, REFUSED)
 
 
@@ -141,6 +142,27 @@ class ItemNumbers:
         sums = np.bincount(self.responses.item[used], numbers[used], minlength=n)
         counts = np.bincount(self.responses.item[used], minlength=n)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def goes_by_position(numbers: ItemNumbers, units: Labels | None, level: float) -> bool:
+    """Whether answers change with the order more often than random answers."""
+    estimate = inconsistency_of(numbers.changed, numbers.n_options, units=units)
+    return estimate.chance is not None and estimate.interval(level).low > estimate.chance.mean
+
+
+def numbers_by_metric(numbers: ItemNumbers, units: Labels | None) -> dict[str, Floats]:
+    """Return the numbers of items by the metric that is their mean.
+
+    Answers by position have no number of the outcome: they aren't about the pictures.
+    """
+    by_position = goes_by_position(numbers, units, _LEVEL)
+    return {
+        "outcome_share": nans(len(numbers.outcome)) if by_position else numbers.outcome,
+        "order_inconsistency": numbers.changed,
+        "accuracy": numbers.right,
+        "unsound_rate": numbers.unsound,
+        "unanswered_rate": numbers.in_state(*WITHOUT_OPTION),
+    }
 
 
 def _means(rows: Floats) -> Floats:
