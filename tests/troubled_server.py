@@ -50,11 +50,13 @@ class Trouble:
     ----------
     charged : int
         Replies of status 200, whole or not, and requests that hung.
+    answers : int
+        Whole replies that are no trouble.
     """
 
     def __init__(self):
         self._seen, self._lock = set(), threading.Lock()
-        self.charged = 0
+        self.charged = self.answers = 0
 
     def __call__(self, picture, _):
         place = int(picture[0, 0, 0])
@@ -64,6 +66,7 @@ class Trouble:
             reply = self._trouble(place % 30) if is_first else None
             if reply is None:
                 reply = self.last(picture, place)
+                self.answers += 1
             cut = reply == "cut"
             self.charged += cut or reply == "hang" or reply[0] == 200
         if reply == "hang":
@@ -208,9 +211,11 @@ def check_kills(server, folder, goals, concurrency=4):
     """Kill an audit at numbers of requests, and compare it with an undisturbed one."""
     server.reply = trouble = Trouble()
     audit = KilledAudit(server, folder / "killed", concurrency=concurrency)
-    for goal in goals:
+    for kills, goal in enumerate(goals, start=1):
         audit.kill(goal)
+        assert trouble.answers - len(stored(audit.folder)) <= concurrency * kills
     audit.finish()
+    assert trouble.answers <= N + concurrency * len(goals)
     assert audit.repeated == []
     assert {int(request["picture"][0, 0, 0]) for request in server.requests} == {*range(N)}
     assert 0 <= audit.spending()["requests"] - trouble.charged <= concurrency * len(goals)

@@ -2,14 +2,17 @@
 
 import threading
 from contextlib import closing
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from chat_server import completion, serving
 from equipoise.core import InputError
-from equipoise.models import Service, load_model
+from equipoise.models import Sampling, Service, load_generator, load_model
 from equipoise.models.journal import Database
+from equipoise.models.protocols import ServiceError
 from equipoise.models.spending import (
     BudgetError,
     Prices,
@@ -18,6 +21,7 @@ from equipoise.models.spending import (
     estimate_tokens,
     estimate_usage,
 )
+from interface_servers import ImageServer, VectorServer
 
 PRICES = Prices(input=1.0, output=10.0, image=0.5, request=0.25)
 REQUEST = Usage(1, 1, 100, 20)
@@ -169,6 +173,23 @@ def test_answers_stop_below_the_budget_and_go_on_above_it(server, tmp_path):
     again = model_of(server, budget=1.0, **settings).answer(shades, "Which?")
     assert again == ["yes"] * 20
     assert len(server.requests) == 20
+
+
+def test_a_budget_that_ends_stops_images_and_vectors(tmp_path):
+    service = Service(store=str(tmp_path), prices=Prices(image=1.0, request=1.0), budget=5.5)
+    with serving(ImageServer()) as server:
+        painter = load_generator(f"served:{server.url}#tiny", service=service)
+        with pytest.raises(ServiceError, match=r"service\.budget"):
+            painter.generate(["a", "b", "c", "d"], seeds=[1, 2, 3, 4], sampling=Sampling())
+        assert len(server.requests) == 2
+        assert spent_in(tmp_path, server).total.images == 2
+    model = SimpleNamespace(embed_texts=lambda texts: np.ones((len(texts), 2)))
+    with serving(VectorServer(model)) as server:
+        embeddings = replace(service, interface="embeddings", budget=2.5)
+        encoder = load_model(f"served:{server.url}#tiny", service=embeddings)
+        with pytest.raises(ServiceError, match=r"service\.budget"):
+            encoder.embed_texts([str(number) for number in range(99)])
+        assert len(server.requests) == 2
 
 
 def test_servers_that_count_nothing_are_estimated(server, tmp_path):
