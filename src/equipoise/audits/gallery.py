@@ -118,8 +118,8 @@ def _without_answer(
     if state != UNANSWERED:
         # The label says why there is no answer, where that is known.
         in_state = (pl.col("label") == state).fill_null(value=True)
-    shown = rows.filter((pl.col("outcome") == NO_ANSWER) & in_state)
-    named = ids[shown["place"].to_numpy()].tolist()
+    unanswered = rows.filter((pl.col("outcome") == NO_ANSWER) & in_state)
+    named = ids[unanswered["place"].to_numpy()].tolist()
     captions = {name: "" for name in named if name in members}
     return GroupExamples(captions, "images without an answer")
 

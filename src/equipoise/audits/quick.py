@@ -318,8 +318,8 @@ def _check_choices(
         "positive": (not of_numbers, "a target of two classes"),
         "model": (not of_numbers, "a target of classes"),
     }
-    for name, (taken, partner) in takes.items():
-        if not taken and named.get(name) not in (None, "", [], ()):
+    for name, (applies, partner) in takes.items():
+        if not applies and named.get(name) not in (None, "", [], ()):
             raise _needless(name, partner)
 
 

@@ -100,8 +100,8 @@ class _Columns:
         """Read columns; leave out columns of objects unless the user names them."""
         needed = {*named}
         plain = (name for name in names if name not in table.lists)
-        wanted = dict.fromkeys([*named, *plain])
-        stored = _read_plain(table, tuple(wanted), needed)
+        needed_names = dict.fromkeys([*named, *plain])
+        stored = _read_plain(table, tuple(needed_names), needed)
         cells = {name: stored[name] for name in table.names if name in stored}
         return cls(table.name, table.names, cells)
 
@@ -242,24 +242,24 @@ def _guess_roles(
 ) -> TableForm:
     """Return the form with target, groups and outputs, or with labels of a data set."""
     expects_outputs = form.target is not None
-    taken = {*outputs, *form.groups, *filter(None, [form.target])}
+    used = {*outputs, *form.groups, *filter(None, [form.target])}
     likely = [*outputs] or [
-        name for name in columns.cells if OUTPUT.fullmatch(name) and name not in taken
+        name for name in columns.cells if OUTPUT.fullmatch(name) and name not in used
     ]
-    target = form.target or (_predicted_column(columns, likely, taken) if needs_outputs else None)
-    taken |= {*filter(None, [target])}
+    target = form.target or (_predicted_column(columns, likely, used) if needs_outputs else None)
+    used |= {*filter(None, [target])}
     if not form.groups:
-        groups = _guess_groups(columns, taken)
+        groups = _guess_groups(columns, used)
         form = replace(form, groups=groups, notes=(*form.notes, f"groups: {listed(groups)}"))
-        taken |= {*groups}
+        used |= {*groups}
     if not needs_outputs:
         return form
-    target = target or _guess_target(columns, taken | {*likely}, likely)
+    target = target or _guess_target(columns, used | {*likely}, likely)
     answers: Strings = ()
     if target is not None and not likely:
-        answers = _guess_answers(columns, target, taken | {target})
+        answers = _guess_answers(columns, target, used | {target})
     if not (expects_outputs or likely or answers):
-        return _as_data_set(columns, form, taken)
+        return _as_data_set(columns, form, used)
     if target is None:
         raise unclear(columns, "no column looks like the labels", form.groups, likely)
     notes = [
@@ -269,11 +269,9 @@ def _guess_roles(
     return replace(form, target=target, outputs=answers, notes=(*form.notes, *notes))
 
 
-def _predicted_column(
-    columns: _Columns, outputs: Iterable[str], taken: Iterable[str]
-) -> str | None:
+def _predicted_column(columns: _Columns, outputs: Iterable[str], used: Iterable[str]) -> str | None:
     """Return the column that a prediction is named after: age of pred_age."""
-    passed = {*taken}
+    passed = {*used}
     words = {*(name for name in columns.cells if name not in passed)}
     for output in outputs:
         parts = [part for part in re.split(r"[_ .-]", output) if not OUTPUT.fullmatch(part)]
@@ -283,11 +281,11 @@ def _predicted_column(
     return None
 
 
-def _guess_groups(columns: _Columns, taken: Iterable[str]) -> Strings:
+def _guess_groups(columns: _Columns, used: Iterable[str]) -> Strings:
     """Return the columns that are called as groups are."""
     groups = tuple(
         name
-        for name in columns.fitting(_GROUP, taken)
+        for name in columns.fitting(_GROUP, used)
         if columns.values(name).len() > 1 and not OUTPUT.fullmatch(name)
     )
     if not groups:
@@ -295,15 +293,15 @@ def _guess_groups(columns: _Columns, taken: Iterable[str]) -> Strings:
     return groups
 
 
-def _guess_target(columns: _Columns, taken: Iterable[str], outputs: Sequence[str]) -> str | None:
+def _guess_target(columns: _Columns, used: Iterable[str], outputs: Sequence[str]) -> str | None:
     """Return the column of labels: by its name, or as the only one with the predicted values."""
-    named = columns.fitting(_TARGET, taken)
+    named = columns.fitting(_TARGET, used)
     exact = [name for name in named if _TARGET.fullmatch(name.rpartition(".")[2])]
     if exact:
         return exact[0]
     if not outputs:
         return None
-    passed = {*taken}
+    passed = {*used}
     predicted = columns.values(outputs[0])
     similar = [
         name
@@ -327,9 +325,9 @@ def _guess_answers(columns: _Columns, target: str, taken: Iterable[str]) -> Stri
     return ()
 
 
-def _as_data_set(columns: _Columns, form: TableForm, taken: Iterable[str]) -> TableForm:
+def _as_data_set(columns: _Columns, form: TableForm, used: Iterable[str]) -> TableForm:
     """Return the form of images without predictions: columns of few values are labels."""
-    passed = {*taken}
+    passed = {*used}
     labels = tuple(
         name
         for name in columns.cells

@@ -53,8 +53,8 @@ def find_metric(
     of_kind = f" of audits of {kind.replace('_', ' ')}" if kind else ""
     aliases = [alias for alias, record in ALIASES.items() if record.name in names]
     hint = "" if records else nearest(name, [*names, *aliases])
-    if records and (others := [other for other in records[0].kinds if other != kind]):
-        hint = f"; it is one of audits of {', '.join(others).replace('_', ' ')}"
+    if records and (other_kinds := [other for other in records[0].kinds if other != kind]):
+        hint = f"; it is one of audits of {', '.join(other_kinds).replace('_', ' ')}"
     problem = f"{str(name)!r} is no metric{of_kind}. Allowed: {', '.join(names)}{hint}"
     raise refused(key, problem)
 

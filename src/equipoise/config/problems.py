@@ -72,8 +72,8 @@ def explain(error: ValidationError, values: Any, source: str, node: Any = None) 
     # A list is too short, too, because an entry is wrong.
     errors = [details for details in errors if details["type"] != "too_short"] or errors
     problems = []
-    placed = [_placed(values, details) for details in errors]
-    for path, text in dict.fromkeys(_merged(placed)):
+    details_by_place = [_placed(values, details) for details in errors]
+    for path, text in dict.fromkeys(_merged(details_by_place)):
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
         key = "".join(steps).removeprefix(".")
         problems.append((line_of(node, path), f"{key}: {text}" if key else text))
@@ -140,9 +140,9 @@ def _merged(problems: Sequence[_Problem], depth: int = 0) -> Iterator[tuple[Path
         by_form: dict[str, list[_Problem]] = {}
         for problem in parts:
             by_form.setdefault(problem.forms[depth].name, []).append(problem)
-        meant = [form for form in by_form.values() if not _is_other_form(form, place)]
-        if meant or len(by_form) == 1:
-            yield from _merged(min(meant or by_form.values(), key=len), depth + 1)
+        likely_forms = [form for form in by_form.values() if not _is_other_form(form, place)]
+        if likely_forms or len(by_form) == 1:
+            yield from _merged(min(likely_forms or by_form.values(), key=len), depth + 1)
         else:
             details = [form[0].details for form in by_form.values()]
             expected = ", or ".join(dict.fromkeys(map(_expected, details)))

@@ -46,8 +46,8 @@ def check_lengths(lengths: Mapping[str, int]) -> None:
     InputError
         When one has not.
     """
-    first, *others = lengths.items()
-    for name, length in others:
+    first, *further = lengths.items()
+    for name, length in further:
         if length != first[1]:
             raise InputError(f"{name}: {length} rows; expected {first[1]}, as in {first[0]}")
 

@@ -313,10 +313,10 @@ class Split:
         values = self._values(table)
         distinct = values.explode(empty_as_null=True, keep_nulls=True).drop_nulls().unique().sort()
         columns = {f"{self.column}: {value}": value for value in distinct}
-        rest = tuple(name for name in table.names if name != self.column)
+        names = tuple(name for name in table.names if name != self.column)
 
         split = {**table.split, self.column: columns}
-        without = replace(table, names=rest, split=split)
+        without = replace(table, names=names, split=split)
         return _with_columns(
             without, tuple(columns), lambda name: values.list.contains(columns[name]).alias(name)
         )
@@ -420,9 +420,9 @@ class Count:
                 for name in names
             }
 
-        rest = (name for name in table.names if name not in self.cells)
+        other_names = (name for name in table.names if name not in self.cells)
         return replace(
-            table, names=tuple(dict.fromkeys((*rest, *new_names))), columns=columns, kinds={}
+            table, names=tuple(dict.fromkeys((*other_names, *new_names))), columns=columns, kinds={}
         )
 
     def _numbers(self, table: OpenTable, name: str) -> Sequence[int]:

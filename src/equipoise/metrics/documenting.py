@@ -68,8 +68,9 @@ def _text(metric: Definition, spec: MetricSpec, statistic: Definition) -> str:
 
 def _sections(documented: object) -> dict[str, str]:
     """Return the sections of a docstring by heading, the text above them under ""."""
-    text, *rest = _HEADING.split(getdoc(documented) or "")
-    return {"": text.strip(), **dict(zip(rest[::2], map(str.strip, rest[1::2]), strict=True))}
+    text, *sections = _HEADING.split(getdoc(documented) or "")
+    texts = map(str.strip, sections[1::2])
+    return {"": text.strip(), **dict(zip(sections[::2], texts, strict=True))}
 
 
 def _signature(metric: Definition, statistic: Definition) -> Signature:

@@ -45,8 +45,8 @@ def answer_each(
         places_by_question[question].append(place)
     answers: dict[int, ScoredAnswer | NoAnswer] = {}
     for question, places in places_by_question.items():
-        some = [images[place] for place in places]
-        answers.update(zip(places, _answers(model, some, question, probabilities), strict=True))
+        pictures = [images[place] for place in places]
+        answers.update(zip(places, _answers(model, pictures, question, probabilities), strict=True))
     return [answers[place] for place in range(len(questions))]
 
 

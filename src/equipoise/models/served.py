@@ -370,7 +370,7 @@ class Session:
     def post(
         self,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Json],
         request: Facts,
         read: Callable[[Facts], Reply | None],
         estimate: Usage,
@@ -429,7 +429,7 @@ class Session:
     def _send(
         self,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, Json],
         read: Callable[[Facts], Reply | None],
         estimate: Usage,
     ) -> Reply:
@@ -460,7 +460,7 @@ class Session:
         text = f"no answer after {service.attempts} requests; the last: {problem}"
         return Reply("request", text[:_SHOWN], attempts=service.attempts)
 
-    def _attempt(self, path: str, body: Mapping[str, Any]) -> Answer:
+    def _attempt(self, path: str, body: Mapping[str, Json]) -> Answer:
         """Return the answer to a request; of status 0 where there is none."""
         try:
             return self._exchange("POST", path, body)

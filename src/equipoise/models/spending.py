@@ -171,13 +171,13 @@ class Spent:
 
     def mean_times(self, n: int) -> Usage | None:
         """Return the mean usage so far times n, or None before the first reply."""
-        known = self.counted if self.counted.requests else self.estimated
-        if not known.requests:
+        usage = self.counted if self.counted.requests else self.estimated
+        if not usage.requests:
             return None
-        share = n / known.requests
+        share = n / usage.requests
         return Usage(
-            n, round(share * known.images), round(share * known.prompt_tokens),
-            round(share * known.completion_tokens),
+            n, round(share * usage.images), round(share * usage.prompt_tokens),
+            round(share * usage.completion_tokens),
         )  # fmt: skip
 
 

@@ -212,9 +212,9 @@ def _sentences(result: AuditResult) -> dict[int, str]:
 def _checks(findings: Sequence[Finding], rule: GateRule) -> list[GateCheck]:
     matching = [finding for finding in findings if _matches(finding, rule)]
     if rule.subject is None:
-        whole = {_place(finding) for finding in matching if not finding.subject}
+        wholes = {_place(finding) for finding in matching if not finding.subject}
         matching = [
-            finding for finding in matching if not finding.subject or _place(finding) not in whole
+            finding for finding in matching if not finding.subject or _place(finding) not in wholes
         ]
     matching = between_groups(matching)
     if not matching:

@@ -33,8 +33,9 @@ def checks_of_gaps(
         models = {model for model, measured_by in measured if measured_by == groups}
         shared = {name for model in models for name in metrics.get(model, ())}
         for model, names in metrics.items():
-            alike = model not in models and model not in absent and not shared.isdisjoint(names)
-            if alike and rule.model in (None, model):
+            has_peer = not shared.isdisjoint(names)
+            is_missing = has_peer and model not in models and model not in absent
+            if is_missing and rule.model in (None, model):
                 place = replace(rule, model=model, groups=groups or None)
                 text = f"{place}: not measured for this model, and for another one. To do: "
                 fix = "measure both alike, or name the model of the rule"

@@ -46,8 +46,8 @@ def _name_among(value: str, allowed: Iterable[str]) -> str:
     for record in find_records(value):
         if record.name in names:
             return record.name
-    *others, last = map(repr, names)
-    expected = f"{', '.join(others)} or {last}"
+    *first_names, last = map(repr, names)
+    expected = f"{', '.join(first_names)} or {last}"
     raise PydanticKnownError("literal_error", {"expected": expected})
 
 

@@ -111,11 +111,11 @@ def _read_answers(path: Path) -> ImageSet:
     answers, digest = read_json(path, _ANSWERS)
     ids, columns = list[str](), {name: list[str | None]() for name in ("prompt", "number", "said")}
     for prompt, said_of_prompt in answers.items():
-        for number, said in enumerate(said_of_prompt):
+        for number, answer in enumerate(said_of_prompt):
             ids.append(f"{prompt}/{number}")
             columns["prompt"].append(prompt)
             columns["number"].append(str(number))
-            columns["said"].append(said)
+            columns["said"].append(answer)
     return image_set(
         ImageRecords(ids, columns), name=str(path), format="DALL-Eval",
         inputs={str(path): {**digest, "rows": len(ids)}},

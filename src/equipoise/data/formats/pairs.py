@@ -58,8 +58,8 @@ def read_pairs(pictures: Path | str, questions: Path | str | None = None) -> Ima
         texts_of_scene = questions_by_scene.get((theme, scene), []) if questions else [()]
         for person, path in paths.items():
             for number, texts in enumerate(texts_of_scene, 1):
-                several = f"/{number}" if len(texts_of_scene) > 1 else ""
-                ids.append(f"{theme}/{scene}/{person}{several}")
+                suffix = f"/{number}" if len(texts_of_scene) > 1 else ""
+                ids.append(f"{theme}/{scene}/{person}{suffix}")
                 cells = (theme, scene, *person.split("_"), path, *texts)
                 for name, cell in zip(columns, cells, strict=True):
                     columns[name].append(cell)

@@ -68,21 +68,21 @@ def findings_in(text: str) -> tuple[Finding, ...]:
     """Return the findings of a file of results that `write` made, with every number."""
     document = decode_json(text)
     details = [item["score_details"]["details"] for item in document["evaluation_results"]]
-    rest = document["source_metadata"].get("additional_details", {}).get(_NOT_ESTIMABLE, "[]")
-    places = [(int(fields["place"]), fields) for fields in [*details, *decode_json(rest)]]
+    texts = document["source_metadata"].get("additional_details", {}).get(_NOT_ESTIMABLE, "[]")
+    places = [(int(fields["place"]), fields) for fields in [*details, *decode_json(texts)]]
     return tuple(finding_of_texts(fields) for _, fields in sorted(places, key=lambda item: item[0]))
 
 
 def _document(run: Run, model: str) -> Fields:
-    scores, others = [], []
+    scores, without_number = [], []
     for place, finding in findings_of(run, model):
         if math.isfinite(finding.value):
             scores.append(_score(run, place, finding))
         else:
-            others.append({"place": str(place), **as_texts(finding)})
+            without_number.append({"place": str(place), **as_texts(finding)})
     details = {"summary": "\n".join(sentences(run))}
-    if others:
-        details[_NOT_ESTIMABLE] = json.dumps(others, ensure_ascii=False)
+    if without_number:
+        details[_NOT_ESTIMABLE] = json.dumps(without_number, ensure_ascii=False)
     epoch = str(int(started(run).timestamp()))
     return {
         "schema_version": SCHEMA_VERSION,
@@ -112,7 +112,7 @@ def _model_info(run: Run, model: str) -> Fields:
 
 def _score(run: Run, place: int, finding: Finding) -> Fields:
     spec = spec_of_finding(finding)
-    least, most = spec.range
+    low, high = spec.range
     ends = known({"lower": finding.ci_low, "upper": finding.ci_high})
     uncertainty: Fields = {"num_samples": finding.n}
     if len(ends) == 2:
@@ -136,8 +136,8 @@ def _score(run: Run, place: int, finding: Finding) -> Fields:
             },
             "lower_is_better": spec.harm != "lower",
             "score_type": "continuous",
-            "min_score": least,
-            "max_score": most,
+            "min_score": low,
+            "max_score": high,
         },
         "score_details": {
             "score": finding.value,

@@ -14,11 +14,11 @@ def write(run: Run) -> Files:
     for name in sorted(set(FORMS) - {_NAME}):
         form = form_of(name)
         try:
-            made = form.write(run)
+            form_files = form.write(run)
         except RunError as error:
             lines.append(f"- `{name}`: left out. {error}")
             continue
-        files |= {f"{name}/{path}": text for path, text in made.items()}
+        files |= {f"{name}/{path}": text for path, text in form_files.items()}
         lines.append(f"- `{name}`: {form.title}")
     return {"README.md": "\n".join(lines) + "\n", **files}
 

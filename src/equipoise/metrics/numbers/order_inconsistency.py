@@ -116,9 +116,9 @@ def changed_share(answers: Floats, pairs: Iterable[tuple[int, int]]) -> Floats:
     """
     changed, compared = np.zeros(len(answers)), np.zeros(len(answers))
     for first, second in pairs:
-        both = ~np.isnan(answers[:, first] + answers[:, second])
-        compared += both
-        changed += both & (answers[:, first] != answers[:, second])
+        is_pair = ~np.isnan(answers[:, first] + answers[:, second])
+        compared += is_pair
+        changed += is_pair & (answers[:, first] != answers[:, second])
     return np.where(compared > 0, changed / np.maximum(compared, 1), np.nan)
 
 

@@ -134,9 +134,9 @@ def variance_share(
         boot = _shares(cube, floats(times)[:, owner], factors)
         method = replicates_text(boot, f"{name_unit(units).replace('row', 'item')}s")
     parts = [*_parts(observed, boot, factors, len(cube), level_of(resampling))]
-    rest = 1.0 - observed[0, 0]
+    share = 1.0 - observed[0, 0]
     return make_estimate(
-        "variance_share", rest, counts, method, by=parts, excluded=excluded,
+        "variance_share", share, counts, method, by=parts, excluded=excluded,
         unit="item" if units is None else "unit", no_chance="answers at random have a share of 1",
         ends=no_ends if boot is None else ends_of(1.0 - boot[:, 0]),
         interval_kind=IntervalKind.PERCENTILE,

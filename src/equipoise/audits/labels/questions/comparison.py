@@ -158,12 +158,12 @@ class PairedModels:
         usable = np.flatnonzero(shared.usable)
         if len(usable) != 2:
             return None
-        kept = np.isin(shared.codes, usable)
+        is_usable = np.isin(shared.codes, usable)
         first, second = (
-            _gap_numbers(values[kept], shared.codes[kept] == usable[0])
+            _gap_numbers(values[is_usable], shared.codes[is_usable] == usable[0])
             for values in (rows[1].first, rows[1].second)
         )
-        units = None if rows[1].units is None else rows[1].units[kept]
+        units = None if rows[1].units is None else rows[1].units[is_usable]
         return change(
             OUTCOME, RowPairs(first, second, units), self.names, self.config.resampling.level,
             Selection(groups.name), aggregate=Aggregate.DIFFERENCE,

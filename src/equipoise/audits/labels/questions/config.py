@@ -46,8 +46,8 @@ def fill_columns(template: str, cells: Mapping[str, str | None]) -> str | None:
 
 
 def _template(value: str) -> str:
-    rest = _FIELD.sub("", value)
-    if "{" in rest or "}" in rest or "" in columns_in(value):
+    remainder = _FIELD.sub("", value)
+    if "{" in remainder or "}" in remainder or "" in columns_in(value):
         raise ValueError("expected a text with the names of columns in braces, such as '{job}'")
     return value
 

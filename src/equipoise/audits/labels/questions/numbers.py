@@ -100,9 +100,9 @@ class ItemNumbers:
         sums = np.bincount(flat, self._outcome[usable], minlength=int(np.prod(shape)))
         counts = np.bincount(flat, minlength=int(np.prod(shape)))
         cube = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan).reshape(shape)
-        asked = ~np.isnan(cube).all(axis=(0, 1))
+        has_order = ~np.isnan(cube).all(axis=(0, 1))
         wordings = ~np.isnan(cube).all(axis=(0, 2))
-        return cube[:, wordings][:, :, asked]
+        return cube[:, wordings][:, :, has_order]
 
     @cached_property
     def by_wording(self) -> Floats:

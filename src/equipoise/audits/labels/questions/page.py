@@ -50,11 +50,11 @@ def facts(result: AuditResult) -> Pairs:
 
 def choices(result: AuditResult) -> Section | None:
     """Return the share of the outcome by wording and by its position."""
-    shown = [row for row in rows(result, "outcome_by_choice") if has(row["share"])]
-    if not shown:
+    choices = [row for row in rows(result, "outcome_by_choice") if has(row["share"])]
+    if not choices:
         return None
     charts: list[Chart] = []
-    for (model, groups), panel in panels(shown, "model", "groups").items():
+    for (model, groups), panel in panels(choices, "model", "groups").items():
         series = distinct(panel, "group")
         if len(series) <= MOST_GROUPS and len(charts) < MOST_PANELS:
             name = f"{model}, {groups}"
@@ -77,7 +77,7 @@ def choices(result: AuditResult) -> Section | None:
         "position."
     )
     title = "Share of the outcome by wording and position"
-    table = Table.of(title, columns, shown, source="outcome_by_choice")
+    table = Table.of(title, columns, choices, source="outcome_by_choice")
     fold = Fold("Show the numbers", (table,))
     return Section.of("wordings", "Wordings and positions", text, charts, fold)
 

@@ -115,8 +115,8 @@ class Responses:
         """
         numbers = np.where(self.chose, self.option == option, np.nan)
         rows = np.arange(len(self))
-        given = self.probabilities[rows, np.maximum(option, 0)]
-        numbers = np.where(np.isnan(given), numbers, given)
+        probability = self.probabilities[rows, np.maximum(option, 0)]
+        numbers = np.where(np.isnan(probability), numbers, probability)
         return np.where((option >= 0) & (self.position(option) >= 0), numbers, np.nan)
 
 
@@ -263,14 +263,14 @@ def _read_table(
         encoding=section.encoding, delimiter=section.delimiter,
     )  # fmt: skip
     table = rows_where(table, filters)
-    ids, known = table.texts[id_column], pl.Series("", items.ids, dtype=pl.String)
+    ids, item_ids = table.texts[id_column], pl.Series("", items.ids, dtype=pl.String)
     selected = ~ids.is_in([*items.items.left_out])
-    positions = match(ids.filter(selected), known)
+    positions = match(ids.filter(selected), item_ids)
     check_matches(
-        (known, items.items.name), (ids.filter(selected), table.name), positions,
+        (item_ids, items.items.name), (ids.filter(selected), table.name), positions,
         data.max_unmatched, (),
     )  # fmt: skip
-    return table.filter(ids.is_in(known.to_list())), int((positions < 0).sum())
+    return table.filter(ids.is_in(item_ids.to_list())), int((positions < 0).sum())
 
 
 class _Rows:
@@ -281,8 +281,8 @@ class _Rows:
     ) -> None:
         self._table, self._section, self._items = table, section, items
         self._wordings = {wording: place for place, wording in enumerate(wordings)}
-        known = pl.Series("", items.ids, dtype=pl.String)
-        self._places = match(table.texts[section.id or items.items.id], known).tolist()
+        item_ids = pl.Series("", items.ids, dtype=pl.String)
+        self._places = match(table.texts[section.id or items.items.id], item_ids).tolist()
         self._texts = {name: column.to_list() for name, column in table.texts.items()}
         self._numbers = [table.numbers[name].to_list() for name in section.probabilities]
 
@@ -367,15 +367,15 @@ def ask(
     planned = False
     for wording, label in enumerate(items.wordings):
         for place in range(n_orders):
-            asked = _Asking(items, wording, place, data.prompt)
+            requests = _Asking(items, wording, place, data.prompt)
             on = f"wording {label}, order {place + 1}"
             outputs = models.choose(
-                name, section, asked.pictures(pictures), asked.questions,
+                name, section, requests.pictures(pictures), requests.questions,
                 letters=section.letters, on=on,
             )  # fmt: skip
             planned = outputs.planned
-            cells += asked.cells(outputs)
-            failed += asked.failures(outputs)
+            cells += requests.cells(outputs)
+            failed += requests.failures(outputs)
     responses = _responses(cells, items, section, failed)
     if not planned:
         return _with_agreeing_letters(responses)
@@ -434,10 +434,10 @@ class _Asking:
         for place, (item, text) in enumerate(zip(outputs.ids.to_list(), texts, strict=True)):
             row = self._rows[item]
             order = self._orders[row]
-            shown = None if outputs.values is None else outputs.values[place, : len(order)]
+            probabilities = None if outputs.values is None else outputs.values[place, : len(order)]
             yield _Cell(
                 row, self._wording, order, None if text == NOT_YET_KNOWN else text or "",
-                self._listed(order, shown),
+                self._listed(order, probabilities),
             )  # fmt: skip
 
     def failures(self, outputs: Outputs) -> Iterator[tuple[int, int, Order, str]]:
@@ -446,11 +446,11 @@ class _Asking:
             row = self._rows[item]
             yield row, self._wording, self._orders[row], stage
 
-    def _listed(self, order: Order, shown: Floats | None) -> tuple[float, ...]:
+    def _listed(self, order: Order, probabilities: Floats | None) -> tuple[float, ...]:
         """Return probabilities of options as listed, from letters as shown."""
-        if shown is None or np.isnan(shown).any():
+        if probabilities is None or np.isnan(probabilities).any():
             return ()
         listed = [np.nan] * self._items.n_options
-        for option, probability in zip(order, shown.tolist(), strict=True):
+        for option, probability in zip(order, probabilities.tolist(), strict=True):
             listed[option] = probability
         return tuple(listed)
