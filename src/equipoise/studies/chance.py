@@ -196,7 +196,7 @@ class FairResult:
 
 
 class ChanceConfig(Section):
-    """A number of a protocol, and what a fair model gives for it.
+    """A number of a protocol, and how fair models are simulated for it.
 
     One of `answers`, `rankings`, `images` and `guesses` says how a fair model is asked.
 
@@ -242,7 +242,7 @@ class ChanceConfig(Section):
 
     @property
     def result(self) -> FairResult:
-        """What fair models give."""
+        """The numbers of fair models."""
         return _simulate(self.fair_model, self.draws, self.seed, self.sides)
 
     @property

@@ -157,7 +157,7 @@ def _models_of(quantities: Iterable[Quantity], run: Repetition) -> Sequence[str]
 
 
 def _chance_table(chance: Sequence[ChanceConfig], run: Repetition) -> Table:
-    """Return what a fair model gives under the protocol, and whether this run is beyond it."""
+    """Return the numbers of fair models under the protocol beside those of this run."""
     lines = list[list[str]]()
     for entry in chance:
         quantities = [] if entry.finding is None else [entry.finding]
@@ -191,7 +191,7 @@ def chance_range(result: FairResult) -> str:
 
 
 def chance_words(entry: ChanceConfig, value: float = math.nan) -> str:
-    """Return whether a number is what chance gives, and which numbers one run can't show.
+    """Say whether chance gives a number, and which numbers one run can't show.
 
     Parameters
     ----------
