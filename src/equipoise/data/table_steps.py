@@ -207,7 +207,7 @@ class Values:
                 f"one of {listed(self.meanings[name])}",
                 "add the code to `values:`; `null` as its value makes it missing",
             )
-            return cells.replace(meanings)
+            return cells.replace(old=[*meanings], new=[*meanings.values()])
 
         return _with_columns(table, _present(table, self.meanings), decoded)
 
