@@ -13,6 +13,7 @@ from conclusions import worlds
 from equipoise import audits
 from equipoise.audits.labels.questions.orders import order_name, orders_of
 from equipoise.core import Aggregate, ConfigError, DataError, Verdict
+from equipoise.report import GateRule, gate
 
 ITEMS = pl.DataFrame({
     "id": ["a", "b", "c", "d"], "gender": ["man", "woman", "man", "woman"],
@@ -138,6 +139,23 @@ def test_a_model_that_answers_by_position_is_told_so_first_and_shows_no_disparit
     order = {finding.subject: finding.value for finding in result.findings
              if finding.metric == "variance_share"}["order"]  # fmt: skip
     assert order == 1.0
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"metric": "paired_outcome_gap", "max": 1.0},
+        {"metric": "outcome_share", "max": 1.0},
+        {"metric": "outcome_share", "of": "difference", "max": 1.0},
+        {"verdict": "disparity"},
+    ],
+)
+def test_a_gate_on_answers_by_position_does_not_pass(rule):
+    by_position = run(worlds.questions(gap=0.0, inconsistency=1.0))
+    outcome = gate(by_position, [GateRule(**rule)])
+    assert {check.outcome for check in outcome.unchecked} == {"not judged"}
+    assert not outcome.passed
+    assert gate(run(worlds.questions(gap=0.0)), [GateRule(**rule)]).passed
 
 
 def test_a_gap_within_scenes_is_found_and_its_model_reads_the_options():

@@ -22,6 +22,7 @@ from equipoise.audits.findings import (
     gap_of,
     parts,
     whole,
+    withheld,
     without_verdict,
 )
 from equipoise.audits.group_sizes import groups_by, lacking
@@ -260,7 +261,7 @@ class Questions(Audit[Config, QuestionsData, Design]):
         )
         content = [*_measure_content(design, place, resampling)]
         if design.by_position:
-            content = [without_verdict(draft, BY_POSITION) for draft in content]
+            content = [withheld(draft, BY_POSITION) for draft in content]
         drafts = [
             *_measure_order(design, place, resampling), *content,
             *_measure_unanswered(design, place, resampling),
