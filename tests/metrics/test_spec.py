@@ -25,6 +25,7 @@ OPTIONAL = {
     "within_class",
     "rest_metric",
     "symbol",
+    "verdict_title",
     "state",
     "profile",
     "clause",

@@ -172,7 +172,11 @@ class MetricSpec:
     threshold_reason : str
         Why that threshold.
     gravest : "disparity" or "detected"
-        The gravest verdict of its findings: `detected` where any trained model has some.
+        The gravest verdict of its findings: `detected` where any trained model has some, or where
+        it is no disparity of groups.
+    verdict_title : str
+        What people read for the verdict that a finding is real, such as "By position"; "" where
+        the title of the verdict fits.
     bands : mapping of Band to float
         Names of sizes, with their lower limits in ascending order.
     chance, interval, null : str
@@ -250,6 +254,7 @@ class MetricSpec:
     threshold: float | None = None
     threshold_reason: str = ""
     gravest: Literal["disparity", "detected"] = "disparity"
+    verdict_title: str = ""
     bands: Mapping[Band, float] = field(default_factory=lambda: MappingProxyType({}))
     chance: str = "none"
     interval: str = "none"
@@ -297,7 +302,8 @@ class MetricSpec:
         return replace(
             self, title=f"Change of {self.label}", unit="number", rate=False, harm="higher",
             range=(-self._width, self._width),
-            bands={}, sentence=SENTENCE, clause="", expectation="",
+            bands={}, sentence=SENTENCE, clause="", expectation="", gravest="disparity",
+            verdict_title="",
         )  # fmt: skip
 
     def derived(self, aggregate: Aggregate) -> "MetricSpec":

@@ -14,6 +14,7 @@ from equipoise import audits
 from equipoise.audits.labels.questions.orders import order_name, orders_of
 from equipoise.core import Aggregate, ConfigError, DataError, Verdict
 from equipoise.report import GateRule, gate
+from equipoise.report.summary import statements_of
 
 ITEMS = pl.DataFrame({
     "id": ["a", "b", "c", "d"], "gender": ["man", "woman", "man", "woman"],
@@ -130,7 +131,9 @@ def verdicts(result, *metrics):
 def test_a_model_that_answers_by_position_is_told_so_first_and_shows_no_disparity():
     result = run(worlds.questions(gap=0.2, inconsistency=1.0))
     lead = result.conclusions[0]
-    assert (lead.metric, lead.verdict, lead.size) == ("order_inconsistency", Verdict.DISPARITY, 1.0)
+    assert (lead.metric, lead.verdict, lead.size) == ("order_inconsistency", Verdict.DETECTED, 1.0)
+    assert not any(finding.verdict is Verdict.DISPARITY for finding in result.findings)
+    assert statements_of(result)[0].badge.word == "By position"
     content = verdicts(result, "outcome_share", "paired_outcome_gap")
     assert content == {Verdict.NONE}
     (gap,) = (finding for finding in result.findings if finding.metric == "paired_outcome_gap")

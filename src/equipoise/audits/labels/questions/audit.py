@@ -440,10 +440,11 @@ def _order_level(design: Design, place: Place, resampling: Resampling | None) ->
         return without_verdict(level, _READS)
     change, random = percent(estimate.value), percent(estimate.chance.mean)
     return level.changed(
+        reason="more answers change with the order of the options than of answers at random",
         direction=Sentence(
             f"{change} of them change with the order of the options, and {random} of answers at "
             "random would"
-        )
+        ),
     )
 
 
