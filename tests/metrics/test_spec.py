@@ -26,6 +26,7 @@ OPTIONAL = {
     "rest_metric",
     "symbol",
     "verdict_title",
+    "general_words",
     "state",
     "profile",
     "clause",

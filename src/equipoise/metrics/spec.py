@@ -133,6 +133,9 @@ class MetricSpec:
         Metric that a group's own value is of, where it is no share.
     of_whole : bool
         Whether groups' values are shares of one whole.
+    general_words : mapping of str to str
+        Words of `clause` and `group_label` in whose place a finding's parameter stands, by the
+        parameter: of {"outcome": "the outcome"}, the `outcome` of a finding.
     clause : str
         Template of the sentence about groups that have shares, with the fields {model}, {subject}
         (“…”), {about} (" about “…”"), {of} (" of “…”") and {groups}; "" where `sentence` says it.
@@ -249,6 +252,7 @@ class MetricSpec:
     errors: Literal["", "value", "rest"] = ""
     error_clause: str = ""
     expectation: str = ""
+    general_words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     part: str = "{share} of {group}"
     pair_clause: str = ""
     threshold: float | None = None
@@ -468,12 +472,26 @@ def spec_of(metric: str) -> MetricSpec:
 
 @lru_cache(maxsize=1024)
 def _record_of(
-    metric: str, aggregate: Aggregate | None, compared_to: ComparedTo, *, changes: bool
+    metric: str,
+    aggregate: Aggregate | None,
+    compared_to: ComparedTo,
+    *,
+    changes: bool,
+    words: tuple[tuple[str, str], ...] = (),
 ) -> MetricSpec:
     first = spec_of(metric)
     aggregate = aggregate or first.aggregate
     record = _RECORDS.get((metric, aggregate, compared_to)) or first.derived(aggregate)
-    return record.change if changes else record
+    record = record.change if changes else record
+    for general, text in words:
+        # Braces of a text are no fields of a template.
+        in_template = text.replace("{", "{{").replace("}", "}}")
+        record = replace(
+            record,
+            group_label=record.group_label.replace(general, text),
+            clause=record.clause.replace(general, in_template),
+        )
+    return record
 
 
 def spec_for(
@@ -491,8 +509,17 @@ def spec_for(
 
 
 def spec_of_finding(finding: Finding) -> MetricSpec:
-    """Return the metric record of a finding's value."""
-    return spec_for(finding.metric, finding.aggregate, finding.compared_to, finding.change_from)
+    """Return the metric record of a finding's value, in the words of its parameters."""
+    first = spec_of(finding.metric)
+    words = tuple(
+        (general, str(finding.parameters[parameter]))
+        for parameter, general in first.general_words.items()
+        if parameter in finding.parameters
+    )
+    return _record_of(
+        finding.metric, finding.aggregate, finding.compared_to, changes=bool(finding.change_from),
+        words=words,
+    )  # fmt: skip
 
 
 def chance_spread(finding: Finding, harm: Harm) -> float:

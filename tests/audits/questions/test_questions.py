@@ -13,6 +13,7 @@ from conclusions import worlds
 from equipoise import audits
 from equipoise.audits.labels.questions.orders import order_name, orders_of
 from equipoise.core import Aggregate, ConfigError, DataError, Verdict
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report import GateRule, gate
 from equipoise.report.summary import statements_of
 
@@ -190,6 +191,17 @@ def test_a_model_that_refuses_everything_has_a_result():
     assert value_of(result, "unanswered_rate") == 1.0
     assert value_of(result, "unsound_rate") == 0.0
     assert math.isnan(value_of(result, "outcome_share"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "name"),
+    [("no idea", "“no idea”"), ("{job}", "the job option"), ("A", "the outcome option")],
+)
+def test_sentences_name_the_outcome(outcome, name):
+    result = run(config(outcome=outcome))
+    gap = next(finding for finding in result.findings if finding.metric == "outcome_share"
+               and finding.aggregate is Aggregate.DIFFERENCE)  # fmt: skip
+    assert spec_of_finding(gap).group_label == f"share of {name}"
 
 
 def test_one_order_alone_is_a_warning():

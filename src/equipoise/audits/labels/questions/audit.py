@@ -459,20 +459,30 @@ def _measure_content(
     metrics, numbers = design.config.metrics, design.numbers
     paired = design.paired and metrics.has(paired_outcome_gap)
     paired &= _n_numbers(numbers.outcome) > 1
-    for draft in _level_and_gap("outcome_share", numbers.outcome, design, place, resampling):
+    for draft in _measure_outcome(design, place, resampling, paired=paired):
+        parameters = {**draft.finding.parameters, "outcome": numbers.items.outcome_name}
+        yield draft.changed(parameters=parameters)
+    if not np.isnan(numbers.right).all():
+        yield from _level_and_gap("accuracy", numbers.right, design, place, resampling)
+    if not np.isnan(numbers.unsound).all():
+        yield from _level_and_gap("unsound_rate", numbers.unsound, design, place, resampling)
+
+
+def _measure_outcome(
+    design: Design, place: Place, resampling: Resampling | None, *, paired: bool
+) -> Iterator[UncorrectedFinding]:
+    """Yield the share of the outcome, and its gap within units or over all items."""
+    outcome = design.numbers.outcome
+    for draft in _level_and_gap("outcome_share", outcome, design, place, resampling):
         is_gap = draft.finding.aggregate is not Aggregate.VALUE
         if not (paired and draft.finding.group):
             yield without_verdict(draft, _PAIRED) if paired and is_gap else draft
     if paired:
         gap = paired_outcome_gap(
-            numbers.outcome, design.groups, _units(design), resampling=resampling,
+            outcome, design.groups, _units(design), resampling=resampling,
             rng=design.config.resampling.seed,
         )  # fmt: skip
         yield from _gap_and_leaves(gap, place)
-    if not np.isnan(numbers.right).all():
-        yield from _level_and_gap("accuracy", numbers.right, design, place, resampling)
-    if not np.isnan(numbers.unsound).all():
-        yield from _level_and_gap("unsound_rate", numbers.unsound, design, place, resampling)
 
 
 def _units(design: Design) -> Objects:
