@@ -246,7 +246,7 @@ CASES = {
     ),
     "answers by position": Case(
         partial(worlds.questions, gap=0.0, inconsistency=1.0),
-        (Lead(DISPARITY, "", "", "", "", "order_inconsistency", 1.0, 1e-9),),
+        (Lead(DETECTED, "", "", "", "", "order_inconsistency", 1.0, 1e-9),),
     ),
     "too many of one group": Case(
         partial(worlds.shares_of_three, asian=600, black=200, white=200),

@@ -25,6 +25,8 @@ OPTIONAL = {
     "within_class",
     "rest_metric",
     "symbol",
+    "verdict_title",
+    "general_words",
     "state",
     "profile",
     "clause",

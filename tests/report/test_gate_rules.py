@@ -127,6 +127,26 @@ def test_a_verdict_that_cannot_be_given_does_not_pass(metric):
     assert outcomes(rule, NOTHING, replace(WITHOUT_VERDICT, model="deepface")) == ["passed"]
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"metric": "demographic_parity", "max": 0.9},
+        {"metric": "demographic_parity", "min": 0.9},
+        {"metric": "demographic_parity", "verdict": "disparity"},
+        {"verdict": "disparity"},
+    ],
+)
+def test_a_number_that_means_nothing_is_not_judged(rule):
+    withheld = replace(NOTHING, family=Family.WITHHELD, verdict=Verdict.NONE)
+    outcome = gate(result(withheld), [GateRule(**rule)])
+    assert [check.outcome for check in outcome.checks] == ["not judged"]
+    assert outcome.exit_code == 2
+    # What another number of the same groups shows is judged all the same.
+    worse = replace(LESS, model=NOTHING.model)
+    checks = outcomes(GateRule(verdict="detected"), withheld, worse)
+    assert checks == ["breached", "not judged"]
+
+
 def test_classes_are_checked_for_the_models_that_have_no_finding_for_the_whole():
     part = replace(NOTHING, model="other", subject="cat", value=0.9)
     assert outcomes(GateRule("demographic_parity", max=0.1), NOTHING, part) == [

@@ -209,6 +209,13 @@ def without_verdict(draft: UncorrectedFinding, default_reason: str) -> Uncorrect
     return draft.changed(family=Family.DESCRIPTIVE, p_value=math.nan, reason=reason)
 
 
+def withheld(draft: UncorrectedFinding, reason: str) -> UncorrectedFinding:
+    """Return a draft whose number means nothing, so that no rule of a gate holds for it."""
+    if math.isnan(draft.finding.value):
+        return without_verdict(draft, reason)
+    return draft.changed(family=Family.WITHHELD, p_value=math.nan, reason=reason)
+
+
 class _Valued(Protocol):
     """An estimate, with the value NaN where there is none."""
 
@@ -396,7 +403,8 @@ def _mark_folds(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding
     facts = {_own_key(draft.finding) for draft in drafts}
     marked = []
     for draft in drafts:
-        if draft.finding.family is not Family.DESCRIPTIVE and _fold_key(draft) in facts:
+        untested = draft.finding.family in (Family.DESCRIPTIVE, Family.WITHHELD)
+        if not untested and _fold_key(draft) in facts:
             marked.append(replace(draft, finding=replace(draft.finding, family=Family.FOLD)))
         else:
             marked.append(replace(draft, fold=None))

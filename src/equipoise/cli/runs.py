@@ -300,7 +300,7 @@ def verdict_word(badge: Badge | None) -> str:
     """Return a verdict as the terminal shows it."""
     if badge is None:
         return ""
-    return verdict_title(badge.verdict, comparison=badge.comparison).upper()
+    return (badge.name or verdict_title(badge.verdict, comparison=badge.comparison)).upper()
 
 
 def _bars(finding: Finding | None, most: int) -> Iterator[str]:

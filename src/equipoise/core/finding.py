@@ -40,6 +40,8 @@ class Family(StrEnum):
     QUERY = "query"
     """Of single queries or their mean: corrected by itself."""
     DESCRIPTIVE = "descriptive"
+    WITHHELD = "withheld"
+    """Not tested, as another number of the model says that this one means nothing."""
     FOLD = "fold"
     """States the fact of another finding, shares its test and verdict, and isn't counted."""
 

@@ -133,6 +133,9 @@ class MetricSpec:
         Metric that a group's own value is of, where it is no share.
     of_whole : bool
         Whether groups' values are shares of one whole.
+    general_words : mapping of str to str
+        Words of `clause` and `group_label` in whose place a finding's parameter stands, by the
+        parameter: of {"outcome": "the outcome"}, the `outcome` of a finding.
     clause : str
         Template of the sentence about groups that have shares, with the fields {model}, {subject}
         (“…”), {about} (" about “…”"), {of} (" of “…”") and {groups}; "" where `sentence` says it.
@@ -172,7 +175,11 @@ class MetricSpec:
     threshold_reason : str
         Why that threshold.
     gravest : "disparity" or "detected"
-        The gravest verdict of its findings: `detected` where any trained model has some.
+        The gravest verdict of its findings: `detected` where any trained model has some, or where
+        it is no disparity of groups.
+    verdict_title : str
+        What people read for the verdict that a finding is real, such as "By position"; "" where
+        the title of the verdict fits.
     bands : mapping of Band to float
         Names of sizes, with their lower limits in ascending order.
     chance, interval, null : str
@@ -245,11 +252,13 @@ class MetricSpec:
     errors: Literal["", "value", "rest"] = ""
     error_clause: str = ""
     expectation: str = ""
+    general_words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     part: str = "{share} of {group}"
     pair_clause: str = ""
     threshold: float | None = None
     threshold_reason: str = ""
     gravest: Literal["disparity", "detected"] = "disparity"
+    verdict_title: str = ""
     bands: Mapping[Band, float] = field(default_factory=lambda: MappingProxyType({}))
     chance: str = "none"
     interval: str = "none"
@@ -297,7 +306,8 @@ class MetricSpec:
         return replace(
             self, title=f"Change of {self.label}", unit="number", rate=False, harm="higher",
             range=(-self._width, self._width),
-            bands={}, sentence=SENTENCE, clause="", expectation="",
+            bands={}, sentence=SENTENCE, clause="", expectation="", gravest="disparity",
+            verdict_title="",
         )  # fmt: skip
 
     def derived(self, aggregate: Aggregate) -> "MetricSpec":
@@ -462,12 +472,26 @@ def spec_of(metric: str) -> MetricSpec:
 
 @lru_cache(maxsize=1024)
 def _record_of(
-    metric: str, aggregate: Aggregate | None, compared_to: ComparedTo, *, changes: bool
+    metric: str,
+    aggregate: Aggregate | None,
+    compared_to: ComparedTo,
+    *,
+    changes: bool,
+    words: tuple[tuple[str, str], ...] = (),
 ) -> MetricSpec:
     first = spec_of(metric)
     aggregate = aggregate or first.aggregate
     record = _RECORDS.get((metric, aggregate, compared_to)) or first.derived(aggregate)
-    return record.change if changes else record
+    record = record.change if changes else record
+    for general, text in words:
+        # Braces of a text are no fields of a template.
+        in_template = text.replace("{", "{{").replace("}", "}}")
+        record = replace(
+            record,
+            group_label=record.group_label.replace(general, text),
+            clause=record.clause.replace(general, in_template),
+        )
+    return record
 
 
 def spec_for(
@@ -485,8 +509,17 @@ def spec_for(
 
 
 def spec_of_finding(finding: Finding) -> MetricSpec:
-    """Return the metric record of a finding's value."""
-    return spec_for(finding.metric, finding.aggregate, finding.compared_to, finding.change_from)
+    """Return the metric record of a finding's value, in the words of its parameters."""
+    first = spec_of(finding.metric)
+    words = tuple(
+        (general, str(finding.parameters[parameter]))
+        for parameter, general in first.general_words.items()
+        if parameter in finding.parameters
+    )
+    return _record_of(
+        finding.metric, finding.aggregate, finding.compared_to, changes=bool(finding.change_from),
+        words=words,
+    )  # fmt: skip
 
 
 def chance_spread(finding: Finding, harm: Harm) -> float:

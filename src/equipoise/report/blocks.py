@@ -37,17 +37,20 @@ class Badge:
         The smallest size that matters, where it is shown.
     ratio : str
         The ratio of errors that the verdict rests on; "" where it rests on the size.
+    name : str
+        What people read in place of the verdict's title; "" for the title.
     """
 
     verdict: Verdict
     comparison: bool = False
     limit: str = ""
     ratio: str = ""
+    name: str = ""
 
     @property
     def word(self) -> str:
         """What people read for the verdict."""
-        return verdict_title(
+        return self.name or verdict_title(
             self.verdict, comparison=self.comparison, limit=self.limit, ratio=self.ratio
         )
 

@@ -7,7 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from xml.etree import ElementTree as ET
 
-from equipoise.core import AuditResult, ConfigError, Finding, Variant, Verdict
+from equipoise.core import AuditResult, ConfigError, Family, Finding, Variant, Verdict
 from equipoise.core.finding import TESTED
 from equipoise.report.gate_alarms import alarm_rate
 from equipoise.report.gate_coverage import checks_of_gaps
@@ -36,7 +36,7 @@ def gate(
 
     A rule that matches no finding, or meets NaN, never passes: such a check is "no match" or
     "not estimable", apart from "breached". A model without the number that another has is
-    "not measured".
+    "not measured". A number that means nothing, as another one of the model says, is "not judged".
 
     Parameters
     ----------
@@ -98,6 +98,7 @@ def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
     """Check what has a verdict: with a metric its findings, otherwise conclusions."""
     verdicts = _forbidden(rule)
     tests = [f for f in result.findings if f.family in TESTED and _matches(f, rule)]
+    withheld = _withheld_by_place(result.findings, rule)
     if rule.metric:
         judged = [(finding, finding.verdict) for finding in tests]
     else:
@@ -108,18 +109,19 @@ def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
             if conclusion.about_groups
             and _matches(finding := result.findings[conclusion.finding], rule)
         ]
-    if not judged:
+    if not judged and not withheld:
         subject = "tested finding" if rule.metric else "conclusion"
         return [GateCheck(rule, None, "no match", f"{rule}: no {subject} matches this rule.")]
     checks = [_judged(rule, finding, verdict) for finding, verdict in judged if verdict in verdicts]
-    if not checks:
+    if judged and not checks:
         passed = f"{rule}: passed, none of {len(judged)} has this verdict."
         checks = [GateCheck(rule, None, "passed", passed)]
     places = {_place(finding): finding for finding in sorted(tests, key=lambda test: test.tested)}
     without = [_unjudged(rule, finding) for finding in places.values() if not finding.tested]
     if places and len(without) == len(places):
         checks = []
-    return [*checks, *without, *checks_of_gaps(result.findings, rule, places)]
+    without += [_not_judged(rule, finding) for finding in withheld.values()]
+    return [*checks, *without, *checks_of_gaps(result.findings, rule, {**places, **withheld})]
 
 
 def _place(finding: Finding) -> tuple[str, str]:
@@ -131,6 +133,25 @@ def _unjudged(rule: GateRule, finding: Finding) -> GateCheck:
     reason = visible(finding.reason) or in_words(finding.verdict)
     text = f"{_about(rule, finding)}: {in_words(Verdict.NOT_ESTIMABLE)}: {reason}."
     return GateCheck(rule, finding, "not estimable", text)
+
+
+def _is_withheld(finding: Finding) -> bool:
+    return finding.family is Family.WITHHELD
+
+
+def _withheld_by_place(
+    findings: Sequence[Finding], rule: GateRule
+) -> dict[tuple[str, str], Finding]:
+    """Return a finding that means nothing of each model and groups that a rule is about."""
+    # Levels, which have no groups, have no verdict in any run.
+    withheld = [f for f in findings if _is_withheld(f) and f.groups and _matches(f, rule)]
+    return {_place(finding): finding for finding in reversed(withheld)}
+
+
+def _not_judged(rule: GateRule, finding: Finding) -> GateCheck:
+    """Check a finding whose number means nothing."""
+    text = f"{_about(rule, finding)}: not judged: {visible(finding.reason)}."
+    return GateCheck(rule, finding, "not judged", text)
 
 
 def _forbidden(rule: GateRule) -> tuple[str, ...]:
@@ -244,6 +265,8 @@ def _matches(finding: Finding, rule: GateRule) -> bool:
 
 
 def _check(rule: GateRule, finding: Finding) -> GateCheck:
+    if _is_withheld(finding):
+        return _not_judged(rule, finding)
     numbers = _limited_numbers(rule, finding)
     name = _about(rule, finding)
     if any(map(math.isnan, numbers)):

@@ -15,7 +15,7 @@ from equipoise.report.text import enclose, visible
 On = Literal["value", "lower", "upper", "whole", "any"]
 Of = Literal["value", "difference", "ratio", "worst_group", "against_rest"]
 GateVerdict = Literal["disparity", "detected", "inconclusive"]
-Outcome = Literal["passed", "breached", "not estimable", "not measured", "no match"]
+Outcome = Literal["passed", "breached", "not estimable", "not judged", "not measured", "no match"]
 ON: Mapping[str, str] = MappingProxyType({
     "value": "", "lower": "lower end of ", "upper": "upper end of ",
     "whole": "whole interval of ", "any": "any of the interval of ",
@@ -186,7 +186,7 @@ class GateCheck:
     ----------
     rule : GateRule
     finding : Finding or None
-    outcome : "passed", "breached", "not estimable", "not measured" or "no match"
+    outcome : "passed", "breached", "not estimable", "not judged", "not measured" or "no match"
     sentence : str
         The outcome in words.
     conclusion : str
@@ -222,8 +222,8 @@ class GateResult:
 
     @property
     def unchecked(self) -> tuple[GateCheck, ...]:
-        """Rules that matched nothing, and numbers that are missing or cannot be estimated."""
-        return self._with_outcome("not estimable", "not measured", "no match")
+        """Rules that matched nothing, and numbers that are missing or can't be judged."""
+        return self._with_outcome("not estimable", "not judged", "not measured", "no match")
 
     def _with_outcome(self, *outcomes: Outcome) -> tuple[GateCheck, ...]:
         return tuple(check for check in self.checks if check.outcome in outcomes)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 
 from equipoise.core import (
     Aggregate,
@@ -68,6 +69,7 @@ from equipoise.report.words import (
     in_points,
     is_comparison,
     limit_of,
+    metric_verdict,
     name_of,
     null_sentence,
     pair_of,
@@ -158,9 +160,17 @@ def cards(
         if place not in leading and finding.family is not Family.FOLD
     ]  # fmt: skip
     blocks: list[Block] = []
-    for verdict in VERDICT_TITLES:
-        stated = [conclusion for conclusion in conclusions if conclusion.verdict is verdict]
-        numbers = ranked(finding for finding in other_findings if finding.verdict is verdict)
+    names = dict.fromkeys(map(metric_verdict, result.findings))
+    for verdict, name in product(VERDICT_TITLES, names):
+        stated = [
+            conclusion for conclusion in conclusions
+            if conclusion.verdict is verdict
+            and metric_verdict(result.findings[conclusion.finding]) == name
+        ]  # fmt: skip
+        numbers = ranked(
+            finding for finding in other_findings
+            if finding.verdict is verdict and metric_verdict(finding) == name
+        )  # fmt: skip
         items = [_stated_item(result.findings[item.finding], item) for item in stated]
         items += [_Item(finding) for finding in sorted(numbers, key=better_off)]
         if items:
@@ -176,7 +186,9 @@ def _cards_heading(
     numbers = plural(len(items), "number")
     if not judged:
         return f"Changes: {numbers}"
-    name = verdict_title(verdict, comparison=is_comparison(items[0].finding))
+    name = metric_verdict(items[0].finding) or verdict_title(
+        verdict, comparison=is_comparison(items[0].finding)
+    )
     conclusions = plural(n_conclusions, "conclusion") if n_conclusions else ""
     return f"{name}: {enclose('', conclusions, ', ')}{numbers}"
 
@@ -277,7 +289,7 @@ def _groups_table(finding: Finding) -> Table:
 
 def _badge(finding: Finding) -> Badge:
     limit, ratio = limit_of(finding), deciding_ratio(finding)
-    return Badge(finding.verdict, is_comparison(finding), limit, ratio)
+    return Badge(finding.verdict, is_comparison(finding), limit, ratio, metric_verdict(finding))
 
 
 def _how_sure(finding: Finding) -> str:

@@ -47,6 +47,7 @@ from equipoise.report.words import (
     conclusion_sentence,
     counts_sentence,
     limit_of,
+    metric_verdict,
     name_of,
     ranking_certainty,
     standings_text,
@@ -204,7 +205,13 @@ def _statement(
         text = enclose("", model, ": ") + text
     comparison = bool(first.standings)
     return Statement(
-        Badge(first.verdict, comparison, limit_of(finding), deciding_ratio(finding)),
+        Badge(
+            first.verdict,
+            comparison,
+            limit_of(finding),
+            deciding_ratio(finding),
+            metric_verdict(finding),
+        ),
         text,
         _certainty(first, findings) + enclose(" ", wanted_data(finding, first)),
         short_certainty(finding, first),
@@ -226,7 +233,7 @@ def _certainty(conclusion: Conclusion, findings: Sequence[Finding]) -> str:
 def _remark(conclusion: Conclusion, findings: Sequence[Finding], *, comparison: bool) -> Remark:
     finding = findings[conclusion.finding]
     return Remark(
-        Badge(conclusion.verdict, comparison),
+        Badge(conclusion.verdict, comparison, name=metric_verdict(finding)),
         conclusion_sentence(finding, conclusion),
         agreement(conclusion, findings),
         short_line(finding, conclusion),

@@ -17,6 +17,7 @@ from equipoise.report.words import (
     headline,
     is_comparison,
     limit_of,
+    metric_verdict,
     name_of,
     sentence_at_equal_mix,
     sized,
@@ -159,6 +160,8 @@ def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:
     if has(finding.threshold):
         size += f"; your limit is {limit_of(finding)} {_FROM_CHANCE[harm(finding)]}"
     real, large = _ANSWERS.get(finding.verdict, ("Not tested", "Value"))
+    if metric_verdict(finding):
+        large = "Value"
     return f"{real}{_chance_text(finding)}. {large}: {size}."
 
 

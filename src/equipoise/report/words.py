@@ -699,9 +699,14 @@ NULL_SENTENCES: Mapping[NullHypothesis, str] = MappingProxyType({
 """What is exchangeable under each null hypothesis."""
 
 
+def metric_verdict(finding: Finding) -> str:
+    """Return what people read for a real finding of its metric; "" for the verdict's title."""
+    return spec_of_finding(finding).verdict_title if finding.verdict in REAL else ""
+
+
 def shown_verdict(finding: Finding) -> str:
     """Return the title of a finding's verdict, with the threshold or ratio if it decides."""
-    return verdict_title(
+    return metric_verdict(finding) or verdict_title(
         finding.verdict, comparison=is_comparison(finding), limit=limit_of(finding),
         ratio=deciding_ratio(finding),
     )  # fmt: skip

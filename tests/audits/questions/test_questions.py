@@ -13,6 +13,9 @@ from conclusions import worlds
 from equipoise import audits
 from equipoise.audits.labels.questions.orders import order_name, orders_of
 from equipoise.core import Aggregate, ConfigError, DataError, Verdict
+from equipoise.metrics.spec import spec_of_finding
+from equipoise.report import GateRule, gate
+from equipoise.report.summary import statements_of
 
 ITEMS = pl.DataFrame({
     "id": ["a", "b", "c", "d"], "gender": ["man", "woman", "man", "woman"],
@@ -129,7 +132,9 @@ def verdicts(result, *metrics):
 def test_a_model_that_answers_by_position_is_told_so_first_and_shows_no_disparity():
     result = run(worlds.questions(gap=0.2, inconsistency=1.0))
     lead = result.conclusions[0]
-    assert (lead.metric, lead.verdict, lead.size) == ("order_inconsistency", Verdict.DISPARITY, 1.0)
+    assert (lead.metric, lead.verdict, lead.size) == ("order_inconsistency", Verdict.DETECTED, 1.0)
+    assert not any(finding.verdict is Verdict.DISPARITY for finding in result.findings)
+    assert statements_of(result)[0].badge.word == "By position"
     content = verdicts(result, "outcome_share", "paired_outcome_gap")
     assert content == {Verdict.NONE}
     (gap,) = (finding for finding in result.findings if finding.metric == "paired_outcome_gap")
@@ -138,6 +143,23 @@ def test_a_model_that_answers_by_position_is_told_so_first_and_shows_no_disparit
     order = {finding.subject: finding.value for finding in result.findings
              if finding.metric == "variance_share"}["order"]  # fmt: skip
     assert order == 1.0
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"metric": "paired_outcome_gap", "max": 1.0},
+        {"metric": "outcome_share", "max": 1.0},
+        {"metric": "outcome_share", "of": "difference", "max": 1.0},
+        {"verdict": "disparity"},
+    ],
+)
+def test_a_gate_on_answers_by_position_does_not_pass(rule):
+    by_position = run(worlds.questions(gap=0.0, inconsistency=1.0))
+    outcome = gate(by_position, [GateRule(**rule)])
+    assert {check.outcome for check in outcome.unchecked} == {"not judged"}
+    assert not outcome.passed
+    assert gate(run(worlds.questions(gap=0.0)), [GateRule(**rule)]).passed
 
 
 def test_a_gap_within_scenes_is_found_and_its_model_reads_the_options():
@@ -169,6 +191,17 @@ def test_a_model_that_refuses_everything_has_a_result():
     assert value_of(result, "unanswered_rate") == 1.0
     assert value_of(result, "unsound_rate") == 0.0
     assert math.isnan(value_of(result, "outcome_share"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "name"),
+    [("no idea", "“no idea”"), ("{job}", "the job option"), ("A", "the outcome option")],
+)
+def test_sentences_name_the_outcome(outcome, name):
+    result = run(config(outcome=outcome))
+    gap = next(finding for finding in result.findings if finding.metric == "outcome_share"
+               and finding.aggregate is Aggregate.DIFFERENCE)  # fmt: skip
+    assert spec_of_finding(gap).group_label == f"share of {name}"
 
 
 def test_one_order_alone_is_a_warning():

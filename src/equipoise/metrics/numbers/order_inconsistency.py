@@ -45,6 +45,8 @@ from equipoise.stats import Resampling
         ),
         direction="Higher: answers follow the position of the options, not the picture.",
         threshold=0.0,
+        gravest="detected",
+        verdict_title="By position",
         threshold_reason="the null hypothesis is a model that answers at random",
         chance="1 − 1/k for random answers among k options",
         interval="Wilson, items or units by their design effect",

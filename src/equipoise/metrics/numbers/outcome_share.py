@@ -13,8 +13,9 @@ from equipoise.metrics.spec import POINTS, MetricSpec
         kinds=("questions",),
         unit="share",
         harm="either",
-        group_label="share of the outcome",
-        clause="{model} chooses the outcome for {groups}",
+        group_label="share of the outcome option",
+        general_words={"outcome": "the outcome option"},
+        clause="{model} chooses the outcome option for {groups}",
         definition=(
             "Mean over items of the share of their answers that are the outcome, over all orders "
             "of the options and all wordings; of the outcome's probability where a model gives "

@@ -36,8 +36,9 @@ from equipoise.stats.streams import Seed
         unit="points",
         rest_metric="paired_outcome_gap",
         null_kind=NullHypothesis.WITHIN_SETS,
-        group_label="share of the outcome",
-        clause="{model} chooses the outcome for {groups}",
+        group_label="share of the outcome option",
+        general_words={"outcome": "the outcome option"},
+        clause="{model} chooses the outcome option for {groups}",
         definition=(
             "Largest minus smallest effect of a group on the share of the outcome, by least "
             "squares with an effect of each unit. Of two groups with one item each in every unit: "

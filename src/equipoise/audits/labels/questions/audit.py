@@ -22,6 +22,7 @@ from equipoise.audits.findings import (
     gap_of,
     parts,
     whole,
+    withheld,
     without_verdict,
 )
 from equipoise.audits.group_sizes import groups_by, lacking
@@ -260,7 +261,7 @@ class Questions(Audit[Config, QuestionsData, Design]):
         )
         content = [*_measure_content(design, place, resampling)]
         if design.by_position:
-            content = [without_verdict(draft, BY_POSITION) for draft in content]
+            content = [withheld(draft, BY_POSITION) for draft in content]
         drafts = [
             *_measure_order(design, place, resampling), *content,
             *_measure_unanswered(design, place, resampling),
@@ -439,10 +440,11 @@ def _order_level(design: Design, place: Place, resampling: Resampling | None) ->
         return without_verdict(level, _READS)
     change, random = percent(estimate.value), percent(estimate.chance.mean)
     return level.changed(
+        reason="more answers change with the order of the options than of answers at random",
         direction=Sentence(
             f"{change} of them change with the order of the options, and {random} of answers at "
             "random would"
-        )
+        ),
     )
 
 
@@ -457,20 +459,30 @@ def _measure_content(
     metrics, numbers = design.config.metrics, design.numbers
     paired = design.paired and metrics.has(paired_outcome_gap)
     paired &= _n_numbers(numbers.outcome) > 1
-    for draft in _level_and_gap("outcome_share", numbers.outcome, design, place, resampling):
+    for draft in _measure_outcome(design, place, resampling, paired=paired):
+        parameters = {**draft.finding.parameters, "outcome": numbers.items.outcome_name}
+        yield draft.changed(parameters=parameters)
+    if not np.isnan(numbers.right).all():
+        yield from _level_and_gap("accuracy", numbers.right, design, place, resampling)
+    if not np.isnan(numbers.unsound).all():
+        yield from _level_and_gap("unsound_rate", numbers.unsound, design, place, resampling)
+
+
+def _measure_outcome(
+    design: Design, place: Place, resampling: Resampling | None, *, paired: bool
+) -> Iterator[UncorrectedFinding]:
+    """Yield the share of the outcome, and its gap within units or over all items."""
+    outcome = design.numbers.outcome
+    for draft in _level_and_gap("outcome_share", outcome, design, place, resampling):
         is_gap = draft.finding.aggregate is not Aggregate.VALUE
         if not (paired and draft.finding.group):
             yield without_verdict(draft, _PAIRED) if paired and is_gap else draft
     if paired:
         gap = paired_outcome_gap(
-            numbers.outcome, design.groups, _units(design), resampling=resampling,
+            outcome, design.groups, _units(design), resampling=resampling,
             rng=design.config.resampling.seed,
         )  # fmt: skip
         yield from _gap_and_leaves(gap, place)
-    if not np.isnan(numbers.right).all():
-        yield from _level_and_gap("accuracy", numbers.right, design, place, resampling)
-    if not np.isnan(numbers.unsound).all():
-        yield from _level_and_gap("unsound_rate", numbers.unsound, design, place, resampling)
 
 
 def _units(design: Design) -> Objects:

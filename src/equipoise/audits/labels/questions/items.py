@@ -18,6 +18,7 @@ from equipoise.core import Booleans, DataError, Integers, Objects, Strings, reco
 from equipoise.core.wording import shortened
 from equipoise.data import Items
 
+OUTCOME_OPTION = "the outcome option"
 _YES, _NO = ("true", "yes", "1", "y"), ("false", "no", "0", "n")
 
 
@@ -77,6 +78,8 @@ class QuestionItems:
         Place of the option; -1 where an item has none.
     decidable : ndarray of bool, shape (n,)
         Whether the picture tells the answer.
+    outcome_name : str
+        What sentences call the outcome.
     """
 
     items: Items
@@ -87,6 +90,7 @@ class QuestionItems:
     right: Integers
     undecided: Integers
     decidable: Booleans
+    outcome_name: str
 
     @property
     def ids(self) -> Objects:
@@ -116,8 +120,24 @@ def read_questions(section: DataConfig, items: Items) -> QuestionItems:
     decidable = reader.decidable() & ~((right >= 0) & (right == undecided))
     return QuestionItems(
         items, questions, tuple(section.question), len(section.options), outcome, right,
-        undecided, decidable,
+        undecided, decidable, _name_outcome(section.outcome, questions, outcome),
     )  # fmt: skip
+
+
+def _name_outcome(template: str, questions: Sequence[Question], outcome: Integers) -> str:
+    """Return the outcome's text where all items have the same, or its column."""
+    texts = {
+        question.options[place]
+        for question, place in zip(questions, outcome.tolist(), strict=True)
+        if place >= 0
+    }
+    if len(texts) == 1:
+        return f"“{shortened(texts.pop())}”"
+    columns = columns_in(template)
+    if len(columns) != 1 or template.strip() != f"{{{columns[0]}}}":
+        return OUTCOME_OPTION
+    name = columns[0].replace("_", " ")
+    return f"the {name}" if "option" in name.lower().split() else f"the {name} option"
 
 
 def _column(template: str) -> str | None:

@@ -1,5 +1,6 @@
 """The page of an audit of questions."""
 
+from equipoise.audits.labels.questions.items import OUTCOME_OPTION
 from equipoise.core import Aggregate, AuditResult
 from equipoise.report.blocks import (
     NUMBER,
@@ -53,14 +54,15 @@ def choices(result: AuditResult) -> Section | None:
     choices = [row for row in rows(result, "outcome_by_choice") if has(row["share"])]
     if not choices:
         return None
+    outcome = _outcome_name(result)
     charts: list[Chart] = []
     for (model, groups), panel in panels(choices, "model", "groups").items():
         series = distinct(panel, "group")
         if len(series) <= MOST_GROUPS and len(charts) < MOST_PANELS:
             name = f"{model}, {groups}"
             marks = labelled_points(panel, _asked, series="group", value="share", percent=True)
-            axis = Axis("share of the outcome", percent=True)
-            label = f"Share of the outcome by wording and position: {name}"
+            axis = Axis(f"share of {outcome}", percent=True)
+            label = f"Share of {outcome} by wording and position: {name}"
             charts.append(intervals(marks, label, axis, title=name, series=series))
     columns = [
         Column("Asked", _asked),
@@ -72,14 +74,19 @@ def choices(result: AuditResult) -> Section | None:
         Column("Attributes", "groups"),
     ]
     text = (
-        "Share of the outcome in each wording of the question, and at each position of the "
-        "outcome among the options. A model that reads the options has the same share at every "
-        "position."
+        f"Share of {outcome} in each wording of the question, and at each of its positions among "
+        "the options. A model that reads the options has the same share at every position."
     )
-    title = "Share of the outcome by wording and position"
+    title = f"Share of {outcome} by wording and position"
     table = Table.of(title, columns, choices, source="outcome_by_choice")
     fold = Fold("Show the numbers", (table,))
     return Section.of("wordings", "Wordings and positions", text, charts, fold)
+
+
+def _outcome_name(result: AuditResult) -> str:
+    """Return what sentences call the outcome."""
+    names = (str(finding.parameters.get("outcome", "")) for finding in result.findings)
+    return next(filter(None, names), OUTCOME_OPTION)
 
 
 def _asked(row: Row) -> str:
