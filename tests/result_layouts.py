@@ -153,3 +153,29 @@ LAYOUTS = {
     writer.__name__: writer
     for writer in (every_eval_ever, inspect_ai, lm_eval, vlmevalkit, helm, evalscope)
 }
+
+
+def write_detections(folder):
+    """Write annotated people of two groups, and what a detector finds of them."""
+    boxes = [
+        {"id": n, "image_id": n // 2, "category_id": 1, "bbox": [100 * (n % 2), 0, 10, 10],
+         "iscrowd": 0, "gender": "women" if n % 3 else "men"}
+        for n in range(120)
+    ]  # fmt: skip
+    crowd = {**boxes[0], "id": 999, "iscrowd": 1}
+    # Each third person is missed: their detection is beside them.
+    detections = [
+        {**{key: box[key] for key in ("image_id", "category_id")}, "score": 0.5,
+         "bbox": [box["bbox"][0] + (6 if box["id"] % 3 == 1 else 3), 0, 10, 10]}
+        for box in boxes
+    ]  # fmt: skip
+    # A second detection of a person finds nobody else, nor does one of another category.
+    detections += [
+        {**detections[0], "score": 0.4},
+        {**detections[1], "category_id": 2, "bbox": [100, 0, 10, 10]},
+    ]
+    truth = {"annotations": [*boxes, crowd], "images": [],
+             "categories": [{"id": 1, "name": "person"}, {"id": 2, "name": "dog"}]}  # fmt: skip
+    (folder / "annotations.json").write_text(json.dumps(truth))
+    (folder / "ours.json").write_text(json.dumps(detections))
+    return folder

@@ -1,6 +1,8 @@
 """Results of other tools are audited as they are: the same answers, the same findings."""
 
 import json
+import re
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -9,7 +11,11 @@ import yaml
 import equipoise
 from equipoise.exports import Run, form_of
 from equipoise.exports.writing import write_files
-from result_layouts import LAYOUTS, answers
+from result_layouts import LAYOUTS, answers, write_detections
+
+PAGE = (
+    Path(__file__).resolve().parents[2].joinpath("docs", "from-other-tools.md").read_text("utf-8")
+)
 
 FEW = {"resampling": {"replicates": 200}}
 
@@ -98,3 +104,17 @@ def test_a_folder_of_several_models_has_them_in_a_column(exported):
                    for name in ("answer", "other")},
     })  # fmt: skip
     assert after.replace(b"metadata.gender", b"gender") == before
+
+
+def test_people_that_a_detector_misses_are_audited_as_the_page_says(tmp_path, monkeypatch):
+    (tmp_path / "detections").mkdir()
+    write_detections(tmp_path / "detections")
+    section = PAGE.partition("## People that a detector misses")[2]
+    (block,) = re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)
+    (tmp_path / "detections.yaml").write_text(block)
+    monkeypatch.chdir(tmp_path)
+    result = equipoise.audit(tmp_path / "detections.yaml")
+    shares = {group.group: group.value for f in result.findings for group in f.by_group
+              if f.groups == "metadata.gender" and f.subject == "true"}  # fmt: skip
+    # Every man is found, and half of the women.
+    assert shares == {"men": 1.0, "women": 0.5}

@@ -12,7 +12,7 @@ from equipoise.core import DataError, InputError
 from equipoise.data import LabelSource, PredictionSource, load_predictions
 from equipoise.data.results import READERS, ResultsReader, guess_reader, reader_of
 from equipoise.data.tables import TableRecipe, read_table
-from result_layouts import LAYOUTS, OPTIONS, QUESTION, answers
+from result_layouts import LAYOUTS, OPTIONS, QUESTION, answers, write_detections
 
 LOGS = Path(__file__).parent
 COLUMNS = ("id", "answer", "target", "correct", "score", "question", "options", "model", "state",
@@ -228,3 +228,21 @@ def test_a_path_without_results_is_one_error(tmp_path):
         with pytest.raises(DataError) as raised:
             cells(path, "inspect_ai", "id")
         assert raised.value.file == str(path)
+
+
+def test_people_that_a_detector_found_and_missed_are_samples(tmp_path):
+    names = ("id", "answer", "target", "correct", "model", "metadata.gender")
+    table = cells(write_detections(tmp_path), "coco_detection", *names)
+    assert table["id"] == [str(n) for n in range(120)]
+    # Shifted by 3 of 10 the boxes have 7 of 13 in common, by 6 only 4 of 16.
+    assert table["answer"] == ["missed" if n % 3 == 1 else "found" for n in range(120)]
+    assert table["correct"] == ["false" if n % 3 == 1 else "true" for n in range(120)]
+    assert {*table["target"]} == {"person"}
+    assert {*table["model"]} == {"ours"}
+
+
+def test_detections_without_annotations_are_one_error(tmp_path):
+    (write_detections(tmp_path) / "annotations.json").unlink()
+    with pytest.raises(DataError) as raised:
+        cells(tmp_path, "coco_detection", "id")
+    assert raised.value.file == str(tmp_path)
