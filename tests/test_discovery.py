@@ -21,6 +21,7 @@ from equipoise.audits.kind import audit_of
 from equipoise.cli.app import COMMANDS, run
 from equipoise.core import EquipoiseError, PluginError
 from equipoise.data import FORMATS, find_format
+from equipoise.data.results import READERS, ResultsReader, reader_of
 from equipoise.discovery import KINDS
 from equipoise.exports import FORMS, Form
 from equipoise.models.registry import adapters
@@ -71,6 +72,7 @@ folder = ["new", "other.yaml", "--study", "study-of-shapes", "--data", "pictures
 answers["study with a folder"] = type(CliRunner().invoke(app, folder).exception).__name__
 answers["command"] = command("tally", "rated")
 answers["export"] = command("export", "rated", "--as", "verdicts")
+answers["results"] = command("quick", "eye.marks", "--out", "marked")
 print(json.dumps(answers))
 """
 
@@ -104,6 +106,9 @@ def answers(tmp_path_factory):
     shapes = [f"{i},{'square' if i % 2 else 'heart'},{'red' if i % 3 else 'blue'},square,heart"
               for i in range(120)]  # fmt: skip
     (folder / "shapes.csv").write_text("\n".join(["id,shape,colour,first,second", *shapes]))
+    marks = ({"picture": str(i), "mark": "ab"[i % 3 % 2], "right": "ab"[i % 2],
+              "about": {"gender": "fm"[i // 60]}} for i in range(120))  # fmt: skip
+    (folder / "eye.marks").write_text("".join(json.dumps(row) + "\n" for row in marks))
     code = f"import sys; sys.path[:0] = {[str(site)]!r}\n{EVERYTHING}"
     done = alone(code, folder)
     assert done.returncode == 0, done.stderr
@@ -138,7 +143,13 @@ def test_a_form_of_export_of_another_package_is_written(answers):
     assert answers["export"].startswith("rating_gap: ")
 
 
-GROUPS = ("kinds", "models", "formats", "metrics", "studies", "exports", "commands")
+def test_a_reader_of_results_of_another_package_reads_them(answers):
+    assert "results: marks" in answers["results"]
+
+
+GROUPS = (
+    "kinds", "models", "formats", "results", "metrics", "studies", "exports", "commands",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -160,6 +171,7 @@ def broken(tmp_path, monkeypatch):
         ("model adapter", lambda: models.load_model("broken:v1")),
         ("adapter of image generators", lambda: models.load_generator("broken:v1")),
         ("data format", lambda: find_format("broken")),
+        ("reader of results", lambda: reader_of("broken")),
         ("metric", lambda: metrics.SPECS["broken"]),
         ("study", lambda: read_study("broken")),
         ("command", lambda: COMMANDS["broken"].load(click.Command)),
@@ -251,6 +263,7 @@ ADAPTER = (
         ("kinds", "predictions", "", lambda: KINDS["predictions"]),
         ("studies", "chen-dou", "", lambda: STUDIES["chen-dou"]),
         ("exports", "card", "", lambda: FORMS["card"]),
+        ("results", "helm", "", lambda: READERS["helm"]),
         ("commands", "audit", "", lambda: COMMANDS["audit"]),
     ],
 )
@@ -290,6 +303,8 @@ def test_every_file_of_commands_forms_and_studies_is_one():
     for name, place in COMMANDS.items():
         assert place.load(click.Command).name == name
     assert all(isinstance(place.load(Form), Form) for place in FORMS.values())
+    readers = [place.load(ResultsReader) for place in READERS.values()]
+    assert all(isinstance(reader, ResultsReader) for reader in readers)
     files = {path.name for path in STUDIES.folder.iterdir() if path.suffix not in (".py", "")}
     assert files == {f"{name}.yaml" for name in STUDIES}
     works = {path.name for path in (STUDIES.folder / "published").iterdir()}

@@ -2,10 +2,10 @@
 
 import polars as pl
 import pytest
-from equipoise.audits.kinds import KINDS
 
 from audits.test_metamorphic import on_frames, world
 from equipoise import audits
+from equipoise.discovery import KINDS
 
 
 def coded(frame):

@@ -112,7 +112,7 @@ def test_several_values_a_cell_are_labels_and_groups(quick, shared_dir):
     [
         ("sentinel.csv", ["skin_type"]),
         ("numeric-codes.csv", ["Male", "Young", ["Male", "Young"]]),
-        ("harness-samples.jsonl", ["doc.gender"]),
+        ("harness-samples.jsonl", ["metadata.gender"]),
     ],
 )
 def test_groups_are_known_by_their_names(quick, shared_dir, name, groups):
@@ -154,9 +154,10 @@ def test_samples_of_a_harness_are_predictions(quick, tmp_path):
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, samples)))
     result, config, _ = quick("t.jsonl")
     assert config["audit"] == "predictions"
-    assert config["models"]["filtered_resps.0"]["prediction"] == "filtered_resps.0"
+    assert config["data"]["table"]["results"] == "lm_eval"
+    assert config["models"]["answer"]["prediction"] == "answer"
     right = [row["target"] == row["filtered_resps"][0] for row in samples]
-    rate = rates(result, "accuracy", "doc.gender")
+    rate = rates(result, "accuracy", "metadata.gender")
     for group in ("f", "m"):
         of_group = [
             ok for ok, row in zip(right, samples, strict=True) if row["doc"]["gender"] == group

@@ -18,7 +18,7 @@ from narwhals.typing import IntoDataFrame
 from equipoise.audits.config import parse_config
 from equipoise.audits.model_cache import open_model
 from equipoise.audits.quick_rows import FORMS, ID, RowRoles, guess_rows
-from equipoise.audits.quick_tables import OUTPUT, TableForm, guess_form
+from equipoise.audits.quick_tables import OUTPUT, TableForm, guess_form, guess_results
 from equipoise.audits.running import run
 from equipoise.audits.sections import ConfigSource, Setting, config_of, is_config, read_config
 from equipoise.config.fields import ExtractionConfig, RunConfig, called
@@ -187,7 +187,7 @@ def guess_config(
     ConfigError
         When a model answers questions, or its images aren't named.
     """
-    encoding = encoding_of(table)
+    encoding = "utf-8" if guess_results(table) else encoding_of(table)
     form = guess_form(
         table, encoding=encoding, target=target, groups=groups, outputs=_outputs(named),
         runs_model=bool(named.get("model")),

@@ -1,5 +1,6 @@
 """The columns and steps of a table as a tool wrote it, guessed from names and values."""
 
+import os
 import re
 import shlex
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -13,8 +14,9 @@ from equipoise.audits.quick_rows import ID, MODEL, UNIT
 from equipoise.config.fields import TableConfig
 from equipoise.core import DataError, Strings
 from equipoise.data.problems import listed
+from equipoise.data.results import guess_reader
 from equipoise.data.table_steps import LIST, Split
-from equipoise.data.tables import OpenTable, TableSource, as_text, open_table
+from equipoise.data.tables import OpenTable, TableRecipe, TableSource, as_text, open_table
 
 OUTPUT = re.compile(
     r"(.*[_ .-])?(pred|preds|prediction|predicted|y_?hat|score|scores|prob|probability|confidence|"
@@ -47,6 +49,8 @@ _CONFUSION: Mapping[str, tuple[str, str]] = {
 }
 """Forms of the names of counts, and the label and prediction of their rows."""
 _LABEL, _PREDICTION = "label", "prediction"
+_TRUE_ANSWER, _ANSWER, _CORRECT = "target", "answer", "correct"
+"""Columns of what a tool wrote."""
 _DECIMAL_COMMA = r"^\s*[-+]?\d*,\d+\s*$"
 _SEPARATORS = ("|", ";")
 # Columns of more values are no labels, and more columns aren't looked through.
@@ -100,8 +104,8 @@ class _Columns:
         """Read columns; leave out columns of objects unless the user names them."""
         needed = {*named}
         plain = (name for name in names if name not in table.lists)
-        needed_names = dict.fromkeys([*named, *plain])
-        stored = _read_plain(table, tuple(needed_names), needed)
+        requested = dict.fromkeys([*named, *plain])
+        stored = _read_plain(table, tuple(requested), needed)
         cells = {name: stored[name] for name in table.names if name in stored}
         return cls(table.name, table.names, cells)
 
@@ -162,13 +166,17 @@ def guess_form(
         When the table can't be read, or no column looks like a group or a label; it lists the
         columns.
     """
-    opened = open_table(table, role="data", encoding=encoding)
     named = [*groups, *outputs, *filter(None, [target])]
     form = TableForm(table, target, tuple(groups))
+    if results := guess_results(table, named):
+        form = _of_results(form, results, outputs, runs_model=runs_model)
+        target, outputs = form.target, form.outputs or outputs
+        named = [*dict.fromkeys([*named, *form.outputs, *filter(None, [target])])]
+    opened = open_table(_source(form), role="data", encoding=encoding)
     counts = {} if {*named} & {_LABEL, _PREDICTION} & {*opened.names} else _confusion(opened.names)
     if counts:
         form = replace(
-            form, steps={"count": counts}, target=target or _LABEL,
+            form, steps={**form.steps, "count": counts}, target=target or _LABEL,
             notes=(f"{', '.join(counts)}: numbers of rows, by {_LABEL} and {_PREDICTION}",),
         )  # fmt: skip
     complete = bool(target and groups and (outputs or runs_model)) or bool(counts and groups)
@@ -181,7 +189,7 @@ def guess_form(
     if not counts:
         columns, form = _with_decimal_points(columns, form, encoding)
     if not complete:
-        needs_outputs = not (counts or runs_model)
+        needs_outputs = not (counts or runs_model or form.labels)
         if runs_model and target is None:
             raise unclear(columns, "a model is named, and no column of labels (--target)")
         form = _guess_roles(columns, form, outputs, needs_outputs=needs_outputs)
@@ -189,8 +197,30 @@ def guess_form(
     if "count" in form.steps:
         _check_single_model(opened)
     form = _guess_split(columns, form, encoding)
-    recipe = _recipe(form) if form.steps else form.source
-    return replace(form, source=recipe)
+    return replace(form, source=_source(form))
+
+
+def guess_results(table: TableSource, named: Iterable[str] = ()) -> str | None:
+    """Return the reader of what a tool wrote, unless the user names columns that it lacks."""
+    name = guess_reader(Path(table)) if isinstance(table, str | os.PathLike) else None
+    if name is None:
+        return None
+    columns = open_table(TableRecipe(table, results=name)).names
+    return name if {*named} <= {*columns} else None
+
+
+def _of_results(
+    form: TableForm, results: str, outputs: Sequence[str], *, runs_model: bool
+) -> TableForm:
+    """Return the form of what a tool wrote: its answers, or whether they are right."""
+    form = replace(form, steps={"results": results}, notes=(f"results: {results}",))
+    if outputs or runs_model or form.target is not None:
+        return form
+    columns = _Columns.of(open_table(_source(form)), (_TRUE_ANSWER, _ANSWER))
+    has_classes = _guess_answers(columns, _TRUE_ANSWER, {_TRUE_ANSWER}) == (_ANSWER,)
+    if has_classes:
+        return replace(form, target=_TRUE_ANSWER, outputs=(_ANSWER,))
+    return replace(form, labels=(_CORRECT,))
 
 
 def _candidates(names: Strings, *, all_roles: bool) -> Iterable[str]:
@@ -198,6 +228,10 @@ def _candidates(names: Strings, *, all_roles: bool) -> Iterable[str]:
     forms = (OUTPUT, *_ANSWERS, _COUNT, MODEL)
     fitting = (name for name in names if any(_fits(name, form) for form in forms))
     return names[:_MOST_COLUMNS] if all_roles else fitting
+
+
+def _source(form: TableForm) -> TableSource:
+    return _recipe(form) if form.steps else form.source
 
 
 def _recipe(form: TableForm) -> TableSource:
@@ -242,36 +276,42 @@ def _guess_roles(
 ) -> TableForm:
     """Return the form with target, groups and outputs, or with labels of a data set."""
     expects_outputs = form.target is not None
-    used = {*outputs, *form.groups, *filter(None, [form.target])}
+    assigned = {*outputs, *form.groups, *filter(None, [form.target])}
     likely = [*outputs] or [
-        name for name in columns.cells if OUTPUT.fullmatch(name) and name not in used
+        name for name in columns.cells if OUTPUT.fullmatch(name) and name not in assigned
     ]
-    target = form.target or (_predicted_column(columns, likely, used) if needs_outputs else None)
-    used |= {*filter(None, [target])}
+    target = form.target or (
+        _predicted_column(columns, likely, assigned) if needs_outputs else None
+    )
+    assigned |= {*filter(None, [target])}
     if not form.groups:
-        groups = _guess_groups(columns, used)
+        groups = _guess_groups(columns, assigned)
         form = replace(form, groups=groups, notes=(*form.notes, f"groups: {listed(groups)}"))
-        used |= {*groups}
+        assigned |= {*groups}
     if not needs_outputs:
         return form
-    target = target or _guess_target(columns, used | {*likely}, likely)
+    target = target or _guess_target(columns, assigned | {*likely}, likely)
     answers: Strings = ()
     if target is not None and not likely:
-        answers = _guess_answers(columns, target, used | {target})
+        answers = _guess_answers(columns, target, assigned | {target})
     if not (expects_outputs or likely or answers):
-        return _as_data_set(columns, form, used)
+        return _as_data_set(columns, form, assigned)
     if target is None:
         raise unclear(columns, "no column looks like the labels", form.groups, likely)
     notes = [
         *([] if expects_outputs else [f"target: {target}"]),
         *([f"predictions: {listed(answers)}"] if answers else []),
     ]
-    return replace(form, target=target, outputs=answers, notes=(*form.notes, *notes))
+    return replace(
+        form, target=target, outputs=answers or form.outputs, notes=(*form.notes, *notes)
+    )
 
 
-def _predicted_column(columns: _Columns, outputs: Iterable[str], used: Iterable[str]) -> str | None:
+def _predicted_column(
+    columns: _Columns, outputs: Iterable[str], assigned: Iterable[str]
+) -> str | None:
     """Return the column that a prediction is named after: age of pred_age."""
-    passed = {*used}
+    passed = {*assigned}
     words = {*(name for name in columns.cells if name not in passed)}
     for output in outputs:
         parts = [part for part in re.split(r"[_ .-]", output) if not OUTPUT.fullmatch(part)]
@@ -281,11 +321,11 @@ def _predicted_column(columns: _Columns, outputs: Iterable[str], used: Iterable[
     return None
 
 
-def _guess_groups(columns: _Columns, used: Iterable[str]) -> Strings:
+def _guess_groups(columns: _Columns, assigned: Iterable[str]) -> Strings:
     """Return the columns that are called as groups are."""
     groups = tuple(
         name
-        for name in columns.fitting(_GROUP, used)
+        for name in columns.fitting(_GROUP, assigned)
         if columns.values(name).len() > 1 and not OUTPUT.fullmatch(name)
     )
     if not groups:
@@ -293,15 +333,15 @@ def _guess_groups(columns: _Columns, used: Iterable[str]) -> Strings:
     return groups
 
 
-def _guess_target(columns: _Columns, used: Iterable[str], outputs: Sequence[str]) -> str | None:
+def _guess_target(columns: _Columns, assigned: Iterable[str], outputs: Sequence[str]) -> str | None:
     """Return the column of labels: by its name, or as the only one with the predicted values."""
-    named = columns.fitting(_TARGET, used)
+    named = columns.fitting(_TARGET, assigned)
     exact = [name for name in named if _TARGET.fullmatch(name.rpartition(".")[2])]
     if exact:
         return exact[0]
     if not outputs:
         return None
-    passed = {*used}
+    passed = {*assigned}
     predicted = columns.values(outputs[0])
     similar = [
         name
@@ -313,21 +353,21 @@ def _guess_target(columns: _Columns, used: Iterable[str], outputs: Sequence[str]
     return similar[0] if len(similar) == 1 else None
 
 
-def _guess_answers(columns: _Columns, target: str, taken: Iterable[str]) -> Strings:
+def _guess_answers(columns: _Columns, target: str, assigned: Iterable[str]) -> Strings:
     """Return the column of answers, most of which are classes of the target."""
     classes = columns.values(target)
     if not 1 < classes.len() <= _MOST_VALUES:
         return ()
     for form in _ANSWERS:
-        for name in columns.fitting(form, taken):
+        for name in columns.fitting(form, assigned):
             if columns.share_in(name, classes) >= _SHARE_OF_CLASSES:
                 return (name,)
     return ()
 
 
-def _as_data_set(columns: _Columns, form: TableForm, used: Iterable[str]) -> TableForm:
+def _as_data_set(columns: _Columns, form: TableForm, assigned: Iterable[str]) -> TableForm:
     """Return the form of images without predictions: columns of few values are labels."""
-    passed = {*used}
+    passed = {*assigned}
     labels = tuple(
         name
         for name in columns.cells
@@ -416,10 +456,11 @@ def _guess_split(columns: _Columns, form: TableForm, encoding: str) -> TableForm
     if not split:
         return form
     steps = {**form.steps, "split": split}
+    source = TableRecipe(form.source, results=form.steps.get("results"))
     notes = (f"{name}: several values a cell, between {mark!r}" for name, mark in split.items())
     form = replace(form, steps=steps, notes=(*form.notes, *notes))
     by_column = {
-        name: _values_of(form.source, name, mark, encoding)
+        name: _values_of(source, name, mark, encoding)
         for name, mark in split.items()
         if name in form.groups
     }

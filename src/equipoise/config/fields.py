@@ -29,6 +29,7 @@ from equipoise.core import InputError
 from equipoise.data import TEMPLATES, ArraySource, ItemSource, read_class_mapping
 from equipoise.data.files import is_address, read_text, split_lines
 from equipoise.data.labels import Where
+from equipoise.data.results import reader_of
 from equipoise.data.table_steps import (
     Bands,
     Count,
@@ -343,6 +344,14 @@ def _counts(value: object) -> object:
     return {value: {}} if isinstance(value, str) else value
 
 
+def _reader(value: str) -> str:
+    try:
+        reader_of(value)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
 class TableConfig(Section):
     """A table as a tool wrote it, and the steps from it to the columns of an audit.
 
@@ -355,6 +364,9 @@ class TableConfig(Section):
         In place of it, `folder`.
     folder : path, optional
         The table is the list of its files, in the column `file`.
+    results : str, optional
+        The tool that wrote the file, or the files of a folder named as `file`; see
+        docs/from-other-tools.md.
     records : str, optional
         Path of the rows in a JSON file, such as "data.items".
     header : list of str
@@ -378,6 +390,7 @@ class TableConfig(Section):
 
     file: TableFile | None = None
     folder: FilePath | None = None
+    results: Annotated[Name, AfterValidator(_reader)] | None = None
     records: Name | None = None
     header: Names = ()
     decimal: Literal[".", ","] = "."
@@ -404,7 +417,9 @@ class TableConfig(Section):
     def recipe(self, base: Path) -> TableRecipe:
         """Return the table to read, with paths relative to `base`."""
         table = located(self.file if self.folder is None else self.folder, base)
-        return TableRecipe(table, self.records, self.header, self.folder is not None, self.steps)
+        return TableRecipe(
+            table, self.records, self.header, self.folder is not None, self.results, self.steps
+        )
 
     def equals(self, other: TableConfig) -> bool:
         """Whether both read the same table in the same way."""

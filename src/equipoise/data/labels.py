@@ -161,6 +161,8 @@ class Outputs:
         In a dry run: what is to do, see `RunPlan.runs`. The entries are stand-ins of the right
         shape, and only `choices` says what they may be.
     choices : Choices or None
+    states : ndarray of int, shape (m,), or None
+        Places in `STATES`, where the file says the state of each item; 0 leaves it to the texts.
     """
 
     model: str
@@ -180,6 +182,7 @@ class Outputs:
     identical: tuple[Strings, ...] = ()
     pending: Facts | None = None
     choices: Choices | None = None
+    states: Integers32 | None = None
 
     def without(self, ids: Iterable[str]) -> Outputs:
         """Return the outputs of other items."""
@@ -189,7 +192,9 @@ class Outputs:
         mask = is_other.to_numpy()
         labels = None if self.labels is None else self.labels.take(mask)
         values = None if self.values is None else self.values[mask]
-        return replace(self, ids=self.ids.filter(is_other), labels=labels, values=values)
+        states = None if self.states is None else self.states[mask]
+        ids = self.ids.filter(is_other)
+        return replace(self, ids=ids, labels=labels, values=values, states=states)
 
     @property
     def live(self) -> bool:

@@ -52,7 +52,8 @@ from equipoise.data.resolver import (
     build_recipes,
     text_states,
 )
-from equipoise.data.tables import Table, read_table
+from equipoise.data.results import FAILED, STATE
+from equipoise.data.tables import Table, TableRecipe, read_table
 from equipoise.stats.threads import each
 
 
@@ -396,15 +397,21 @@ def read_predictions(source: PredictionSource, *, model: str, id_column: str) ->
     """
     column = source.id or id_column
     shares = tuple((source.probabilities or {}).values())
+    from_tool = isinstance(source.table, TableRecipe) and source.table.results is not None
     table = read_table(
         source.table,
-        texts=(column, *source.texts, *source.where),
+        texts=(column, *source.texts, *source.where, *((STATE,) if from_tool else ())),
         numbers=shares,
         role=f"predictions of {model}",
         encoding=source.encoding,
         delimiter=source.delimiter,
     )
     table, _ = part_of(table, column, source.where)
+    failed: Strings = ()
+    if from_tool:
+        has_failed = table.texts[STATE] == FAILED
+        failed = tuple(table.texts[column].filter(has_failed))
+        table = table.filter(~has_failed)
     ids = table.texts[column]
     return Outputs(
         model=model,
@@ -417,7 +424,16 @@ def read_predictions(source: PredictionSource, *, model: str, id_column: str) ->
         column=source.texts[0] if source.texts else None,
         rows=table.rows,
         inputs={table.name: table.digest},
+        failed=dict.fromkeys(failed, "model"),
+        states=_stated(table.texts[STATE]) if from_tool else None,
     )
+
+
+def _stated(cells: pl.Series) -> Integers32:
+    """Return the place of each state in `STATES`; that of "answered" for others."""
+    places = {name: place for place, name in enumerate(STATES)}
+    states = cells.replace_strict(places, default=ANSWERED, return_dtype=pl.Int32)
+    return states.to_numpy()
 
 
 def _encode_ranks(columns: list[pl.Series]) -> Coded | None:
@@ -520,6 +536,9 @@ class _Join:
         else:
             none = np.isnan(np.asarray(probabilities)[:, 0])
             answered = np.where(none, np.int8(MISSING), np.int8(ANSWERED))
+        if self.outputs.states is not None:
+            stated = self.outputs.states.astype(np.int8)
+            answered = np.where(stated == ANSWERED, answered, stated)
         return self._scatter(answered, UNMATCHED)
 
     def _version(self, recipe: Recipe) -> tuple[Predictions, Fields]:

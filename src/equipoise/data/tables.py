@@ -40,6 +40,7 @@ from equipoise.data.files import (
 )
 from equipoise.data.json_tables import cell_paths, cells_at, json_lines, json_records
 from equipoise.data.problems import check_columns, counted, is_whole, listed, show
+from equipoise.data.results import read_results
 from equipoise.stats.threads import each
 
 EXACT_INTEGERS = 2.0**53
@@ -531,6 +532,8 @@ class TableRecipe:
         Names of the columns of a list without a header.
     folder : bool
         Whether the table is the list of the files in a folder.
+    results : str or None
+        The reader of what another tool wrote, a file or a folder; see `equipoise.data.results`.
     steps : tuple of callable
         Each takes the table and returns it with other columns or rows; see
         `equipoise.data.table_steps`.
@@ -540,6 +543,7 @@ class TableRecipe:
     records: str | None = None
     header: Strings = ()
     folder: bool = False
+    results: str | None = None
     steps: tuple[Callable[[OpenTable], OpenTable], ...] = ()
 
 
@@ -571,6 +575,9 @@ def _open_source(recipe: TableRecipe, role: str, encoding: str, delimiter: str) 
         return _open_frame(source.frame, source.name, source.name)
     if not isinstance(source, str | os.PathLike):
         return _open_frame(source, role, f"{role}{FRAME}")
+    if recipe.results is not None:
+        records, digest = read_results(recipe.results, Path(source))
+        return _of_records(records, digest, str(source))
     if recipe.folder:
         return _open_folder(Path(source))
     path, name = Path(source), str(source)
@@ -582,10 +589,11 @@ def _open_source(recipe: TableRecipe, role: str, encoding: str, delimiter: str) 
     content = read_whole(path, FORMATS) if content is None else content
     if extension in (".jsonl", ".ndjson"):
         text = to_utf8(content, name, encoding).decode("utf-8-sig")
-        return _of_records(json_lines(text, name), content, name)
+        return _of_records(json_lines(text, name), hash_parts([content]), name)
     if extension == ".json":
         text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
-        return _of_records(json_records(text, name, recipe.records, header), content, name)
+        records = json_records(text, name, recipe.records, header)
+        return _of_records(records, hash_parts([content]), name)
     if extension in (".csv", ".tsv", *(LISTS if header else ())):
         # A .tsv that is separated by commas is rarer than a user who names no delimiter.
         tabs = extension == ".tsv" and delimiter == ","
@@ -829,12 +837,12 @@ def _parse(utf8: bytes, places: list[str], file: str, delimiter: str) -> pa.Tabl
     )
 
 
-def _of_records(records: Sequence[Facts], content: bytes, name: str) -> OpenTable:
+def _of_records(records: Sequence[Facts], digest: FileFacts, name: str) -> OpenTable:
     """Open a table of objects; a missing key is a missing cell."""
     paths = cell_paths(records)
     return OpenTable(
         name,
-        hash_parts([content]),
+        digest,
         tuple(paths),
         lambda columns: {
             column: _of_objects(cells_at(records, paths[column], name), name, column)
