@@ -22,7 +22,7 @@ from equipoise.audits.quick_tables import OUTPUT, TableForm, guess_form, guess_r
 from equipoise.audits.running import run
 from equipoise.audits.sections import ConfigSource, Setting, config_of, is_config, read_config
 from equipoise.config.fields import ExtractionConfig, RunConfig, called
-from equipoise.core import ConfigError, DataError, InputError, Strings
+from equipoise.core import ConfigError, DataError, Fields, InputError, Strings
 from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing
 from equipoise.data.quantities import check_predicted, is_quantity
@@ -126,7 +126,7 @@ class Guess:
     audit: str = "predictions"
     steps: Mapping[str, Any] = field(default_factory=dict)
 
-    def config(self, table: TableSource, folder: Path | None = None) -> dict[str, Any]:
+    def config(self, table: TableSource, folder: Path | None = None) -> Fields:
         """Return the config that reads `table`.
 
         Parameters
