@@ -38,16 +38,20 @@ from equipoise.audits.labels.questions.comparison import (
 from equipoise.audits.labels.questions.config import Config
 from equipoise.audits.labels.questions.items import QuestionItems, read_questions
 from equipoise.audits.labels.questions.numbers import (
+    ITEM_METRICS,
+    ORDER,
+    OUTCOME,
+    RIGHT,
+    STATES,
+    UNANSWERED,
+    UNSOUND,
     WITHOUT_OPTION,
     ItemNumbers,
     goes_by_position,
     numbers_by_metric,
 )
 from equipoise.audits.labels.questions.responses import (
-    MISSING,
-    REFUSED,
     UNDECIDED,
-    UNKNOWN,
     Responses,
     ask,
     read_responses,
@@ -91,7 +95,6 @@ BY_POSITION = "the answers go by the position of the options, so they say nothin
 _READS = "answers change no more often than those at random"
 _NO_HARM = "how a model reads its options is no harm of a group by itself"
 _PAIRED = "groups are compared within units, by paired_outcome_gap"
-_STATES = {"unknown_rate": UNKNOWN, "refused_rate": REFUSED, "empty_rate": MISSING}
 # Standard errors of a difference that a test at 5 % detects with a power of 80 %.
 _DETECTABLE = 2.8
 # Seconds for an item and draw, and for a design: rough guides, from the example.
@@ -415,7 +418,7 @@ def _measure_order(
         if design.first:
             yield _order_level(design, everyone, resampling)
         gap = mean_difference(
-            "order_inconsistency", numbers.changed, design.groups, units=design.units,
+            ORDER, numbers.changed, design.groups, units=design.units,
             resampling=resampling, rng=design.config.resampling.seed,
         )  # fmt: skip
         yield without_verdict(parts(gap, place)[0], _NO_HARM)
@@ -463,9 +466,9 @@ def _measure_content(
         parameters = {**draft.finding.parameters, "outcome": numbers.items.outcome_name}
         yield draft.changed(parameters=parameters)
     if not np.isnan(numbers.right).all():
-        yield from _level_and_gap("accuracy", numbers.right, design, place, resampling)
+        yield from _level_and_gap(RIGHT, numbers.right, design, place, resampling)
     if not np.isnan(numbers.unsound).all():
-        yield from _level_and_gap("unsound_rate", numbers.unsound, design, place, resampling)
+        yield from _level_and_gap(UNSOUND, numbers.unsound, design, place, resampling)
 
 
 def _measure_outcome(
@@ -473,7 +476,7 @@ def _measure_outcome(
 ) -> Iterator[UncorrectedFinding]:
     """Yield the share of the outcome, and its gap within units or over all items."""
     outcome = design.numbers.outcome
-    for draft in _level_and_gap("outcome_share", outcome, design, place, resampling):
+    for draft in _level_and_gap(OUTCOME, outcome, design, place, resampling):
         is_gap = draft.finding.aggregate is not Aggregate.VALUE
         if not (paired and draft.finding.group):
             yield without_verdict(draft, _PAIRED) if paired and is_gap else draft
@@ -521,17 +524,17 @@ def _measure_unanswered(
 ) -> Iterator[UncorrectedFinding]:
     """Yield gaps in the shares of responses that choose no option, by what stands in its place."""
     numbers = design.numbers
-    shares = {"unanswered_rate": numbers.in_state(*WITHOUT_OPTION)}
-    shares |= {metric: numbers.in_state(state) for metric, state in _STATES.items()}
+    shares = {UNANSWERED: ITEM_METRICS[UNANSWERED](numbers)}
+    shares |= {metric: numbers.in_state(state) for metric, state in STATES.items()}
     occurring = {metric: values for metric, values in shares.items() if np.nansum(values) > 0}
     alone = len(occurring) == 2 and _same(occurring)
     for metric, values in occurring.items():
         for draft in _level_and_gap(metric, values, design, place, resampling):
             is_gap = draft.finding.family is Family.COMPOSITE
-            if alone and metric != "unanswered_rate":
+            if alone and metric != UNANSWERED:
                 # One state only: its rate is that of all responses without an option.
                 if is_gap:
-                    yield replace(draft, fold=gap_of("unanswered_rate", ""))
+                    yield replace(draft, fold=gap_of(UNANSWERED, ""))
             else:
                 yield draft
 

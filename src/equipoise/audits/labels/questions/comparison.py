@@ -17,6 +17,7 @@ from equipoise.audits.comparison import model_names, one_model_only, prefixed
 from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.audits.group_sizes import groups_by
 from equipoise.audits.labels.questions.config import Config
+from equipoise.audits.labels.questions.numbers import ITEM_METRICS, OUTCOME
 from equipoise.audits.paired_numbers import RowPairs, Selection, change
 from equipoise.core import (
     Aggregate,
@@ -33,10 +34,8 @@ from equipoise.core.files import decode_json, read_table, write_table
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
 
-OUTCOME = "outcome_share"
-LEVELS = ("order_inconsistency", "accuracy", "unsound_rate", "unanswered_rate")
+LEVELS = tuple(metric for metric in ITEM_METRICS if metric != OUTCOME)
 """Metrics of which one side is worse, so that models are compared in their means."""
-METRICS = (OUTCOME, *LEVELS)
 _FILE, _NAMES = "item_numbers.parquet", b"equipoise"
 Numbers = Mapping[str, Floats]
 """By metric, a number for each item, shape (n,); NaN without one."""
@@ -98,7 +97,7 @@ def read_numbers(folder: Path) -> SavedNumbers:
         name: table[f"column_{place}"].to_numpy() for place, name in enumerate(names["columns"])
     }
     models = {
-        name: {metric: table[f"model_{place}_{metric}"].to_numpy() for metric in METRICS}
+        name: {metric: table[f"model_{place}_{metric}"].to_numpy() for metric in ITEM_METRICS}
         for place, name in enumerate(names["models"])
     }
     return SavedNumbers(table["item"].to_numpy(), columns, models)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 
@@ -20,7 +21,21 @@ from equipoise.audits.labels.questions.responses import (
 )
 from equipoise.core import Booleans, Floats, Integers, Labels, nans, record
 from equipoise.data.option_answers import ANSWERED
-from equipoise.metrics.numbers.order_inconsistency import changed_share, inconsistency_of
+from equipoise.metrics.labels.answer_rates import (
+    empty_rate,
+    refused_rate,
+    unanswered_rate,
+    unknown_rate,
+)
+from equipoise.metrics.labels.confusion_rates import accuracy
+from equipoise.metrics.numbers.order_inconsistency import (
+    changed_share,
+    inconsistency_of,
+    order_inconsistency,
+)
+from equipoise.metrics.numbers.outcome_share import outcome_share
+from equipoise.metrics.numbers.unsound_rate import unsound_rate
+from equipoise.metrics.registry import name_of
 
 WITHOUT_OPTION = (MISSING, UNKNOWN, REFUSED, AMBIGUOUS, UNSURE)
 """States of responses that choose no option, though the model was asked."""
@@ -144,6 +159,23 @@ class ItemNumbers:
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
+OUTCOME, ORDER = name_of(outcome_share), name_of(order_inconsistency)
+RIGHT, UNSOUND = name_of(accuracy), name_of(unsound_rate)
+UNANSWERED = name_of(unanswered_rate)
+STATES: Mapping[str, str] = MappingProxyType({
+    name_of(unknown_rate): UNKNOWN, name_of(refused_rate): REFUSED, name_of(empty_rate): MISSING,
+})  # fmt: skip
+"""Single states of responses without an option, by the metric of their share."""
+ITEM_METRICS: Mapping[str, Callable[[ItemNumbers], Floats]] = MappingProxyType({
+    OUTCOME: lambda numbers: numbers.outcome,
+    ORDER: lambda numbers: numbers.changed,
+    RIGHT: lambda numbers: numbers.right,
+    UNSOUND: lambda numbers: numbers.unsound,
+    UNANSWERED: lambda numbers: numbers.in_state(*WITHOUT_OPTION),
+})  # fmt: skip
+"""Numbers of items by the metric that is their mean."""
+
+
 def goes_by_position(numbers: ItemNumbers, units: Labels | None, level: float) -> bool:
     """Whether answers change with the order more often than random answers."""
     estimate = inconsistency_of(numbers.changed, numbers.n_options, units=units)
@@ -155,14 +187,10 @@ def numbers_by_metric(numbers: ItemNumbers, units: Labels | None) -> dict[str, F
 
     Answers by position have no number of the outcome: they aren't about the pictures.
     """
-    by_position = goes_by_position(numbers, units, _LEVEL)
-    return {
-        "outcome_share": nans(len(numbers.outcome)) if by_position else numbers.outcome,
-        "order_inconsistency": numbers.changed,
-        "accuracy": numbers.right,
-        "unsound_rate": numbers.unsound,
-        "unanswered_rate": numbers.in_state(*WITHOUT_OPTION),
-    }
+    by_metric = {metric: values_of(numbers) for metric, values_of in ITEM_METRICS.items()}
+    if goes_by_position(numbers, units, _LEVEL):
+        by_metric[OUTCOME] = nans(len(numbers.outcome))
+    return by_metric
 
 
 def _means(rows: Floats) -> Floats:

@@ -1,7 +1,17 @@
 """The page of an audit of questions."""
 
 from equipoise.audits.labels.questions.items import OUTCOME_OPTION
+from equipoise.audits.labels.questions.numbers import (
+    ORDER,
+    OUTCOME,
+    RIGHT,
+    STATES,
+    UNANSWERED,
+    UNSOUND,
+)
 from equipoise.core import Aggregate, AuditResult
+from equipoise.metrics.numbers.paired_outcome_gap import paired_outcome_gap
+from equipoise.metrics.registry import name_of
 from equipoise.report.blocks import (
     NUMBER,
     SHARE,
@@ -20,19 +30,15 @@ from equipoise.report.blocks import (
     rows,
 )
 from equipoise.report.plots import COLORS, Axis, intervals, labelled_points
+from equipoise.report.selecting import Selector
 from equipoise.report.text import count, listed
 
 MOST_PANELS, MOST_GROUPS = 6, len(COLORS)
-GAPS = (
-    "paired_outcome_gap",
-    ("outcome_share", Aggregate.DIFFERENCE),
-    ("accuracy", Aggregate.DIFFERENCE),
-    ("unsound_rate", Aggregate.DIFFERENCE),
+GAPS: tuple[Selector, ...] = (
+    name_of(paired_outcome_gap),
+    *((metric, Aggregate.DIFFERENCE) for metric in (OUTCOME, RIGHT, UNSOUND)),
 )
-WITHOUT_OPTION = tuple(
-    (name, Aggregate.DIFFERENCE)
-    for name in ("unanswered_rate", "refused_rate", "unknown_rate", "empty_rate")
-)
+WITHOUT_OPTION = tuple((metric, Aggregate.DIFFERENCE) for metric in (UNANSWERED, *STATES))
 
 
 def facts(result: AuditResult) -> Pairs:
@@ -113,8 +119,8 @@ states = TableSection(
 )
 
 PAGE = Page(
-    leads=("order_inconsistency", *GAPS),
-    by_group=(("outcome_share", Aggregate.DIFFERENCE), *WITHOUT_OPTION),
+    leads=(ORDER, *GAPS),
+    by_group=((OUTCOME, Aggregate.DIFFERENCE), *WITHOUT_OPTION),
     subjects="items",
     sections=(choices, states),
     facts=facts,
