@@ -210,7 +210,7 @@ def without_verdict(draft: UncorrectedFinding, default_reason: str) -> Uncorrect
 
 
 def withheld(draft: UncorrectedFinding, reason: str) -> UncorrectedFinding:
-    """Return a draft whose number means nothing, so that no rule of a gate holds for it."""
+    """Return a draft without a meaningful number, so that no rule of a gate holds for it."""
     if math.isnan(draft.finding.value):
         return without_verdict(draft, reason)
     return draft.changed(family=Family.WITHHELD, p_value=math.nan, reason=reason)

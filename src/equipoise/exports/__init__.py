@@ -25,7 +25,7 @@ Files: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Run:
-    """What a form is made of.
+    """The input of a form.
 
     Attributes
     ----------

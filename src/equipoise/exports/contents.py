@@ -74,7 +74,7 @@ def metric_title(finding: Finding) -> str:
 
 
 def about(finding: Finding) -> str:
-    """Return what a finding is about: its class or concept, groups and version."""
+    """Return the class or concept, groups and version of a finding."""
     parts = {
         "": finding.subject,
         "groups": finding.groups,
@@ -109,7 +109,7 @@ def known(numbers: Mapping[str, float]) -> dict[str, float]:
 
 
 def as_texts(finding: Finding) -> dict[str, str]:
-    """Return the fields of a finding that differ from what they are by default, as texts.
+    """Return the fields of a finding that differ from their defaults, as texts.
 
     A field that holds no text is JSON; see `finding_of_texts`.
     """

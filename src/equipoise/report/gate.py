@@ -149,7 +149,7 @@ def _withheld_by_place(
 
 
 def _not_judged(rule: GateRule, finding: Finding) -> GateCheck:
-    """Check a finding whose number means nothing."""
+    """Check a finding without a meaningful number."""
     text = f"{_about(rule, finding)}: not judged: {visible(finding.reason)}."
     return GateCheck(rule, finding, "not judged", text)
 

@@ -119,7 +119,7 @@ def _score_pair(name: str, rows: Iterable[Row]) -> _PairScores:
 
 
 def _accuracy(rows: Iterable[Row]) -> float:
-    """Return the share of base images whose right option is chosen."""
+    """Return the share of base images with the right option."""
     return fmean(bool(row["is_right"]) for row in rows if row["version"] == "base")
 
 

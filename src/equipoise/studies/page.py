@@ -157,7 +157,7 @@ def _models_of(quantities: Iterable[Quantity], run: Repetition) -> Sequence[str]
 
 
 def _chance_table(chance: Sequence[ChanceConfig], run: Repetition) -> Table:
-    """Return the numbers of fair models under the protocol beside those of this run."""
+    """Return the numbers of fair models under the protocol, and of this run."""
     lines = list[list[str]]()
     for entry in chance:
         quantities = [] if entry.finding is None else [entry.finding]

@@ -23,7 +23,7 @@ _NO_TONE = -10
 
 
 def _answer(value: object) -> str | None:
-    """Take a text or whole number; None where nothing was found."""
+    """Return a text or whole number; None for an empty answer."""
     if value is None or value in ([], _NO_TONE):
         return None
     if not isinstance(value, str | int) or isinstance(value, bool):

@@ -128,7 +128,7 @@ def _row(version: str, question: Question, male_first: str) -> tuple[str, ...]:
 
 
 def _check_paired(base: Sequence[Question], other: Sequence[Question], file: str) -> None:
-    """Refuse counterfactuals that aren't those of the base images."""
+    """Refuse counterfactuals of other images than the base images."""
     facts = {question.id: (question.occupations, question.gender) for question in base}
     for place, question in enumerate(other):
         expected = facts.get(question.id)

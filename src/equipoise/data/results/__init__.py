@@ -154,7 +154,7 @@ class ResultsReader:
     companions: str = "(?!)"
 
     def find(self, path: Path) -> list[Path]:
-        """Return the files with samples: the path, or those in the folder."""
+        """Return the files with samples: the path itself, or its files."""
         paths = sorted(path.rglob("*")) if path.is_dir() else [path]
         return [file for file in paths if re.fullmatch(self.pattern, file.name) and file.is_file()]
 

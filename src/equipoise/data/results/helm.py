@@ -68,7 +68,7 @@ def _of_state(folder: Mapping[str, ResultFile]) -> Iterator[Sample]:
 
 
 def _of_shown(folder: Mapping[str, ResultFile]) -> Iterator[Sample]:
-    """Yield the samples of what a run shows, without its requests."""
+    """Yield the samples that a run displays, without its requests."""
     file = folder[_SHOWN]
     if _INSTANCES not in folder:
         raise READER.error(f"{_INSTANCES} isn't beside it", file.path)

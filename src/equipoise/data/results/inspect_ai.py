@@ -96,7 +96,7 @@ def _question(prompt: Any, attachments: Facts) -> str | None:
 
 
 def _whole(text: str, attachments: Facts) -> str:
-    """Return a text that a log may keep beside the place where it stands."""
+    """Return a text that a log may keep among its attachments."""
     if not text.startswith(_ATTACHMENT):
         return text
     return str(attachments.get(text.removeprefix(_ATTACHMENT), text))

@@ -30,7 +30,7 @@ _PAIR = 2
 
 
 def read(files: Files) -> Iterator[Sample]:
-    """Yield the samples of every task; those of other filters follow with another epoch."""
+    """Yield the samples of every task; other filters follow with another epoch."""
     models = {
         (file.path.parent, _date(file)): json_of(file, READER).get("model_name")
         for file in files
