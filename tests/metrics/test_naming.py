@@ -2,7 +2,8 @@
 
 import pytest
 
-from equipoise.core import Aggregate, PluginError
+from equipoise import metrics
+from equipoise.core import Aggregate, InputError, PluginError
 from equipoise.metrics import SPECS, registry
 from equipoise.metrics.naming import find_records, full_name, search
 from equipoise.metrics.registry import metric
@@ -115,3 +116,21 @@ def test_words_of_no_record_find_nothing():
 def test_aliases_are_searched(register):
     register("caught", "sensitive_share")
     assert search("sensitive")[0].name == "caught"
+
+
+@pytest.mark.parametrize(
+    ("alias", "attribute"),
+    [("tpr", "true_positive_rate"), ("disparate_impact", "selection_rate.ratio"), ("tprr", None)],
+)
+def test_an_alias_is_no_attribute_but_leads_to_it(alias, attribute):
+    with pytest.raises(AttributeError) as error:
+        getattr(metrics, alias)
+    assert error.value.name == alias
+    assert (repr(attribute) in str(error.value)) == (attribute is not None)
+    assert not hasattr(metrics, alias)
+
+
+@pytest.mark.parametrize("name", ["cramers_v", "auroc", "mean_error", "true_positive_rate"])
+def test_a_call_with_other_arguments_says_what_the_metric_takes(name):
+    with pytest.raises(InputError, match=name):
+        metrics.function_of(name)(*[["a", "b"]] * 9)

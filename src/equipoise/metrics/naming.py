@@ -68,11 +68,22 @@ def full_name(record: MetricSpec) -> str:
     >>> full_name(*find_records("disparate impact"))
     'selection_rate_ratio'
     """
+    dotted = attribute_name(record)
+    name = dotted.replace(".", "_")
+    return dotted if name != dotted and SPECS.has(name) else name
+
+
+def attribute_name(record: MetricSpec) -> str:
+    """Return the attribute of `equipoise.metrics` that measures a record.
+
+    Examples
+    --------
+    >>> from equipoise.metrics.naming import attribute_name, find_records
+    >>> attribute_name(*find_records("disparate impact"))
+    'selection_rate.ratio'
+    """
     comparison = comparison_of(record)
-    if comparison is None:
-        return record.name
-    name = f"{record.name}_{comparison}"
-    return f"{record.name}.{comparison}" if SPECS.has(name) else name
+    return record.name if comparison is None else f"{record.name}.{comparison}"
 
 
 def _first(name: str, suffix: str) -> MetricSpec | None:

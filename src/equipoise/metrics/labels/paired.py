@@ -26,6 +26,7 @@ from equipoise.core import (
     GroupValue,
     InputError,
     Integers,
+    Integers32,
     Labels,
     NullHypothesis,
     Part,
@@ -322,7 +323,7 @@ class _Paired:
         return np.stack([(resampled * kind).sum(axis=1) for kind in kinds], axis=1) / self.most
 
 
-_Codes = tuple[Integers, Strings]
+_Codes = tuple[Integers32, Strings]
 
 
 def _pair(y_true: Any, predictions: Facts) -> _Paired:
