@@ -166,12 +166,15 @@ def test_metadata_of_a_data_set_is_valid_croissant(runs, tmp_path):
 @pytest.mark.parametrize("name", ["../evil", "..", ".", "a/..", "b/", "/"])
 def test_no_model_leaves_the_folder_of_an_export(runs, form, name):
     run = runs["predictions"]
-    findings = [replace(f, model=name) if f.model == "b" else f for f in run.result.findings]
+    findings, conclusions = (
+        tuple(replace(item, model=name) if item.model == "b" else item for item in items)
+        for items in (run.result.findings, run.result.conclusions)
+    )
     named = {"org/model a": {}, name: {}}
     manifest = replace(
         run.result.manifest, resolved={**run.result.manifest.resolved, "models": named}
     )
-    result = replace(run.result, findings=tuple(findings), manifest=manifest)
+    result = replace(run.result, findings=findings, conclusions=conclusions, manifest=manifest)
     paths = form_of(form).write(replace(run, result=result))
     assert sum(not path.endswith(".jsonl") for path in paths) == 2
     assert not {"", ".", ".."} & {part for path in paths for part in path.split("/")}
