@@ -189,3 +189,13 @@ def test_every_kind_has_its_sections_as_keywords(kind):
 def test_wrong_arguments_are_named(arguments, error, named):
     with pytest.raises(error, match=named):
         equipoise.audit(**arguments)
+
+
+def test_a_key_of_a_config_needs_a_kind_which_the_error_shows():
+    with pytest.raises(InputError, match=r"^metrics: .*kind='predictions'.*models="):
+        equipoise.audit(PEOPLE, target="label", pred="pred", groups="gender", metrics=["tpr"])
+    result = equipoise.audit(
+        PEOPLE, kind="predictions", id="id", target="label", groups=["gender"],
+        models={"m": {"table": PEOPLE, "prediction": "pred"}}, metrics=["tpr"], resampling=QUICK,
+    )  # fmt: skip
+    assert {finding.metric for finding in result.findings} == {"true_positive_rate"}

@@ -53,6 +53,15 @@ def test_a_list_switches_the_others_off_and_keeps_its_order():
     assert switches({"only": ["dp"], "auroc": False}).measured == {"demographic_parity": {}}
 
 
+def test_a_list_may_have_some_of_the_rates():
+    alone = switches(["tpr", "accuracy"])
+    assert [*alone.measured] == ["rates", "accuracy"]
+    assert alone.reports(Fact(RATE, Aggregate.DIFFERENCE))
+    assert not alone.reports(Fact("false_positive_rate", Aggregate.DIFFERENCE))
+    everything = switches(["tpr", "rates"])
+    assert everything.reports(Fact("false_positive_rate", Aggregate.DIFFERENCE))
+
+
 @pytest.mark.parametrize(
     ("metrics", "expected"),
     [
@@ -63,8 +72,12 @@ def test_a_list_switches_the_others_off_and_keeps_its_order():
         ({"tpr": {"k": 3}}, "metrics.tpr: unknown option 'k'"),
         ({"ece": {"bins": "x"}}, "metrics.ece: bins: given 'x'"),
         ({"dp": 3}, "metrics.dp: given 3; expected true, false or"),
-        (["skewsiz"], r"metrics\[0\]: 'skewsiz' is no metric\. .* 'skewsize'"),
-        ([RATE], r"metrics\[0\]: "),
+        (
+            ["skewsiz"],
+            r"metrics\[0\]: 'skewsiz' is no metric of audits of predictions\. .* 'skewsize'",
+        ),
+        (["cramers_v"], r"metrics\[0\]: 'cramers_v' has no switch of its own here\. Allowed: "),
+        (["tpr", RATE], "metrics: .* more than once"),
         ([], "metrics.only: an empty list"),
         ({"only": 3}, "metrics.only: given 3"),
         (["dp", "demographic_parity"], "metrics: .* more than once"),
@@ -96,7 +109,7 @@ def test_an_error_names_the_line(tmp_path):
     ("rule", "metric", "of"),
     [
         ({"metric": "fpr"}, "false_positive_rate", None),
-        ({"metric": "disparate_impact"}, "selection_rate", "ratio"),
+        ({"metric": "equal_opportunity"}, "true_positive_rate", "difference"),
         ({"metric": "worst_group_accuracy"}, "accuracy", "worst_group"),
         ({"metric": "acc", "of": "difference"}, "accuracy", "difference"),
     ],
@@ -112,7 +125,11 @@ def test_a_gate_takes_names_of_the_field(rule, metric, of):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"gate": [{"metric": "disparate_impact", "of": "value", "max": 1}]}, r"gate\[0\]\.of: "),
+        ({"gate": [{"metric": "equal_opportunity", "of": "value", "max": 1}]}, r"gate\[0\]\.of: "),
+        ({"gate": [{"metric": "disparate_impact", "min": 0.8}]}, r"gate\[0\]\.metric: .*no ratio"),
+        ({"gate": [{"metric": "tpr", "of": "ratio", "min": 0.8}]}, r"gate\[0\]\.of: .*no ratio"),
+        ({"metrics": {"disparate_impact": False}}, r"metrics\.disparate_impact: .*no ratio"),
+        ({"testing": {"thresholds": {"recall_ratio": 1}}}, r"thresholds\.recall_ratio: .*no ratio"),
         ({"testing": {"thresholds": {"tprr": 1}}}, r"testing\.thresholds\.tprr: .* 'tpr'"),
         ({"testing": {"thresholds": {"tpr": 1, RATE: 2}}}, "testing.thresholds.true_positive_"),
     ],

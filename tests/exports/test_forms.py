@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import huggingface_hub
@@ -159,6 +160,24 @@ def test_metadata_of_a_data_set_is_valid_croissant(runs, tmp_path):
     assert len(read["rai:dataBiases"]) >= 1
     inputs = runs["dataset"].result.manifest.inputs
     assert read["distribution"][0]["sha256"] == next(iter(inputs.values()))["sha256"]
+
+
+@pytest.mark.parametrize("form", ["every-eval-ever", "eval-results"])
+@pytest.mark.parametrize("name", ["../evil", "..", ".", "a/..", "b/", "/"])
+def test_no_model_leaves_the_folder_of_an_export(runs, form, name):
+    run = runs["predictions"]
+    findings, conclusions = (
+        tuple(replace(item, model=name) if item.model == "b" else item for item in items)
+        for items in (run.result.findings, run.result.conclusions)
+    )
+    named = {"org/model a": {}, name: {}}
+    manifest = replace(
+        run.result.manifest, resolved={**run.result.manifest.resolved, "models": named}
+    )
+    result = replace(run.result, findings=findings, conclusions=conclusions, manifest=manifest)
+    paths = form_of(form).write(replace(run, result=result))
+    assert sum(not path.endswith(".jsonl") for path in paths) == 2
+    assert not {"", ".", ".."} & {part for path in paths for part in path.split("/")}
 
 
 def test_results_of_the_hub_are_read_by_its_library(runs):

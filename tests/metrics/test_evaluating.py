@@ -170,7 +170,7 @@ def test_a_comparison_by_name_is_that_of_the_metric(name, comparison):
     except (TypeError, InputError):
         return  # Of other data, or of none of these comparisons.
     (estimate,) = m.evaluate(
-        *rows, GROUP, [f"{name}_{comparison}"], resampling=None, **options
+        *rows, GROUP, [f"{name}.{comparison}"], resampling=None, **options
     ).values()
     assert estimate.value == pytest.approx(expected.value, nan_ok=True)
     assert estimate.compared_to == expected.compared_to
@@ -213,3 +213,11 @@ def test_a_group_may_be_a_number():
     assert against.value == m.accuracy.against_rest(
         LABEL, PREDICTED, GROUP, group="women", resampling=None
     ).value  # fmt: skip
+
+
+def test_a_metrics_own_name_is_no_other_quantity():
+    gap = m.evaluate(LABEL, PREDICTED, GROUP, ["accuracy.difference"], resampling=None)
+    expected = m.accuracy.difference(LABEL, PREDICTED, GROUP, resampling=None)
+    assert gap["accuracy.difference"].value == expected.value > 0
+    with pytest.raises(InputError, match=r"write 'accuracy\.difference'"):
+        m.evaluate(LABEL, PREDICTED, GROUP, ["accuracy_difference"])

@@ -2,9 +2,10 @@
 
 import pytest
 
-from equipoise.core import Aggregate, PluginError
+from equipoise import metrics
+from equipoise.core import Aggregate, InputError, PluginError
 from equipoise.metrics import SPECS, registry
-from equipoise.metrics.naming import find_records, search
+from equipoise.metrics.naming import find_records, full_name, search
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import MetricSpec, aliases_of
 
@@ -39,12 +40,28 @@ def register():
         ("caught_worst_group", Aggregate.WORST_GROUP),
         ("caught_group_min", Aggregate.WORST_GROUP),
         ("caught_against_rest", Aggregate.AGAINST_REST),
+        ("caught.difference", Aggregate.DIFFERENCE),
+        ("sensitive_share.worst_group", Aggregate.WORST_GROUP),
     ],
 )
 def test_a_name_an_alias_or_a_variant_is_found(register, name, aggregate):
     register("caught", "Sensitive share", harm="lower")
     (record,) = find_records(name)
     assert (record.name, record.aggregate) == ("caught", aggregate)
+
+
+def test_the_name_of_a_metric_is_of_no_other_metrics_comparison(register):
+    register("caught")
+    register("caught_difference")
+    (record,) = find_records("caught_difference")
+    assert record.name == "caught_difference"
+    (of_groups,) = find_records("caught.difference")
+    assert (of_groups.name, of_groups.aggregate) == ("caught", Aggregate.DIFFERENCE)
+    assert find_records(full_name(of_groups)) == [of_groups]
+
+
+def test_every_registered_name_is_of_one_quantity():
+    assert all([record.name for record in find_records(name)] == [name] for name in SPECS)
 
 
 def test_the_worst_group_is_at_the_end_that_is_worse(register):
@@ -99,3 +116,21 @@ def test_words_of_no_record_find_nothing():
 def test_aliases_are_searched(register):
     register("caught", "sensitive_share")
     assert search("sensitive")[0].name == "caught"
+
+
+@pytest.mark.parametrize(
+    ("alias", "attribute"),
+    [("tpr", "true_positive_rate"), ("disparate_impact", "selection_rate.ratio"), ("tprr", None)],
+)
+def test_an_alias_is_no_attribute_but_leads_to_it(alias, attribute):
+    with pytest.raises(AttributeError) as error:
+        getattr(metrics, alias)
+    assert error.value.name == alias
+    assert (repr(attribute) in str(error.value)) == (attribute is not None)
+    assert not hasattr(metrics, alias)
+
+
+@pytest.mark.parametrize("name", ["cramers_v", "auroc", "mean_error", "true_positive_rate"])
+def test_a_call_with_other_arguments_says_what_the_metric_takes(name):
+    with pytest.raises(InputError, match=name):
+        metrics.function_of(name)(*[["a", "b"]] * 9)

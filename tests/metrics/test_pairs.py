@@ -140,3 +140,11 @@ def test_errors():
         accuracy_difference(y, y, [y, y])
     with pytest.raises(InputError, match=r"^no image has a true class and a prediction of both "):
         accuracy_difference([None, "x"], y, ["x", None])
+
+
+def test_groups_are_no_second_prediction():
+    y, gender = ["cat", "dog"] * 30, ["women", "men"] * 30
+    with pytest.raises(InputError, match=r"^y_pred_biased: .*'men'.*accuracy\.difference\("):
+        accuracy_difference(y, y, gender)
+    # A model may have labels that no other has, on less than half of the rows.
+    assert accuracy_difference(y, y, ["cat", "bird"] * 30, resampling=None).value == 0.5

@@ -263,3 +263,27 @@ def test_a_metric_of_scores_is_one_function():
         assert mean_score.difference(truth, score, group, resampling=FAST).p_value > 0.0
     finally:
         m.registry.remove("mean_score_of_positives")
+
+
+@pytest.mark.parametrize("metric", SCORE_METRICS.values(), ids=SCORE_METRICS)
+def test_outcomes_may_be_labels_with_a_positive_class(metric):
+    truth, score, group = world(200)
+    labels = np.where(truth == 1, "hired", "refused").astype(object)
+    labels[0], numbers = None, np.where(np.arange(len(truth)) == 0, np.nan, truth)
+    for call in (metric, metric.difference):
+        named = call(labels, score, group, positive="hired", resampling=None)
+        expected = call(numbers, score, group, resampling=None)
+        assert (named.value, named.n) == (expected.value, expected.n)
+        assert named.excluded == expected.excluded != {}
+    codes = metric(truth.astype(str), score, group, positive=1, resampling=None)
+    assert codes.value == metric(truth, score, group, resampling=None).value
+
+
+def test_labels_need_the_positive_class():
+    truth, score, group = world(200)
+    with pytest.raises(InputError, match=r"^y_true: .*To do: write 0 and 1, or give positive="):
+        m.auroc(truth.astype(str), score, group)
+    with pytest.raises(InputError, match="To do: write 0 and 1, or give positive="):
+        m.auroc(truth + 1, score, group)
+    with pytest.raises(InputError, match=r"^positive='2': expected a class, one of 0, 1"):
+        m.auroc.difference(truth.astype(str), score, group, positive="2")

@@ -14,6 +14,7 @@ from equipoise.core import (
     ConfigError,
     Family,
     GroupValue,
+    NullHypothesis,
     Verdict,
 )
 from equipoise.report import GateRule, gate, junit
@@ -86,13 +87,45 @@ def test_a_verdict_is_of_conclusions_unless_a_metric_is_named():
         ({"model": "other"}, ["passed"]),
         ({"groups": "race"}, ["no match"]),
         ({"metric": "skewsize"}, ["no match"]),
-        ({"metric": "accuracy", "of": "difference"}, ["breached"]),
+        ({"metric": "accuracy", "of": "difference"}, ["breached", "passed"]),
         ({"metric": "accuracy", "of": "worst_group"}, ["no match"]),
     ],
 )
 def test_a_verdict_is_filtered_and_never_passes_without_a_match(filters, expected):
     rule = GateRule(verdict="disparity", **filters)
     assert outcomes(rule, finding(metric="accuracy"), LESS, NOTHING) == expected
+
+
+def test_a_number_tested_against_two_null_hypotheses_is_breached_once():
+    first = finding(metric="accuracy", verdict=Verdict.INCONCLUSIVE)
+    graver = replace(first, null=NullHypothesis.WITHIN_CLASS, verdict=Verdict.DISPARITY)
+    for findings in ((first, graver), (graver, first), (graver, graver)):
+        rule = GateRule("accuracy", verdict="inconclusive", of="difference")
+        (check,) = gate(result(*findings), [rule]).checks
+        assert check.outcome == "breached"
+        assert check.finding.verdict is Verdict.DISPARITY
+
+
+def test_each_model_without_the_verdict_is_listed():
+    grave = finding(metric="accuracy")
+    checks = gate(result(grave, LESS), [GateRule("accuracy", verdict="disparity")]).checks
+    assert [check.outcome for check in checks] == ["breached", "passed"]
+    assert "other" in checks[1].sentence
+
+
+@pytest.mark.parametrize(
+    ("rule", "choice"),
+    [
+        ({"metric": "accuracy", "of": "ratio"}, "accuracy difference"),
+        ({"metric": "skewsize"}, "accuracy"),
+        ({"metric": "accuracy", "model": "nobody", "of": "difference"}, "model other"),
+    ],
+)
+def test_a_rule_without_a_match_says_what_the_run_has(rule, choice):
+    (check,) = gate(result(LESS), [GateRule(**rule, max=1)]).checks
+    assert check.outcome == "no match"
+    _, _, choices = check.sentence.partition("To do: ")
+    assert choices.endswith(f": {choice}.")
 
 
 BOTH = finding(metric="accuracy", model="other", verdict=Verdict.BELOW_THRESHOLD)

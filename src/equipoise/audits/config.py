@@ -51,7 +51,7 @@ from equipoise.config.fields import (
 )
 from equipoise.config.files import keys, line_of, nearest, parse_yaml
 from equipoise.config.images import PicturesConfig
-from equipoise.config.metric_names import find_metric, kind_of, refused
+from equipoise.config.metric_names import check_measured, find_metric, kind_of, refused
 from equipoise.config.problems import explain
 from equipoise.config.switches import MetricSwitches
 from equipoise.core import MIN_SIZE, ConfigError
@@ -153,6 +153,7 @@ class GateConfig(Section):
         of, comparison = values.get("of"), comparison_of(record)
         if comparison is not None and of not in (None, comparison):
             raise refused("of", f"given {of!r}, and {name} is a {comparison}; leave it out")
+        check_measured(record.name, of, "of")
         named = {} if comparison is None else {"of": comparison.value}
         return {**values, "metric": record.name, **named}
 

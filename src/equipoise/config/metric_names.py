@@ -8,8 +8,9 @@ from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from equipoise.config.files import nearest
+from equipoise.core import Aggregate
 from equipoise.metrics.naming import find_records
-from equipoise.metrics.spec import ALIASES, SPECS, MetricSpec
+from equipoise.metrics.spec import ALIASES, SPECS, MetricSpec, own_aggregate
 
 
 def kind_of(info: ValidationInfo) -> str:
@@ -49,14 +50,31 @@ def find_metric(
     records = find_records(str(name))
     for record in records:
         if record.name in names:
+            check_measured(record.name, record.aggregate, key)
             return record
     of_kind = f" of audits of {kind.replace('_', ' ')}" if kind else ""
     aliases = [alias for alias, record in ALIASES.items() if record.name in names]
     hint = "" if records else nearest(name, [*names, *aliases])
+    if records and kind in records[0].kinds:
+        problem = f"{str(name)!r} has no switch of its own here. Allowed: {', '.join(names)}"
+        raise refused(key, problem)
     if records and (other_kinds := [other for other in records[0].kinds if other != kind]):
         hint = f"; it is one of audits of {', '.join(other_kinds).replace('_', ' ')}"
     problem = f"{str(name)!r} is no metric{of_kind}. Allowed: {', '.join(names)}{hint}"
     raise refused(key, problem)
+
+
+def check_measured(metric: str, comparison: str | None, key: str | int) -> None:
+    """Refuse the ratio of groups, unless the metric is a ratio itself: no audit measures it.
+
+    Raises
+    ------
+    PydanticCustomError
+        With what audits measure in its place.
+    """
+    if comparison == Aggregate.RATIO != own_aggregate(metric):
+        problem = f"audits measure no ratio of groups. To do: write {metric} of the difference"
+        raise refused(key, problem)
 
 
 def refused(key: str | int, problem: str) -> PydanticCustomError:

@@ -30,8 +30,8 @@ class MetricSwitches(Section):
 
     A list of names in place of the section switches all others off that the kind can switch. The
     field's other names of a metric stand for its name, and those of a comparison of groups for the
-    comparison alone: `disparate_impact`, `recall_ratio`. Findings of a metric that is off are left
-    out. Fields are metrics with options of the kind's own.
+    comparison alone: `equal_opportunity`, `recall_difference`. Findings of a metric that is off are
+    left out. Fields are metrics with options of the kind's own.
 
     Attributes
     ----------
@@ -60,6 +60,11 @@ class MetricSwitches(Section):
             metrics |= metrics_of(form, cls.kind)
         options = {name: metric.options for name, metric in metrics.items()}
         return options | {name_of(function): {} for function in cls.functions}
+
+    @classmethod
+    def parts(cls) -> Mapping[str, str]:
+        """Return the metrics that another one's switch measures, with that one."""
+        return {}
 
     @classmethod
     def switched(cls) -> list[str]:
@@ -91,18 +96,29 @@ class MetricSwitches(Section):
                 checked[name] = _checked(str(key), options, types.get(name, {}))
         if "only" not in values:
             return checked
-        return checked | cls._listed(values["only"], switched)
+        return checked | cls._listed(values["only"], switched, kind)
 
     @classmethod
-    def _listed(cls, only: Any, switched: Sequence[str]) -> dict[str, Any]:
-        """Return the names of a list, and `false` for fields that it leaves out."""
+    def _listed(cls, only: Any, switched: Sequence[str], kind: str) -> dict[str, Any]:
+        """Return the names of a list, and `false` for all others that the switches have."""
         if not isinstance(only, list | tuple):
             return {"only": only}
-        names = [_name_of(name, place, switched) for place, name in enumerate(only)]
-        if not names:
+        parts = cls.parts()
+        allowed = dict.fromkeys([*switched, *parts])
+        listed = [
+            str(name) if name in allowed else full_name(find_metric(name, place, kind, allowed))
+            for place, name in enumerate(only)
+        ]
+        if not listed:
             raise refused("only", "an empty list; expected names of metrics")
+        distinct(tuple(listed))
+        names = [*dict.fromkeys(parts.get(name, name) for name in listed)]
+        left_out = [
+            part for part, whole in parts.items()
+            if whole in names and whole not in listed and part not in listed
+        ]  # fmt: skip
         off = [name for name in cls.model_fields if name in switched and name not in names]
-        return {**dict.fromkeys(off, False), "only": distinct(tuple(names))}
+        return {**dict.fromkeys([*off, *left_out], False), "only": tuple(names)}
 
     @model_serializer(mode="wrap")
     def _without_empty_list(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import pyarrow as pa
@@ -37,6 +38,19 @@ def identifier(run: Run, *names: str) -> str:
     digests = [str(facts.get("sha256", "")) for facts in manifest.inputs.values()]
     text = json.dumps([manifest.started, manifest.seed, digests, plain(manifest.config), *names])
     return str(UUID(bytes=sha256(text.encode()).digest()[:16], version=4))
+
+
+def path_segment(name: str) -> str:
+    """Return a name as one segment of a path, never `.`, `..` or empty.
+
+    Examples
+    --------
+    >>> from equipoise.exports.contents import path_segment
+    >>> path_segment("vit/b"), path_segment(".."), path_segment("")
+    ('vit%2Fb', '%2E%2E', 'unknown')
+    """
+    segment = quote(name or "unknown", safe="")
+    return segment if segment.strip(".") else segment.replace(".", "%2E")
 
 
 def started(run: Run) -> datetime:

@@ -22,6 +22,8 @@ among the excluded and not compared: 30 unless said, and 1 of images that are ra
 has definitions, ranges and references.
 """
 
+from typing import NoReturn
+
 from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.concepts.disparity import (
     Choices,
@@ -102,6 +104,7 @@ from equipoise.metrics.labels.shares import (
     share_mad,
 )
 from equipoise.metrics.measure import measure
+from equipoise.metrics.naming import attribute_name
 from equipoise.metrics.numbers import (
     NumberMetric,
     mean_absolute_error,
@@ -163,7 +166,7 @@ from equipoise.metrics.scores import (
     expected_calibration_error,
 )
 from equipoise.metrics.scoring import as_score
-from equipoise.metrics.spec import SPECS, MetricSpec
+from equipoise.metrics.spec import ALIASES, SPECS, MetricSpec
 from equipoise.metrics.vectors.associations import (
     association_score,
     differential_association,
@@ -368,3 +371,10 @@ __all__ = [
     "xmcas",
     "xmcas_distance",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Name the metric that an alias stands for: `tpr` is `true_positive_rate`."""
+    record = ALIASES.get(name)
+    hint = "" if record is None else f". Did you mean {attribute_name(record)!r}?"
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, wraps
 from inspect import Parameter, Signature, getdoc, isfunction, signature, unwrap
+from typing import Any, TypeVar
 
+from equipoise.core import InputError
 from equipoise.metrics.spec import MetricSpec
 
 Definition = Callable[..., object]
+Result = TypeVar("Result")
 _HEADING = re.compile(r"^(\w+)\n-+\n", re.MULTILINE)
 
 
@@ -39,6 +42,32 @@ class Form:
         name = vars(self).get("__name__", type(self).__name__)
         parameters = _names_of(signature(self)) if callable(self) else ()
         return f"<metric {name}({', '.join(parameters)})>"
+
+    def __init_subclass__(cls) -> None:
+        """Have calls with other arguments than a metric takes name those that it takes."""
+        if "__call__" in vars(cls):
+            cls.__call__ = _checked_call(vars(cls)["__call__"])  # type: ignore[method-assign]
+
+
+def _checked_call(call: Callable[..., Result]) -> Callable[..., Result]:
+    """Refuse arguments that a call doesn't take.
+
+    Raises
+    ------
+    InputError
+        With the arguments that it takes.
+    """
+    parameters = signature(call)
+
+    @wraps(call)
+    def checked(metric: Form, *data: Any, **named: Any) -> Result:
+        try:
+            parameters.bind(metric, *data, **named)
+        except TypeError as error:
+            raise InputError(f"{error}; expected as in {metric!r}") from None
+        return call(metric, *data, **named)
+
+    return checked
 
 
 def _names_of(call: Signature) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.core import Estimate, GroupLabels, InputError, Labels, record
+from equipoise.core import Aggregate, Estimate, GroupLabels, InputError, Labels, record
 from equipoise.core.estimate import BY_GROUP
 from equipoise.core.frames import Frame, frame_of
 from equipoise.core.views import Mark, Plot
@@ -120,7 +120,7 @@ def evaluate(  # noqa: PLR0913 - one keyword for each choice
         See `equipoise.metrics`.
     metrics : sequence of str, or mapping of str to mapping
         Names or aliases, maybe with how groups compare: "accuracy", "mean_error_difference",
-        "worst_group_accuracy". A mapping has the options of each:
+        "accuracy.difference", "worst_group_accuracy". A mapping has the options of each:
         ``{"equalized_odds": {"aggregate": "mean"}}``.
     positive : str or int, optional
         The class that metrics of a class are of.
@@ -215,10 +215,21 @@ def _find(name: str, inputs: frozenset[Input]) -> MetricSpec:
     fitting = [spec.name for spec in SPECS.values() if _fits(spec, inputs)]
     if records:
         problem = f"{name!r} doesn't take true and predicted {' or '.join(sorted(inputs))} by group"
+        problem += _dotted(name, inputs)
     else:
         near = f"; did you mean {similar[0].name!r}?" if (similar := search(name)) else ""
         problem = f"{name!r} is no metric{near}"
     raise InputError(f"metrics: {problem}. Metrics of this input: {', '.join(fitting)}")
+
+
+def _dotted(name: str, inputs: frozenset[Input]) -> str:
+    """Return a hint at the comparison of groups that a metric's name looks like."""
+    for aggregate in Aggregate:
+        base = name.removesuffix(f"_{aggregate}")
+        dotted = f"{base}.{aggregate}"
+        if base != name and any(_fits(record, inputs) for record in find_records(dotted)):
+            return f"; for the {aggregate} of groups write {dotted!r}"
+    return ""
 
 
 def _fits(spec: MetricSpec, inputs: frozenset[Input]) -> bool:

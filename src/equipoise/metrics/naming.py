@@ -26,7 +26,9 @@ def find_records(name: str) -> list[MetricSpec]:
     """Return the records that a name may be of, the likeliest first.
 
     A name is that of a metric, an alias, or either with how groups compare in it:
-    "recall_difference", "recall_ratio", "worst_group_recall", "recall_group_min".
+    "recall_difference", "recall.difference", "worst_group_recall", "recall_group_min". The name of
+    a metric is of that metric alone: "accuracy_difference" compares models, "accuracy.difference"
+    groups.
 
     Examples
     --------
@@ -36,8 +38,9 @@ def find_records(name: str) -> list[MetricSpec]:
     """
     name = plain_name(name)
     names = {*SPECS}  # Imports plugins, which may have aliases.
-    records = [SPECS.find(name)] if name in names else []
-    records += [ALIASES[name]] if name in ALIASES else []
+    if name in names:
+        return [SPECS.find(name)]
+    records = [ALIASES[name]] if name in ALIASES else []
     for suffix, harm in _GROUP_ENDS.items():
         base = _first(name, suffix)
         if base is not None and base.harm == harm:
@@ -45,7 +48,7 @@ def find_records(name: str) -> list[MetricSpec]:
     if name.startswith(prefix := f"{Aggregate.WORST_GROUP}_"):
         name = f"{name.removeprefix(prefix)}_{Aggregate.WORST_GROUP}"
     for aggregate in Aggregate:
-        base = _first(name, f"_{aggregate}")
+        base = _first(name, f"_{aggregate}") or _first(name, f".{aggregate}")
         if base is not None and (base.rate or base.aggregate is aggregate):
             records.append(spec_for(base.name, aggregate))
     return records
@@ -65,8 +68,22 @@ def full_name(record: MetricSpec) -> str:
     >>> full_name(*find_records("disparate impact"))
     'selection_rate_ratio'
     """
+    dotted = attribute_name(record)
+    name = dotted.replace(".", "_")
+    return dotted if name != dotted and SPECS.has(name) else name
+
+
+def attribute_name(record: MetricSpec) -> str:
+    """Return the attribute of `equipoise.metrics` that measures a record.
+
+    Examples
+    --------
+    >>> from equipoise.metrics.naming import attribute_name, find_records
+    >>> attribute_name(*find_records("disparate impact"))
+    'selection_rate.ratio'
+    """
     comparison = comparison_of(record)
-    return record.name if comparison is None else f"{record.name}_{comparison}"
+    return record.name if comparison is None else f"{record.name}.{comparison}"
 
 
 def _first(name: str, suffix: str) -> MetricSpec | None:

@@ -334,7 +334,7 @@ class MetricSpec:
             title = f"{self.title} ratio"
             return replace(
                 compared, title=title, unit="number", harm="lower", neutral=1.0,
-                range=(0.0, math.inf),
+                range=(0.0, math.inf), threshold=None, threshold_reason="",
             )  # fmt: skip
         return replace(compared, title=f"{self.title} of the worst group")
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from xml.etree import ElementTree as ET
 
 from equipoise.core import AuditResult, ConfigError, Family, Finding, Variant, Verdict
+from equipoise.core.estimate import name_with
 from equipoise.core.finding import TESTED
 from equipoise.report.gate_alarms import alarm_rate
 from equipoise.report.gate_coverage import checks_of_gaps
@@ -19,7 +20,7 @@ from equipoise.report.gate_rules import (
     Outcome,
 )
 from equipoise.report.selecting import between_groups, place_of
-from equipoise.report.text import in_words, interval, number, percent, visible
+from equipoise.report.text import enclose, in_words, interval, number, percent, visible
 from equipoise.report.words import conclusion_sentence, pair_of, version_of
 
 Baselines = Mapping[str, AuditResult]
@@ -96,7 +97,6 @@ def _checks_of(result: AuditResult, rule: GateRule, baselines: Baselines) -> lis
 
 def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
     """Check what has a verdict: with a metric its findings, otherwise conclusions."""
-    verdicts = _forbidden(rule)
     tests = [f for f in result.findings if f.family in TESTED and _matches(f, rule)]
     withheld = _withheld_by_place(result.findings, rule)
     if rule.metric:
@@ -111,17 +111,60 @@ def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
         ]
     if not judged and not withheld:
         subject = "tested finding" if rule.metric else "conclusion"
-        return [GateCheck(rule, None, "no match", f"{rule}: no {subject} matches this rule.")]
-    checks = [_judged(rule, finding, verdict) for finding, verdict in judged if verdict in verdicts]
-    if judged and not checks:
-        passed = f"{rule}: passed, none of {len(judged)} has this verdict."
-        checks = [GateCheck(rule, None, "passed", passed)]
+        return [_unmatched(result.findings, rule, subject)]
+    checks = _checks_of_judged(rule, judged)
     places = {_place(finding): finding for finding in sorted(tests, key=lambda test: test.tested)}
     without = [_unjudged(rule, finding) for finding in places.values() if not finding.tested]
     if places and len(without) == len(places):
         checks = []
     without += [_not_judged(rule, finding) for finding in withheld.values()]
     return [*checks, *without, *checks_of_gaps(result.findings, rule, {**places, **withheld})]
+
+
+def _checks_of_judged(rule: GateRule, judged: Sequence[tuple[Finding, Verdict]]) -> list[GateCheck]:
+    """Return breaches, and a passed check for each model and groups without any."""
+    forbidden = _forbidden(rule)
+    # One number tested against two null hypotheses is two findings: its gravest verdict counts.
+    breaches: dict[tuple[object, ...], tuple[Finding, Verdict]] = {}
+    numbers: dict[tuple[str, str], set[tuple[object, ...]]] = {}
+    for finding, verdict in judged:
+        name = _number(finding)
+        if verdict is not Verdict.NOT_ESTIMABLE:
+            numbers.setdefault(_place(finding), set()).add(name)
+        if verdict in forbidden:
+            graver = [(finding, verdict), *filter(None, [breaches.get(name)])]
+            breaches[name] = min(reversed(graver), key=lambda item: forbidden.index(item[1]))
+    breached = {_place(finding) for finding, _ in breaches.values()}
+    passed = [
+        _passed(rule, place, len(names))
+        for place, names in numbers.items()
+        if place not in breached
+    ]
+    return [*(_judged(rule, *item) for item in breaches.values()), *passed]
+
+
+def _passed(rule: GateRule, place: tuple[str, str], n: int) -> GateCheck:
+    """Check a model and groups without a forbidden verdict."""
+    about = enclose(": ", ", ".join(map(visible, filter(None, place))))
+    text = f"{rule}{about}: passed, none of {n} has this verdict."
+    return GateCheck(rule, None, "passed", text)
+
+
+def _unmatched(findings: Sequence[Finding], rule: GateRule, subject: str) -> GateCheck:
+    """Check a rule that matches nothing, with the metrics or comparisons that a run has."""
+    of_metric = [finding for finding in findings if finding.metric == rule.metric]
+    if of_metric:
+        names = {name_with(finding.metric, finding.aggregate) for finding in of_metric}
+        for key in ("model", "groups", "subject", "version"):
+            values = {getattr(finding, key) for finding in of_metric}
+            if getattr(rule, key) not in (None, *values):
+                names = {f"{key} {visible(value) or 'none'}" for value in values}
+    elif rule.metric:
+        names = {finding.metric for finding in findings}
+    else:
+        names = set()
+    fix = enclose(" To do: choose among what this run has: ", ", ".join(sorted(names)), ".")
+    return GateCheck(rule, None, "no match", f"{rule}: no {subject} matches this rule.{fix}")
 
 
 def _place(finding: Finding) -> tuple[str, str]:
@@ -183,7 +226,7 @@ def _checks_of_changes(
         if (pair := pair_of(finding)) and finding.tested and _matches_change(finding, rule)
     ]
     if not changes:
-        return [GateCheck(rule, None, "no match", f"{rule}: no tested change matches this rule.")]
+        return [_unmatched(compared.findings, rule, "tested change")]
     checks = [
         _judged(rule, finding, finding.verdict)
         for finding, pair in changes
@@ -239,7 +282,7 @@ def _checks(findings: Sequence[Finding], rule: GateRule) -> list[GateCheck]:
         ]
     matching = between_groups(matching)
     if not matching:
-        return [GateCheck(rule, None, "no match", f"{rule}: no finding matches this rule.")]
+        return [_unmatched(findings, rule, "finding")]
     # One number tested against two null hypotheses is two findings: the rule is about the number.
     once = {_number(finding): finding for finding in reversed(matching)}
     checks = [_check(rule, finding) for finding in reversed(once.values())]

@@ -1,13 +1,20 @@
 """Evaluation results of a model repository of the Hugging Face Hub, `.eval_results/*.yaml`."""
 
 import math
-from urllib.parse import quote
 
 import yaml
 
 from equipoise.core import Fields, Finding, RunError
 from equipoise.exports import Files, Form, Run
-from equipoise.exports.contents import about, findings_of, metric_title, models, timestamp, version
+from equipoise.exports.contents import (
+    about,
+    findings_of,
+    metric_title,
+    models,
+    path_segment,
+    timestamp,
+    version,
+)
 
 
 def write(run: Run) -> Files:
@@ -31,7 +38,7 @@ def write(run: Run) -> Files:
         ]
         if entries:
             text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=100)
-            files[f"{quote(model, safe='')}/.eval_results/equipoise.yaml"] = text
+            files[f"{path_segment(model)}/.eval_results/equipoise.yaml"] = text
     if not files:
         raise RunError(
             f"{run.folder}: no model has a conclusion with a number. "

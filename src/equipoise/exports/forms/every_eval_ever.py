@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from urllib.parse import quote
 
 from equipoise.core import Fields, Finding, RunError
 from equipoise.core.files import decode_json
@@ -27,6 +26,7 @@ from equipoise.exports.contents import (
     known,
     metric_title,
     models,
+    path_segment,
     sentences,
     started,
     version,
@@ -157,7 +157,7 @@ def _source(run: Run) -> Fields:
 def _folder(model: str) -> str:
     """Return the developer and the model as two folders."""
     developer, _, name = model.rpartition("/")
-    return f"{quote(developer or 'unknown', safe='')}/{quote(name, safe='')}"
+    return f"{path_segment(developer)}/{path_segment(name)}"
 
 
 def _rows_of(run: Run) -> PredictionData | None:

@@ -26,6 +26,7 @@ from equipoise.core import (
     GroupValue,
     InputError,
     Integers,
+    Integers32,
     Labels,
     NullHypothesis,
     Part,
@@ -322,6 +323,9 @@ class _Paired:
         return np.stack([(resampled * kind).sum(axis=1) for kind in kinds], axis=1) / self.most
 
 
+_Codes = tuple[Integers32, Strings]
+
+
 def _pair(y_true: Any, predictions: Facts) -> _Paired:
     encoded = [encode(y_true, subject="y_true")]
     n = len(encoded[0][0])
@@ -332,6 +336,7 @@ def _pair(y_true: Any, predictions: Facts) -> _Paired:
                 f"{subject}: shape {np.shape(predicted)}; expected ({n},) or (runs, {n}), as y_true"
             )
         encoded.append(encode(array.ravel(), subject=subject))
+    _check_second(*encoded)
     _, (truth, *labels) = recoded(*encoded)
     first, second = (len(codes) // n for codes in labels)
     if first != second:
@@ -342,6 +347,21 @@ def _pair(y_true: Any, predictions: Facts) -> _Paired:
         raise InputError("no image has a true class and a prediction of both models; expected one")
     hits = integers(model_codes[:, :, complete] == truth[complete])
     return _Paired(hits.sum(axis=1), hits.sum(axis=2) / complete.sum(), tally(~complete))
+
+
+def _check_second(truth: _Codes, first: _Codes, second: _Codes) -> None:
+    """Refuse a second prediction most of whose labels are no classes, such as groups."""
+    codes, labels = second
+    unknown = np.array([label not in {*truth[1], *first[1]} for label in labels], dtype=bool)
+    present = codes[codes >= 0]
+    # With one true class, 1 may stand for right answers and 0 for wrong ones.
+    if len(truth[1]) > 1 and len(present) and unknown[present].mean() > 0.5:
+        name = labels[int(np.flatnonzero(unknown)[0])]
+        raise InputError(
+            f"y_pred_biased: most labels are no classes of y_true or y_pred_unbiased, such as "
+            f"{name!r}; expected the predictions of a second model. To do: for the difference "
+            "between groups, call accuracy.difference(y_true, y_pred, groups)"
+        )
 
 
 def _enumerated(sizes: Integers, counts: Integers) -> tuple[Floats, Floats]:
@@ -413,7 +433,8 @@ def accuracy_difference(
     Raises
     ------
     InputError
-        When lengths or numbers of runs differ, or no image is complete.
+        When lengths or numbers of runs differ, no image is complete, or most labels of the second
+        model are those of no class, as those of groups are. `accuracy.difference` compares groups.
 
     References
     ----------

@@ -29,6 +29,7 @@ from equipoise.core import (
     no_ends,
     record,
 )
+from equipoise.core.labels import Cell
 from equipoise.metrics.building import (
     bootstrap_method,
     compare_with_chance,
@@ -84,7 +85,8 @@ def no_options(rows: ScoredRows) -> Mapping[str, float]:  # noqa: ARG001 - the f
 class ScoreMetric(Form):
     """A statistic of outcomes and scores as a metric.
 
-    Call it for the number over all rows, or its `difference` for the largest between groups.
+    Call it for the number over all rows, or its `difference` for the largest between groups. True
+    outcomes are 0 and 1, or labels with the class that is `positive`.
 
     Attributes
     ----------
@@ -167,13 +169,14 @@ class ScoreMetric(Form):
         y_score: ArrayLike,
         groups: GroupLabels | None = None,
         *,
+        positive: Cell = "",
         units: Labels | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
         **options: float,
     ) -> Estimate:
         """Return the number over all rows, with that of each group; see `equipoise.metrics`."""
-        rows = ScoredRows.of(y_true, y_score, groups, units)
+        rows = ScoredRows.of(y_true, y_score, groups, units, positive)
         return measure_scores(rows, [self.measure(rows, Aggregate.VALUE, options)], resampling,
                               rng)[0]  # fmt: skip
 
@@ -183,13 +186,14 @@ class ScoreMetric(Form):
         y_score: ArrayLike,
         groups: GroupLabels,
         *,
+        positive: Cell = "",
         units: Labels | None = None,
         resampling: Resampling | None = DEFAULT,
         rng: Seed = 0,
         **options: float,
     ) -> Estimate:
         """Return the largest difference between groups in it; see `equipoise.metrics`."""
-        rows = ScoredRows.of(y_true, y_score, groups, units)
+        rows = ScoredRows.of(y_true, y_score, groups, units, positive)
         return measure_scores(rows, [self.measure(rows, Aggregate.DIFFERENCE, options)],
                               resampling, rng)[0]  # fmt: skip
 

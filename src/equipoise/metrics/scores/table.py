@@ -19,7 +19,7 @@ from equipoise.core import (
     record,
 )
 from equipoise.core.arguments import check_lengths, real_numbers
-from equipoise.core.labels import Encoded
+from equipoise.core.labels import Cell, Encoded
 from equipoise.core.types import Facts
 from equipoise.metrics.labels import Counts, Null, count, fill_labels
 
@@ -54,15 +54,17 @@ class ScoredRows:
         y_score: ArrayLike,
         groups: GroupLabels | None,
         units: Labels | None,
+        positive: Cell = "",
     ) -> ScoredRows:
         """Check outcomes and scores, and leave out rows without one.
 
         Raises
         ------
         InputError
-            When lengths differ, an outcome is not 0 or 1, a score is infinite, or nothing is left.
+            When lengths differ, an outcome is not 0 or 1 and no class is `positive`, that isn't
+            a class, a score is infinite, or nothing is left.
         """
-        truth, scores = real_numbers(y_true, "y_true"), real_numbers(y_score, "y_score")
+        truth, scores = _outcomes(y_true, positive), real_numbers(y_score, "y_score")
         check_lengths({"y_true": len(truth), "y_score": len(scores)})
         if np.isinf(scores).any():
             raise InputError(
@@ -72,7 +74,10 @@ class ScoredRows:
         wrong = ~np.isnan(truth) & (truth != 0) & (truth != 1)
         if wrong.any():
             row = int(wrong.argmax())
-            raise InputError(f"y_true, row {row}: {truth[row]:g}; expected 0, 1, or NaN for none")
+            raise InputError(
+                f"y_true, row {row}: {truth[row]:g}; expected 0, 1, or NaN for none. "
+                "To do: write 0 and 1, or give positive="
+            )
         row_groups = Groups.of(fill_labels(groups, len(truth)))
         owners = None if units is None else Encoded(*encode(units, subject="units"))
         unit_codes = None if owners is None else owners.codes
@@ -105,6 +110,19 @@ class ScoredRows:
             self, outcomes=self.outcomes[rows], scores=self.scores[rows],
             groups=self.groups.take(rows), units=units,
         )  # fmt: skip
+
+
+def _outcomes(y_true: ArrayLike, positive: Cell) -> Floats:
+    """Return outcomes as numbers: of labels 1 for the positive class, NaN for none."""
+    if positive == "":
+        try:
+            return real_numbers(y_true, "y_true")
+        except InputError as error:
+            raise InputError(f"{error}. To do: write 0 and 1, or give positive=") from None
+    codes, classes = encode(y_true, subject="y_true")
+    if str(positive) not in classes:
+        raise InputError(f"positive={positive!r}: expected a class, one of {', '.join(classes)}")
+    return np.where(codes < 0, np.nan, codes == classes.index(str(positive)))
 
 
 @record

@@ -29,6 +29,7 @@ from equipoise.config.fields import (
 from equipoise.config.switches import MetricSwitches
 from equipoise.metrics.labels.effect_sizes import EffectSizes, Formulation, Statistic
 from equipoise.metrics.labels.metric import CountMetric
+from equipoise.metrics.labels.rates import rates_of_classes
 from equipoise.metrics.measure import MEASURES
 from equipoise.metrics.registry import OptionTypes
 from equipoise.metrics.scores import ScoreMetric
@@ -261,6 +262,12 @@ class MetricsConfig(MetricSwitches):
     def registered(cls) -> dict[str, OptionTypes]:
         """Return the metrics of the forms, and metrics with several comparisons of groups."""
         return {name: {} for name in MEASURES} | super().registered()
+
+    @classmethod
+    def parts(cls) -> Mapping[str, str]:
+        """Return the rates of classes, which `rates` measures."""
+        switched = cls.switched()
+        return {name: "rates" for name in rates_of_classes() if name not in switched}
 
 
 class Config(AuditConfig):
