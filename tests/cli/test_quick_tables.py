@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 import equipoise
-from equipoise.core import DataError
+from equipoise.audits.quick import guess_config
+from equipoise.core import DataError, EquipoiseError
 
 ROWS = 400
 
@@ -221,3 +222,84 @@ def test_what_is_named_is_not_guessed(tmp_path):
     rows = pl.DataFrame({"gender": ["f", "m"] * 50, "label": ["a", "b"] * 50})
     with pytest.raises(DataError, match="no such column"):
         equipoise.audit(rows, target="lable", groups="gender")
+
+
+def counts_with(cell, row=0):
+    """Return counts of labels and predictions by gender, of which a cell is another text."""
+    names = ["a", "b", "c"]
+    rows = [(g, y, p, str(40 + 9 * (y == p))) for g in "fm" for y in names for p in names]
+    table = pl.DataFrame(rows, ["gender", "label", "pred", "n"], orient="row")
+    return table.with_columns(n=pl.Series([*table["n"][:row], cell, *table["n"][row + 1 :]]))
+
+
+def error_of(table, path, **named):
+    """Return the error of a guessed configuration of a table as a file of some separator."""
+    table.write_csv(path, separator=";" if path.stem.endswith("semicolon") else ",")
+    with pytest.raises(EquipoiseError) as caught:
+        guess_config(path, **named)
+    return caught.value
+
+
+@pytest.mark.parametrize("cell", ["-40", "40.5", "", "1,090", "1.090", "forty"])
+def test_a_bad_cell_of_counts_is_named(tmp_path, cell):
+    error = error_of(counts_with(cell, 4), tmp_path / "t.csv")
+    assert (error.column, error.row) == ("n", 5)
+    assert cell in str(error)
+
+
+def test_a_repeated_row_of_counts_is_named(tmp_path):
+    table = counts_with("40")
+    error = error_of(pl.concat([table, table[2:3]]), tmp_path / "t.csv")
+    assert (error.column, error.row) == ("n", len(table) + 1)
+
+
+def test_a_column_that_is_not_read_as_counts_is_noted(tmp_path):
+    rows = pl.concat([counts_with("40")] * 5)
+    path = tmp_path / "t.csv"
+    rows.write_csv(path)
+    for named in ({}, {"target": "label", "groups": ["gender"], "pred": "pred"}):
+        guess = guess_config(path, **named)
+        assert "count" not in guess.steps
+        assert any("n" in note and "counts" in note for note in guess.notes)
+
+
+def incomes(form):
+    """Return incomes and their predictions, as text in a form of numbers."""
+    numbers = np.random.default_rng(0).integers(1, 9, (80, 2)) * 1111.5
+    income, predicted = ([form(value) for value in column] for column in numbers.T)
+    return pl.DataFrame({"gender": ["f", "m"] * 40, "income": income, "pred_income": predicted})
+
+
+@pytest.mark.parametrize(
+    ("form", "file", "values"),
+    [
+        (lambda x: f"{int(x):,}", "t.csv", ["3334", "3.334"]),
+        (lambda x: f"{int(x):,}", "semicolon.csv", ["3334", "3.334"]),
+        (lambda x: f"{x:,.2f}", "t.csv", ["3334.50"]),
+        (lambda x: f"{x:,.2f}".translate({44: ".", 46: ","}), "semicolon.csv", ["3334.50"]),
+        (lambda x: f"{x:.1f}".replace(".", ","), "t.csv", ["3334.5", "decimal: "]),
+    ],
+)
+def test_marks_that_are_no_decimal_marks_are_refused(tmp_path, form, file, values):
+    table = incomes(form)
+    table = table.with_columns(income=pl.Series([form(3334.5), *table["income"][1:]]))
+    error = error_of(table, tmp_path / file)
+    assert (error.column, error.row) == ("income", 1)
+    assert all(value in error.fix for value in values)
+
+
+def test_three_digits_after_a_comma_may_be_decimals(tmp_path):
+    path = tmp_path / "t.csv"
+    incomes(lambda x: f"{x / 10000:.3f}".replace(".", ",")).write_csv(path, separator=";")
+    assert guess_config(path).steps["decimal"] == ","
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("gender,label,label\n" + "f,a,b\nm,b,b\n" * 40)
+    with pytest.raises(DataError) as caught:
+        guess_config(path)
+    assert caught.value.column == "label"
+    # Programs leave columns without a name at the end of rows.
+    path.write_text("gender,label,pred,,\n" + "f,a,b,,\nm,b,b,,\n" * 40)
+    assert guess_config(path).data["target"] == "label"

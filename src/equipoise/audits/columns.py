@@ -11,6 +11,7 @@ from equipoise.core.columns import Columns
 from equipoise.core.labels import Cell
 from equipoise.core.types import FileFacts
 from equipoise.data import Items, Vectors
+from equipoise.data.number_marks import fix_of_number
 from equipoise.metrics.vector_rows import ChosenRows, Table
 
 Row = dict[str, Any]
@@ -82,6 +83,7 @@ def numbers_of(items: Items, column: str) -> Floats:
             column=column,
             row=row + 1,
             expected="a number, or an empty cell",
+            fix=fix_of_number(texts[row]),
         )
     return numbers.to_numpy()
 

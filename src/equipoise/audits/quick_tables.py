@@ -13,9 +13,10 @@ import polars as pl
 from equipoise.audits.quick_rows import ID, MODEL, UNIT
 from equipoise.config.fields import TableConfig
 from equipoise.core import DataError, Strings
-from equipoise.data.problems import listed
+from equipoise.data.number_marks import check_marks, has_thousands_mark, hold_decimal_commas
+from equipoise.data.problems import check_columns, listed
 from equipoise.data.results import guess_reader
-from equipoise.data.table_steps import LIST, Split
+from equipoise.data.table_steps import LIST, Split, check_counts
 from equipoise.data.tables import OpenTable, TableRecipe, TableSource, as_text, open_table
 
 OUTPUT = re.compile(
@@ -51,11 +52,12 @@ _CONFUSION: Mapping[str, tuple[str, str]] = {
 _LABEL, _PREDICTION = "label", "prediction"
 _TRUE_ANSWER, _ANSWER, _CORRECT = "target", "answer", "correct"
 """Columns of what a tool wrote."""
-_DECIMAL_COMMA = r"^\s*[-+]?\d*,\d+\s*$"
 _SEPARATORS = ("|", ";")
 # Columns of more values are no labels, and more columns aren't looked through.
 _MOST_VALUES, _MOST_COLUMNS = 50, 200
 _SHARE_OF_CLASSES, _SHARE_OF_SPLIT = 0.5, 0.05
+# Of a column of counts, so many cells are whole numbers and so many rows differ, or more.
+_SHARE_OF_COUNTS, _SHARE_OF_DIFFERENT = 0.5, 0.5
 _EXAMPLES = 4
 
 
@@ -98,6 +100,7 @@ class _Columns:
     file: str
     names: Strings
     cells: Mapping[str, pl.Series]
+    delimiter: str = ""
 
     @classmethod
     def of(cls, table: OpenTable, names: Iterable[str], named: Sequence[str] = ()) -> "_Columns":
@@ -105,9 +108,11 @@ class _Columns:
         needed = {*named}
         plain = (name for name in names if name not in table.lists)
         requested = dict.fromkeys([*named, *plain])
+        # Columns without a name are what a program left at the end of each row.
+        check_columns(table.names, filter(str.strip, requested), table.name)
         stored = _read_plain(table, tuple(requested), needed)
         cells = {name: stored[name] for name in table.names if name in stored}
-        return cls(table.name, table.names, cells)
+        return cls(table.name, table.names, cells, table.delimiter)
 
     def fitting(self, form: re.Pattern[str], excluded: Iterable[str] = ()) -> list[str]:
         """Return columns with a part of their dotted name of a form; full names first."""
@@ -194,6 +199,9 @@ def guess_form(
             raise unclear(columns, "a model is named, and no column of labels (--target)")
         form = _guess_roles(columns, form, outputs, needs_outputs=needs_outputs)
         form = form if counts else _guess_count(columns, form)
+    elif not counts:
+        form = _note_counts(form, [name for name in opened.names if name not in named])
+    _check_marks(columns, form, outputs)
     if "count" in form.steps:
         _check_single_model(opened)
     form = _guess_split(columns, form, encoding)
@@ -253,14 +261,9 @@ def _with_decimal_points(
     columns: _Columns, form: TableForm, encoding: str
 ) -> tuple[_Columns, TableForm]:
     """Return the columns with decimal points, and the step where some have commas."""
-    commas = [
-        name
-        for name, cells in columns.cells.items()
-        if (numbers := cells.drop_nulls().filter(cells.drop_nulls() != "")).len()
-        and numbers.str.contains(_DECIMAL_COMMA).any()
-        and numbers.str.contains(r"^\s*[-+]?\d*(,\d+)?\s*$").all()
-    ]
-    if not commas:
+    commas = [name for name, cells in columns.cells.items() if hold_decimal_commas(cells)]
+    # A comma in a file of commas, or before three digits alone, is likelier a thousands mark.
+    if columns.delimiter == "," or all(_may_be_thousands(columns.cells[name]) for name in commas):
         return columns, form
     form = replace(
         form,
@@ -269,6 +272,20 @@ def _with_decimal_points(
     )
     table = open_table(_recipe(form), role="data", encoding=encoding)
     return _Columns.of(table, columns.cells), form
+
+
+def _may_be_thousands(cells: pl.Series) -> bool:
+    """Whether all commas in a column may mark thousands."""
+    with_commas = cells.filter(cells.str.contains(",", literal=True))
+    return bool(has_thousands_mark(with_commas).all())
+
+
+def _check_marks(columns: _Columns, form: TableForm, outputs: Sequence[str]) -> None:
+    """Refuse numbers with marks of thousands in a target, groups and predictions."""
+    likely = outputs or [name for name in columns.cells if OUTPUT.fullmatch(name)]
+    for name in dict.fromkeys([*filter(None, [form.target]), *form.groups, *likely]):
+        if name in columns.cells:
+            check_marks(columns.cells[name], columns.file)
 
 
 def _guess_roles(
@@ -412,22 +429,68 @@ def _separator(cells: pl.Series) -> str | None:
 def _guess_count(columns: _Columns, form: TableForm) -> TableForm:
     """Return the form with the step for a column of how many rows a row stands for."""
     names = [*form.groups, *form.labels, *form.outputs, *filter(None, [form.target])]
+    counts = [name for name in columns.cells if _COUNT.fullmatch(name) and name not in names]
+    if not counts:
+        return form
     used = [columns.cells[name] for name in dict.fromkeys(names) if name in columns.cells]
     used += [
         cells
         for name, cells in columns.cells.items()
         if OUTPUT.fullmatch(name) or _fits(name, MODEL)
     ]
-    for name in (name for name in columns.cells if _COUNT.fullmatch(name) and name not in names):
-        numbers = columns.cells[name].cast(pl.Float64, strict=False)
-        complete = not numbers.has_nulls() and bool(
-            (numbers >= 0).all() and (numbers == numbers.floor()).all()
-        )
-        rows = pl.DataFrame([cells.alias(str(place)) for place, cells in enumerate(used)])
-        if complete and rows.n_unique() == len(rows):
+    rows = pl.DataFrame([cells.alias(str(place)) for place, cells in enumerate(used)])
+    n_rows, n_different = len(rows), rows.n_unique()
+    for name in counts:
+        cells = columns.cells[name]
+        if _share_of_whole(cells) < _SHARE_OF_COUNTS:
+            note = f"{name}: not read as counts, as its cells are no whole numbers"
+            form = replace(form, notes=(*form.notes, note))
+        elif n_different == n_rows:
+            check_counts(cells, columns.file)
             note = f"{name}: how many rows a row stands for"
             return replace(form, steps={**form.steps, "count": name}, notes=(*form.notes, note))
+        elif n_different > _SHARE_OF_DIFFERENT * n_rows and not _has_ids(columns):
+            raise _repeated_row(rows, name, columns.file)
+        else:
+            note = f"{name}: not read as counts, as rows repeat"
+            form = replace(form, notes=(*form.notes, note))
     return form
+
+
+def _note_counts(form: TableForm, names: Iterable[str]) -> TableForm:
+    """Return the form with a note on columns called as counts, where columns are named."""
+    counts = [name for name in names if _COUNT.fullmatch(name)]
+    note = f"{listed(counts)}: not read as counts, as the other columns are named"
+    return replace(form, notes=(*form.notes, note)) if counts else form
+
+
+def _share_of_whole(cells: pl.Series) -> float:
+    """Return the share of whole numbers, with any sign and marks of thousands, in cells."""
+    numbers = cells.str.strip_chars().str.replace_all(r",(\d{3})", "$1")
+    whole = numbers.str.contains(r"^[-+]?\d+(?:\.0*)?$").fill_null(value=False)
+    return int(whole.sum()) / max(1, len(cells))
+
+
+def _has_ids(columns: _Columns) -> bool:
+    """Whether a column names each row."""
+    ids = (cells for name, cells in columns.cells.items() if _fits(name, ID))
+    return any(cells.n_unique() == len(cells) for cells in ids)
+
+
+def _repeated_row(rows: pl.DataFrame, count: str, file: str) -> DataError:
+    """Return the error of counts of which two are for the same labels and groups."""
+    repeated = rows.is_duplicated()
+    row = int(repeated.arg_max() or 0)
+    of_row = pl.Series([values == rows.row(row) for values in rows.iter_rows()]).arg_true()
+    return DataError(
+        f"rows {row + 1} and {of_row[1] + 1} count the same labels, predictions and groups",
+        file=file,
+        column=count,
+        row=of_row[1] + 1,
+        expected="one row for each combination, where a column holds counts",
+        fix="remove a row that was written twice, add two counts up, or rename a column that "
+        "holds no counts",
+    )
 
 
 def _check_single_model(table: OpenTable) -> None:

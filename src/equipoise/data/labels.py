@@ -29,6 +29,7 @@ from equipoise.core import (
 )
 from equipoise.core.labels import Encoded
 from equipoise.core.types import FileFacts
+from equipoise.data.number_marks import fix_of_number
 from equipoise.data.problems import check_ids, listed, nearest, show
 from equipoise.data.quantities import check_groups, check_target
 from equipoise.data.sentinels import DEFAULT_MISSING, Sentinels
@@ -264,7 +265,8 @@ class Where:
             row = int((numbers.is_null() & cells.is_not_null()).arg_max() or 0)
             raise DataError(
                 f"{cells[row]!r} is no number", file=file, column=cells.name, row=row + 1,
-                expected="numbers, since `where` has bounds", fix="name texts under `values:`",
+                expected="numbers, since `where` has bounds",
+                fix=f"name texts under `values:`, or {fix_of_number(cells[row])}",
             )  # fmt: skip
         low = -math.inf if self.min is None else self.min
         high = math.inf if self.max is None else self.max

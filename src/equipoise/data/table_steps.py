@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from equipoise.core import DataError, InputError, Strings
 from equipoise.core.labels import is_text
+from equipoise.data.number_marks import DECIMAL_COMMA, check_marks, has_thousands_mark
 from equipoise.data.problems import check_columns, counted, listed, looks_missing, show
 from equipoise.data.tables import Columns, OpenTable, TableSource, as_text, open_table
 
@@ -24,7 +25,6 @@ TableStep: TypeAlias = Callable[[OpenTable], OpenTable]
 MOST_ROWS = 20_000_000
 """Rows that counts may stand for."""
 
-_DECIMAL_COMMA = r"^\s*[-+]?\d*(?:,\d+)?\s*$"
 _FIELD = re.compile(r"\{(\w*)\}")
 
 
@@ -33,19 +33,27 @@ class DecimalCommas:
     """Numbers with a decimal comma, in columns that hold nothing else."""
 
     def __call__(self, table: OpenTable, /) -> OpenTable:
-        """Return the table with decimal points."""
+        """Return the table with decimal points.
+
+        Raises
+        ------
+        DataError
+            When numbers have marks of thousands, too; as their column is read.
+        """
 
         def columns(names: Strings) -> Columns:
-            return {name: _with_points(column) for name, column in table.columns(names).items()}
+            stored = table.columns(names)
+            return {name: _with_points(cells, name, table.name) for name, cells in stored.items()}
 
         return replace(table, columns=columns, kinds={})
 
 
-def _with_points(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _with_points(column: pa.ChunkedArray, name: str, file: str) -> pa.ChunkedArray:
     if not is_text(column.type):
         return column
-    cells = pl.Series(column)
-    is_number = cells.str.contains(_DECIMAL_COMMA) | (cells.str.strip_chars() == "")
+    cells = pl.Series(name, column)
+    check_marks(cells, file, decimal_comma=True)
+    is_number = cells.str.contains(DECIMAL_COMMA) | (cells.str.strip_chars() == "")
     return _arrow(cells.str.replace(",", ".", literal=True)) if is_number.all() else column
 
 
@@ -428,16 +436,31 @@ class Count:
     def _numbers(self, table: OpenTable, name: str) -> Sequence[int]:
         """Return the numbers of a column."""
         cells = _texts(table, name)
-        numbers = cells.str.strip_chars().cast(pl.Float64, strict=False)
-        _check_cells(
-            cells.fill_null(""),
-            (numbers >= 0) & (numbers == numbers.floor()) & (numbers <= MOST_ROWS),
-            table.name,
-            "is no count",
-            f"a whole number from 0 to {MOST_ROWS:,}",
-            "correct the cell; write 0 for none",
-        )
-        return numbers.cast(pl.Int64).to_list()
+        check_counts(cells, table.name)
+        return cells.str.strip_chars().cast(pl.Float64).cast(pl.Int64).to_list()
+
+
+def check_counts(cells: pl.Series, file: str) -> None:
+    """Refuse a column in which a cell is no number of rows.
+
+    Raises
+    ------
+    DataError
+        With the first such cell.
+    """
+    numbers = cells.str.strip_chars().cast(pl.Float64, strict=False)
+    _check_cells(
+        cells.fill_null(""),
+        (numbers >= 0)
+        & (numbers == numbers.floor())
+        & (numbers <= MOST_ROWS)
+        & ~has_thousands_mark(cells.str.replace_all(".", ",", literal=True)),
+        file,
+        "is no count",
+        f"a whole number from 0 to {MOST_ROWS:,}",
+        "correct the cell, without a mark of thousands; write 0 for none; or rename a column that "
+        "holds no counts",
+    )
 
 
 def _repeated(cells: pa.ChunkedArray | Sequence[str | None], places: pa.Array) -> pa.ChunkedArray:

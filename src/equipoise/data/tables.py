@@ -384,6 +384,8 @@ class OpenTable:
         Columns whose cells are lists.
     split : mapping of str to mapping of str to str
         By a column that had several values a cell: the columns that it became, and their values.
+    delimiter : str
+        What separates the cells of a CSV; "" for other tables.
     """
 
     name: str
@@ -393,6 +395,7 @@ class OpenTable:
     kinds: Mapping[str, pa.DataType]
     lists: Strings = ()
     split: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    delimiter: str = ""
 
     def read(self, names: Strings) -> Columns:
         """Return some columns; `ROW_NUMBER` counts the rows from 1.
@@ -717,7 +720,7 @@ def _open_csv(
         rows = table if header else table.slice(1)
         return {column: rows[place] for column, place in zip(requested, places, strict=True)}
 
-    return OpenTable(name, hash_parts([content]), names, columns, {})
+    return OpenTable(name, hash_parts([content]), names, columns, {}, delimiter=delimiter)
 
 
 def _check_first_line(cells: Sequence[str], header: Strings, name: str) -> None:
