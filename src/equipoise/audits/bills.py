@@ -46,14 +46,14 @@ class Bill:
         """Return the usage so far, of all runs with the store."""
         if not (self.store / FILE).is_file():
             return Spent()
-        with closing(Database(self.store, is_read_only=True)) as database:
+        with closing(Database(self.store, must_exist=True)) as database:
             return Spending(database, self.address.account).spent()
 
     def ignored(self) -> list[str]:
         """Return the parameters that had no effect, as far as replies show."""
         if not (self.store / FILE).is_file():
             return []
-        with closing(Database(self.store, is_read_only=True)) as database:
+        with closing(Database(self.store, must_exist=True)) as database:
             return ignored_parameters(database, self.address.account, self.service.parameters)
 
     def usage_of_questions(self, questions: Collection[str]) -> Usage:
