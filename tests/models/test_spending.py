@@ -1,7 +1,8 @@
 """Tokens and money of served models: prices, estimates, reservations and budgets."""
 
+import shutil
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,12 +12,13 @@ import pytest
 from chat_server import completion, serving
 from equipoise.core import InputError
 from equipoise.models import Sampling, Service, load_generator, load_model
-from equipoise.models.journal import Database
+from equipoise.models.journal import FILE, Database
 from equipoise.models.protocols import ServiceError
 from equipoise.models.spending import (
     BudgetError,
     Prices,
     Spending,
+    Spent,
     Usage,
     estimate_tokens,
     estimate_usage,
@@ -53,7 +55,7 @@ def model_of(server, **settings):
 
 
 def spent_in(folder, server):
-    with closing(Database(folder, is_read_only=True)) as opened:
+    with closing(Database(folder, must_exist=True)) as opened:
         return Spending(opened, f"{server.url}#tiny").spent()
 
 
@@ -90,6 +92,43 @@ def test_usage_is_kept_by_how_it_is_known(database):
     assert spent.total == Usage(4, 4, 300 + 138, 10 + 20)
     assert spent.mean_times(10) == Usage(10, 10, 1000, 40)
     assert Spending(database, "other").spent().total == Usage()
+
+
+def killed_in_a_change(database, folder, to):
+    """Copy a store in the middle of a change, as a kill leaves it."""
+    with suppress(InterruptedError), database.changing() as cursor:
+        # Pages reach the file before the change ends.
+        cursor.execute("PRAGMA cache_size = 1")
+        cursor.executemany(
+            "INSERT INTO names VALUES ('a', ?)", [(f"{n:0500}",) for n in range(500)]
+        )
+        shutil.copytree(folder, to)
+        raise InterruptedError
+    assert (to / f"{FILE}-journal").stat().st_size
+
+
+def test_a_change_that_a_kill_ended_is_taken_back_by_reading(database, tmp_path):
+    settle(Spending(database, "a"), Usage(1, 1, 90, 3))
+    copy = tmp_path / "copy"
+    killed_in_a_change(database, tmp_path, copy)
+    with closing(Database(copy, must_exist=True)) as opened:
+        assert Spending(opened, "a").spent().total == Usage(1, 1, 90, 3)
+        assert opened.rows("SELECT * FROM names") == []
+
+
+def test_a_store_whose_tables_a_kill_left_out_is_empty(tmp_path):
+    (tmp_path / FILE).touch()
+    with closing(Database(tmp_path, must_exist=True)) as opened:
+        assert Spending(opened, "a").spent() == Spent()
+
+
+def test_a_store_that_cannot_be_written_is_read(database, tmp_path):
+    settle(Spending(database, "a"), Usage(1, 1, 90, 3))
+    (tmp_path / FILE).chmod(0o444)
+    tmp_path.chmod(0o555)
+    with closing(Database(tmp_path, must_exist=True)) as opened:
+        assert Spending(opened, "a").spent().total == Usage(1, 1, 90, 3)
+    tmp_path.chmod(0o755)
 
 
 @pytest.mark.parametrize(

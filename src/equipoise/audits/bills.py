@@ -46,14 +46,14 @@ class Bill:
         """Return the usage so far, of all runs with the store."""
         if not (self.store / FILE).is_file():
             return Spent()
-        with closing(Database(self.store, is_read_only=True)) as database:
+        with closing(Database(self.store, must_exist=True)) as database:
             return Spending(database, self.address.account).spent()
 
     def ignored(self) -> list[str]:
         """Return the parameters that had no effect, as far as replies show."""
         if not (self.store / FILE).is_file():
             return []
-        with closing(Database(self.store, is_read_only=True)) as database:
+        with closing(Database(self.store, must_exist=True)) as database:
             return ignored_parameters(database, self.address.account, self.service.parameters)
 
     def usage_of_questions(self, questions: Collection[str]) -> Usage:
@@ -89,23 +89,34 @@ class Bill:
 
         return tell
 
-    def planned(self, n: int, by_size: Usage) -> tuple[Facts, Note]:
-        """Return the facts of a plan for n requests of a size, and a note on them."""
-        usage, spent = self.estimate(n, by_size), self.spent()
-        facts: Facts = {
-            "requests": n, "prompt_tokens": usage.prompt_tokens,
+    def planned(self, usage: Usage) -> Facts:
+        """Return the facts of a plan on requests."""
+        return {
+            "requests": usage.requests, "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens, "cost": self.cost(usage),
         }  # fmt: skip
+
+    def plan_notes(self, usage: Usage) -> Iterator[Note]:
+        """Yield notes on the usage of all requests of a plan, and on a budget that it exceeds."""
+        spent = self.spent()
         rule = "as earlier replies took" if spent.is_known else f"estimated: {_RULE}"
         text = (
-            f"about {n:,} requests with {usage.prompt_tokens:,} tokens of prompts and "
+            f"about {usage.requests:,} requests with {usage.prompt_tokens:,} tokens of prompts and "
             f"{usage.completion_tokens:,} of answers ({rule})"
         )
         if self.service.prices is not None:
             text += f"; they cost about {self.amount(usage)}"
         if self.service.budget is not None:
             text += f". {self.amount(spent.total)} of the budget of {self.service.limit} are spent"
-        return facts, Note(self.model, f"{text}.")
+        yield Note(self.model, f"{text}.")
+        cost = self.cost(spent.total + usage)
+        if cost is not None and self.service.budget is not None and cost > self.service.budget:
+            yield Note(
+                self.model,
+                f"Warning: the budget of {self.service.limit} is smaller than what is spent and "
+                f"estimated, {self.service.amount(cost)}. Where it is used up, pictures are left "
+                "out. To do: raise `service.budget`, or audit fewer pictures.",
+            )
 
     def facts(self) -> Facts:
         """Return counts for the manifest: of all runs with the store, and of this run."""

@@ -90,6 +90,8 @@ class Models:
         How many pictures leave for which other machines.
     bills : dict of str to Bill
         What served models take, by model.
+    to_send : dict of str to Usage
+        What the requests of a plan are estimated to take, by model.
     dry : bool
         Whether no model runs.
     """
@@ -103,6 +105,7 @@ class Models:
         self.tables: dict[str, Any] = {}
         self.sent: list[Note] = []
         self.bills: dict[str, Bill] = {}
+        self.to_send: dict[str, Usage] = {}
         self._loaded: dict[tuple[str, RunOptions], Any] = {}
 
     @property
@@ -278,6 +281,17 @@ class Models:
         bill = bill_of(name, section, self.options_of(section).service)
         if bill is not None:
             self.bills.setdefault(name, bill)
+
+    def plan_requests(self, name: str, usage: Usage) -> Facts:
+        """Add requests to those that a plan is for, and return the facts on them."""
+        self.to_send[name] = self.to_send.get(name, Usage()) + usage
+        return self.bills[name].planned(usage)
+
+    @property
+    def plan_notes(self) -> Iterator[Note]:
+        """Notes on what all requests to each served model would take."""
+        for name, usage in self.to_send.items():
+            yield from self.bills[name].plan_notes(usage)
 
     def note_sent(self, name: str, section: RunConfig | GeneratorSection, content: str) -> None:
         """Note what leaves this machine for a served model, such as "12 pictures"."""
@@ -495,9 +509,7 @@ class DryRun(Models):
             usage = bill.usage_of_questions(texts or [str(request.get("question", ""))])
             if content not in _ASKED:
                 usage = estimate_usage("", (bill.service.longest_side,), 0)
-            facts, note = bill.planned(state.to_do, usage)
-            about |= facts
-            self.sent.append(note)
+            about |= self.plan_requests(name, bill.estimate(state.to_do, usage))
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
         return self._stand_in(name, on, content, pictures.ids, about, width, names=names)
 
@@ -574,9 +586,8 @@ def make_images(
         texts = [prompt for group in request.groups for prompt in group.prompts]
         tokens = max(map(estimate_tokens, texts), default=0)
         usage = Usage(requests=1, images=1, prompt_tokens=tokens)
-        facts, note = models.bills[on].planned(planned.to_do, usage)
-        pending |= facts
-        models.sent.append(note)
+        estimate = models.bills[on].estimate(planned.to_do, usage)
+        pending |= models.plan_requests(on, estimate)
     if request.at_steps:
         pending |= {
             "at_steps": planned.to_do * len(request.at_steps),

@@ -169,6 +169,7 @@ def plan(
         *_counted_on_stand_ins(runs),
         *left_out,
         *dry.sent,
+        *dry.plan_notes,
         *audit.notes(config, data, designs),
         *group_notes,
     )

@@ -81,8 +81,9 @@ class Database:
     Parameters
     ----------
     folder : Path or None
-    is_read_only : bool
-        Whether to read a file that is there, and to change nothing.
+    must_exist : bool
+        Whether to read a file that is there. What a killed run left undone in it is taken back
+        where it can be written; where it can't, it is read as it is.
 
     Raises
     ------
@@ -90,18 +91,17 @@ class Database:
         When the file can't be read or written; so do the methods.
     """
 
-    def __init__(self, folder: Path | None, *, is_read_only: bool = False) -> None:
+    def __init__(self, folder: Path | None, *, must_exist: bool = False) -> None:
         self._lock, self._path = threading.Lock(), FILE if folder is None else str(folder / FILE)
-        if folder is not None and not is_read_only:
+        if folder is not None and not must_exist:
             make_folder(folder)
         path = ":memory:" if folder is None else (folder / FILE).absolute().as_uri()
         with self._translated():
             self._connection = sqlite3.connect(
-                f"{path}?mode=ro" if is_read_only else path, uri=folder is not None,
+                f"{path}?mode=rw" if must_exist else path, uri=folder is not None,
                 timeout=_WAIT, check_same_thread=False, isolation_level=None,
             )  # fmt: skip
-            if not is_read_only:
-                self._connection.executescript(_TABLES)
+            self._connection.executescript(_TABLES)
 
     def close(self) -> None:
         """Close the file."""

@@ -56,6 +56,11 @@ _SETTINGS = ("parameters", "generation_settings", "sampling_params")
 _MOST_BYTES, _MOST_TOKENS = 4 << 20, 1 << 53
 _WITHOUT_LIST = frozenset({404, 405, 501})
 """Statuses of servers that list no models."""
+_MALFORMED = frozenset({400, 422})
+"""Statuses of requests whose parameters a server refuses."""
+_WITHOUT_LOGPROBS = (
+    ". To do: where the server refuses `logprobs`, set `letters: false` for the model"
+)
 _REFUSED = "Refused to answer"
 """How an answer begins that a filter of the server stopped: audits count it as refused."""
 
@@ -443,11 +448,11 @@ class Session:
                     answer = self._attempt(path, body)
                     if answer.is_free:
                         sending.forget()
-                    reply = self._read(answer, read)
+                    reply = self._read(answer, read, body)
                     if reply is not None and answer.status == 200:
                         sending.settle(*_usage_of(reply, estimate))
-            except BudgetError:
-                return Reply("budget", f"a request may cost more than is left of {service.limit}")
+            except BudgetError as error:
+                return Reply("budget", _shortage(error, service))
             if reply is not None:
                 pace.speed_up()
                 ignored = _ignored(body, answer.body, reply)
@@ -468,8 +473,10 @@ class Session:
             problem = f"{type(error).__name__}: {error}"
             return Answer(0, None, problem=problem, is_sent=not _is_unsent(error))
 
-    def _read(self, answer: Answer, read: Callable[[Facts], Reply | None]) -> Reply | None:
-        """Read a reply; None where the request may be sent again.
+    def _read(
+        self, answer: Answer, read: Callable[[Facts], Reply | None], body: Facts
+    ) -> Reply | None:
+        """Read a reply to a request; None where the request may be sent again.
 
         Raises
         ------
@@ -479,7 +486,9 @@ class Session:
         if answer.status == 400 and is_filtered(answer.body):
             return Reply("refused", f"{_REFUSED}: a filter of the server refused the request")
         if 300 <= answer.status < 500 and answer.status not in _OVERLOADED:
-            raise ServiceError(f"{self.model.name}: {answer.problem}", status=answer.status)
+            hint = _WITHOUT_LOGPROBS if answer.status in _MALFORMED and body.get("logprobs") else ""
+            problem = f"{self.model.name}: {answer.problem}{hint}"
+            raise ServiceError(problem, status=answer.status)
         if answer.status != 200 or not isinstance(answer.body, Mapping):
             return None
         return read(answer.body)
@@ -563,6 +572,19 @@ def _usage_of(reply: Reply, estimate: Usage) -> tuple[Usage, Basis]:
         return replace(estimate, completion_tokens=estimate_tokens(reply.text)), "estimated"
     prompt, completion = reply.prompt_tokens, reply.completion_tokens
     return replace(estimate, prompt_tokens=prompt, completion_tokens=completion), "counted"
+
+
+def _shortage(error: BudgetError, service: Service) -> str:
+    """Return why a request wasn't sent, with a budget that is enough for it."""
+    budget, amount = service.budget or 0.0, service.amount
+    enough = error.spent + error.cost
+    # Rounded up, so that the amount shown is enough.
+    scale = 100 if enough >= 1 else 10_000
+    return (
+        f"a request may cost up to {amount(error.cost)}, and {amount(budget - error.spent)} is "
+        f"left of the budget of {service.limit}; {amount(math.ceil(enough * scale) / scale)} "
+        "would be enough for it"
+    )
 
 
 def _ignored(request: Facts, answer: Json, reply: Reply) -> tuple[str, ...]:

@@ -212,7 +212,19 @@ class Sending:
 
 
 class BudgetError(Exception):
-    """Another request might cost more than is left of the budget."""
+    """Another request might cost more than is left of the budget.
+
+    Parameters
+    ----------
+    spent : float
+        Cost so far, at most.
+    cost : float
+        Of the request, at most.
+    """
+
+    def __init__(self, spent: float, cost: float) -> None:
+        super().__init__(spent, cost)
+        self.spent, self.cost = spent, cost
 
 
 @dataclass
@@ -234,7 +246,7 @@ class Spending:
     budget: float | None = None
     _change: threading.Condition = field(default_factory=threading.Condition)
     _in_flight: int = 0
-    _is_over: bool = False
+    _shortage: tuple[float, float] | None = None
 
     def spent(self) -> Spent:
         """Return the usage so far, of this run and of earlier runs."""
@@ -267,9 +279,9 @@ class Spending:
         with self._change:
             self._change.wait_for(lambda: self._may_send(estimate) or not self._in_flight)
             if not self._may_send(estimate):
-                self._is_over = True
-            if self._is_over:
-                raise BudgetError
+                self._shortage = self._costs(estimate)
+            if self._shortage is not None:
+                raise BudgetError(*self._shortage)
             with self.database.changing() as cursor:
                 row = estimate.images, estimate.prompt_tokens, estimate.completion_tokens
                 cursor.execute(_OPEN, (self.account, *row))
@@ -278,12 +290,16 @@ class Spending:
 
     def _may_send(self, estimate: Usage) -> bool:
         """Whether the budget allows a request; the first tells what requests take, alone."""
-        if self.budget is None or self.prices is None or self._is_over:
+        if self.budget is None or self.prices is None or self._shortage is not None:
             return True
-        spent = self.spent()
-        if not spent.is_known and self._in_flight:
+        if self._in_flight and not self.spent().is_known:
             return False
-        return self.prices.cost(spent.total + spent.most(estimate)) <= self.budget
+        return sum(self._costs(estimate)) <= self.budget
+
+    def _costs(self, estimate: Usage) -> tuple[float, float]:
+        """Return the cost so far and that of a request, each at most."""
+        prices, spent = self.prices or Prices(), self.spent()
+        return prices.cost(spent.total), prices.cost(spent.most(estimate))
 
     def _release(self, number: int, estimate: Usage, outcome: Sending) -> None:
         usage = outcome.usage
