@@ -20,7 +20,9 @@ from equipoise.audits.kind import audit_of
 from equipoise.cli.runs import page_of
 from equipoise.core import AuditResult, DataError, Family, Verdict
 from equipoise.discovery import KINDS
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report import GateRule, gate
+from equipoise.report.words import has_shares
 
 QUICK = {"replicates": 50, "permutations": 100}
 
@@ -117,6 +119,17 @@ def test_findings_have_numbers_or_a_reason(audited):
             assert not np.isnan(numbers).any(), finding
             assert finding.n > 0
             assert all((finding.method, finding.null, finding.citation)), finding
+
+
+def test_findings_end_in_the_range_of_their_metrics_which_list_the_kind(audited):
+    for finding in audited.result.findings:
+        spec = spec_of_finding(finding)
+        assert audited.config.audit in spec.kinds, finding
+        least, most = (-np.inf, np.inf) if spec.range_note else spec.range
+        for end in (finding.ci_low, finding.ci_high):
+            assert np.isnan(end) or least <= end <= most, finding
+        for part in finding.by_group if has_shares(finding) else ():
+            assert np.isnan(part.low) or 0.0 <= part.low <= part.high <= 1.0, finding
 
 
 def test_a_gate_holds_at_the_value_and_breaks_below_it(audited):

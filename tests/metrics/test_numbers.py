@@ -155,3 +155,15 @@ def test_a_number_as_far_as_the_tolerance_is_within():
 def test_a_negative_tolerance_is_refused():
     with pytest.raises(InputError):
         m.share_within_tolerance(TRUE, PREDICTED, tolerance=-1.0)
+
+
+def test_intervals_of_few_units_end_where_shares_do():
+    groups, scenes = np.tile(["a", "b", "c"], 90), np.repeat([0, 1, 2], 90)
+    shares = np.where(groups == "a", 1.0 - 0.2 * scenes, 0.1 * scenes)
+    for gap in (
+        m.paired_outcome_gap(shares, groups, scenes, resampling=QUICK),
+        m.unsound_rate.difference(shares, groups, units=scenes, resampling=QUICK),
+    ):
+        leaves = [part for part in gap.parts if part.aggregate is Aggregate.AGAINST_REST]
+        assert (gap.interval().low, gap.interval().high) == (0.0, 1.0)
+        assert max(part.high for part in leaves) == 1.0

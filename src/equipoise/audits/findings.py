@@ -316,7 +316,7 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
         for index, q in zip(members, q_values.tolist(), strict=True):
             findings[index] = _judge_finding(folded_drafts[index], q, cutoff, testing)
     shared = _share_verdicts(findings, [_fold_key(draft) for draft in folded_drafts])
-    return tuple(map(_without_signed_zeros, map(with_interval, shared)))
+    return tuple(map(_without_signed_zeros, map(_with_possible_ends, map(with_interval, shared))))
 
 
 def judge_by_interval(draft: UncorrectedFinding, testing: TestingConfig) -> Finding:
@@ -326,7 +326,7 @@ def judge_by_interval(draft: UncorrectedFinding, testing: TestingConfig) -> Find
         return _describe(finding)
     excludes_0 = finding.ci_low > 0.0 or finding.ci_high < 0.0
     judged = _judge_finding(draft, 0.0 if excludes_0 else 1.0, math.nan, testing)
-    return with_interval(replace(judged, q_value=math.nan))
+    return _with_possible_ends(with_interval(replace(judged, q_value=math.nan)))
 
 
 def _correct_together(
@@ -353,6 +353,12 @@ def with_interval(finding: Finding) -> Finding:
     if math.isnan(finding.ci_low) and finding.interval is not IntervalKind.NONE:
         return replace(finding, interval=IntervalKind.NONE)
     return finding
+
+
+def _with_possible_ends(finding: Finding) -> Finding:
+    """Return a finding whose interval ends where the values of its metric do."""
+    low, high = spec_of_finding(finding).possible(finding.ci_low, finding.ci_high)
+    return replace(finding, ci_low=low, ci_high=high)
 
 
 _NUMBERS = ("value", "ci_low", "ci_high", "chance", "chance_low", "chance_high", "excess")

@@ -281,6 +281,14 @@ class MetricSpec:
         limited = not self.range_note and all(map(math.isfinite, self.range))
         return self.range if limited else None
 
+    def possible(self, low: float, high: float) -> Span:
+        """Return the ends of an interval, none outside the range; NaN stays.
+
+        A range with a note may be another for some values, so it limits none.
+        """
+        least, most = ANY_NUMBER if self.range_note else self.range
+        return max(min(low, most), least), max(min(high, most), least)
+
     @property
     def range_text(self) -> str:
         """The range for display, with its condition."""
@@ -466,7 +474,7 @@ def spec_of(metric: str) -> MetricSpec:
     """Return the first record of a metric by its exact name; an empty one where there is none."""
     registered = SPECS.get(metric)
     return registered or MetricSpec(
-        name=metric, kinds=(), definition="", direction="", reference=""
+        name=metric, kinds=(), definition="", direction="", reference="", range=ANY_NUMBER
     )
 
 

@@ -77,6 +77,14 @@ def test_numbers_of_a_table_by_hand():
     assert value_of(result, "refused_rate") == 0.125
 
 
+def test_every_metric_of_items_with_right_options_takes_a_rule_of_a_gate():
+    metrics = {finding.metric for finding in run(config()).findings}
+    assert {"accuracy", "unsound_rate", "refused_rate"} <= metrics
+    rules = [{"metric": metric, "max": 1.0} for metric in sorted(metrics)]
+    parsed = audits.parse_config(config() | {"gate": rules})
+    assert [rule.metric for rule in parsed.gate] == sorted(metrics)
+
+
 def test_probabilities_count_in_place_of_answers():
     table = pl.DataFrame({
         "id": ["a", "a", "b", "b"], "order": ["AB", "BA"] * 2,

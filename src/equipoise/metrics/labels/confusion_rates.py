@@ -201,7 +201,7 @@ def selection_rate(cells: Cells) -> Pair:
     _rate(
         name="accuracy",
         aliases=("acc",),
-        kinds=("predictions", "answers"),
+        kinds=("predictions", "answers", "questions"),
         of_class=False,
         group_label="accuracy",
         clause="{model} is right{about} for {groups}",

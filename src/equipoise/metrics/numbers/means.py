@@ -1,6 +1,7 @@
 """Means of numbers of rows: of all, of each group, and how groups differ."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -304,13 +305,8 @@ def mean_difference(
     gap = similarity_gap(
         rows.values, rows.groups, units=units_of_rows, resampling=resampling, rng=rng
     )
-    level = level_of(resampling)
-    parts = [
-        replace(part, metric=metric, subject="", by_group=rows.against_rest(part, level))
-        for part in gap.parts
-        if part.metric == gap.metric and part.variant is Variant.MAIN
-    ]
     spec = spec_for(metric, Aggregate.DIFFERENCE)
+    parts = [*parts_of_gap(gap, spec.name, rows, level_of(resampling))]
     return replace(
         gap, metric=metric, aggregate=Aggregate.DIFFERENCE, reference=spec.reference, by=parts,
         params=params or {}, harm="higher", unit=rows.unit, limits=spec.range,
@@ -319,6 +315,15 @@ def mean_difference(
         f"{gap.null_drawn.partition('; ')[2]}".rstrip("; "),
         excluded={reason: n for reason, n in {**rows.excluded, **gap.excluded}.items() if n},
     )  # fmt: skip
+
+
+def parts_of_gap(gap: Estimate, metric: str, rows: RowValues, level: float) -> Iterator[Part]:
+    """Yield the main parts of a gap between means as those of a metric, with groups' means."""
+    for part in gap.parts:
+        if part.metric == gap.metric and part.variant is Variant.MAIN:
+            low, high = spec_for(metric, part.aggregate).possible(part.low, part.high)
+            by_group = rows.against_rest(part, level)
+            yield replace(part, metric=metric, subject="", low=low, high=high, by_group=by_group)
 
 
 def _named_units(units: ArrayLike) -> list[str]:

@@ -15,10 +15,9 @@ from equipoise.core import (
     InputError,
     Labels,
     NullHypothesis,
-    Variant,
 )
 from equipoise.metrics.measure import DEFAULT
-from equipoise.metrics.numbers.means import RowValues
+from equipoise.metrics.numbers.means import RowValues, parts_of_gap
 from equipoise.metrics.rankings.similarity import similarity_gap
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import POINTS, MetricSpec, spec_for
@@ -104,12 +103,8 @@ def paired_outcome_gap(
         rows.values[order], _by_size(rows).take(order), sets=np.asarray(rows.units)[order],
         resampling=resampling, rng=rng,
     )  # fmt: skip
-    name, level = "paired_outcome_gap", level_of(resampling)
-    parts = [
-        replace(part, metric=name, subject="", by_group=rows.against_rest(part, level))
-        for part in gap.parts
-        if part.metric == gap.metric and part.variant is Variant.MAIN
-    ]
+    name = "paired_outcome_gap"
+    parts = [*parts_of_gap(gap, name, rows, level_of(resampling))]
     spec = spec_for(name)
     return replace(
         gap, metric=name, reference=spec.reference, by=parts, params={}, harm="higher",
