@@ -187,8 +187,8 @@ def guess_config(
     ConfigError
         When a model answers questions, or its images aren't named.
     """
-    for name in ("pred", "score"):
-        if target is not None and target in _as_list(named.get(name)):
+    for name, outputs in (("pred", named.get("pred")), ("score", named.get("score"))):
+        if target is not None and target in _as_list(outputs):
             raise InputError(
                 f"{name}: {target!r} is the target, too, and labels would be compared with "
                 "themselves. To do: name the column of predictions"
@@ -764,7 +764,7 @@ def _check_numbers(column: pl.Series, file: str) -> None:
 
 
 def _check_labels(
-    predicted: pl.Series, target: pl.Series, words: Container[str], file: str
+    predicted: pl.Series, target: pl.Series, words: Iterable[str], file: str
 ) -> None:
     """Refuse predicted labels that are no classes and no words for them.
 
