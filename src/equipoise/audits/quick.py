@@ -763,9 +763,7 @@ def _check_numbers(column: pl.Series, file: str) -> None:
         )
 
 
-def _check_labels(
-    predicted: pl.Series, target: pl.Series, words: Iterable[str], file: str
-) -> None:
+def _check_labels(predicted: pl.Series, target: pl.Series, words: Iterable[str], file: str) -> None:
     """Refuse predicted labels that are no classes and no words for them.
 
     Raises
