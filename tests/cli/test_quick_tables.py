@@ -303,3 +303,42 @@ def test_columns_of_one_name_are_refused(tmp_path):
     # Programs leave columns without a name at the end of rows.
     path.write_text("gender,label,pred,,\n" + "f,a,b,,\nm,b,b,,\n" * 40)
     assert guess_config(path).data["target"] == "label"
+
+
+@pytest.mark.parametrize("name", ["pred", "score"])
+def test_a_target_is_not_compared_with_itself(tmp_path, name):
+    table = pl.DataFrame({"gender": ["f", "m"] * 40, "label": ["a", "b", "b", "a"] * 20})
+    named = {"target": "label", "groups": ["gender"], name: ["label"]}
+    assert "'label'" in str(error_of(table, tmp_path / "t.csv", **named))
+
+
+def test_a_constant_target_is_noted(tmp_path):
+    path = tmp_path / "t.csv"
+    columns = {"gender": ["f", "m"], "label": ["cat", "cat"], "answer": ["cat", "dog"]}
+    pl.DataFrame({name: cells * 40 for name, cells in columns.items()}).write_csv(path)
+    guess = guess_config(path)
+    assert guess.audit == "dataset"
+    assert any("label" in note and "'cat'" in note for note in guess.notes)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "fix"),
+    [(["0.1", "0.9"], "--score score --positive "), (["hird", "rejected"], "may be 'hired'")],
+)
+def test_labels_that_are_no_classes_name_options(tmp_path, predicted, fix):
+    columns = {"gender": ["f", "m"], "label": ["hired", "rejected"], "score": predicted}
+    table = pl.DataFrame({name: cells * 40 for name, cells in columns.items()})
+    error = error_of(table, tmp_path / "t.csv")
+    assert error.column == "score"
+    assert fix in error.fix
+    assert "models." not in error.fix
+    if predicted[0] == "0.1":
+        assert guess_config(tmp_path / "t.csv", score="score", positive="hired").models
+
+
+def test_a_list_deep_in_json_is_named(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"version": 1, "results": {"items": harness(4)}}))
+    with pytest.raises(DataError) as caught:
+        guess_config(path)
+    assert "records: results.items" in caught.value.fix

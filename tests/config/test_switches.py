@@ -142,3 +142,11 @@ def test_a_wrong_name_elsewhere_is_one_error_that_names_its_key(changes, expecte
 def test_thresholds_take_names_of_the_field():
     testing = parse_config(VALUES | {"testing": {"thresholds": {"tpr": 0.2}}}).testing
     assert testing.thresholds == {RATE: 0.2}
+
+
+@pytest.mark.parametrize(("name", "suggests"), [("rmse", False), ("maes", True)])
+def test_only_a_name_of_about_the_same_length_is_suggested(name, suggests):
+    values = VALUES | {"audit": "regression", "metrics": {name: False}}
+    with pytest.raises(ConfigError) as caught:
+        parse_config(values)
+    assert ("did you mean" in str(caught.value)) is suggests

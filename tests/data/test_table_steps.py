@@ -93,7 +93,7 @@ def test_several_lists_are_named_in_the_error(tmp_path):
     path = write(tmp_path, json.dumps({"a": [{"x": 1}], "b": [{"x": 2}]}), "t.json")
     with pytest.raises(DataError) as error:
         open_table(path)
-    assert "'a'" in error.value.fix
+    assert "records: a" in error.value.fix
     assert "records" in error.value.fix
     with pytest.raises(DataError, match="'a', 'b'"):
         open_table(recipe(path, records="c"))

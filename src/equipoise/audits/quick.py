@@ -24,7 +24,7 @@ from equipoise.audits.sections import ConfigSource, Setting, config_of, is_confi
 from equipoise.config.fields import ExtractionConfig, RunConfig, called
 from equipoise.core import ConfigError, DataError, Fields, InputError, Strings
 from equipoise.data import Coded, read_table
-from equipoise.data.problems import check_columns, listed, looks_missing
+from equipoise.data.problems import check_columns, listed, looks_missing, nearest
 from equipoise.data.quantities import check_predicted, is_quantity
 from equipoise.data.sentinels import sentinels_of
 from equipoise.data.tables import TableSource, open_table
@@ -187,6 +187,12 @@ def guess_config(
     ConfigError
         When a model answers questions, or its images aren't named.
     """
+    for name, outputs in (("pred", named.get("pred")), ("score", named.get("score"))):
+        if target is not None and target in _as_list(outputs):
+            raise InputError(
+                f"{name}: {target!r} is the target, too, and labels would be compared with "
+                "themselves. To do: name the column of predictions"
+            )
     encoding = "utf-8" if guess_results(table) else encoding_of(table)
     form = guess_form(
         table, encoding=encoding, target=target, groups=groups, outputs=_outputs(named),
@@ -585,7 +591,9 @@ def _guess_models(
             scores.append(name)
             continue
         models[name] = {"prediction": name}
-        if words := _map_labels(columns[name], truth, positive):
+        words = _map_labels(columns[name], truth, positive)
+        _check_labels(columns[name], truth, words, file)
+        if words:
             models[name]["map"] = words
             notes.append(f"{name}: " + ", ".join(f"{a} means {b}" for a, b in words.items()))
     for name in scores:
@@ -758,6 +766,36 @@ def _check_numbers(column: pl.Series, file: str) -> None:
             expected="numbers such as 0.53",
             fix="write them with a decimal point, and shares from 0 to 1",
         )
+
+
+def _check_labels(predicted: pl.Series, target: pl.Series, words: Iterable[str], file: str) -> None:
+    """Refuse predicted labels that are no classes and no words for them.
+
+    Raises
+    ------
+    DataError
+        With the first of them, and the options that say what they are.
+    """
+    classes = _classes(target)
+    foreign = [label for label in _classes(predicted) if label not in [*classes, *words]]
+    if not foreign:
+        return
+    numbers = pl.Series(foreign).cast(pl.Float64, strict=False)
+    are_scores = len(classes) == 2 and not numbers.has_nulls()
+    name = predicted.name
+    score = f"name it as a score, with the positive class: --score {name} --positive {classes[0]}"
+    similar = [(label, nearest(label, classes)) for label in foreign]
+    hints = [f"{label!r} may be {other!r}" for label, other in similar if other][:3]
+    fixes = [*([score] if are_scores else hints), "write them as in the target"]
+    raise DataError(
+        f"{listed(foreign, 3)}: no classes of the target {target.name!r}",
+        file=file,
+        column=name,
+        row=int((predicted == foreign[0]).arg_max() or 0) + 1,
+        expected=f"one of {listed(classes, 6)}",
+        fix="; or ".join([*fixes, "name other columns (--target, --pred)"])
+        + "; or map them in a config (equipoise new)",
+    )
 
 
 def _map_labels(predicted: pl.Series, target: pl.Series, positive: str | None) -> dict[str, str]:

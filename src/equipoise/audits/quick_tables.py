@@ -393,8 +393,14 @@ def _as_data_set(columns: _Columns, form: TableForm, assigned: Iterable[str]) ->
         and 1 < _distinct(columns.cells[name]) <= _MOST_VALUES
         and columns.values(name).len() < columns.cells[name].len()
     )
-    note = f"labels: {listed(labels) or 'none'}; there are no predictions"
-    return replace(form, labels=labels, notes=(*form.notes, note))
+    notes = [f"labels: {listed(labels) or 'none'}; there are no predictions"]
+    targets = [name for name in columns.fitting(_TARGET, passed) if columns.values(name).len() == 1]
+    notes += [
+        f"{name}: one value, {columns.values(name)[0]!r}, in all rows, which leaves nothing to "
+        "predict; predictions are not audited"
+        for name in targets
+    ]
+    return replace(form, labels=labels, notes=(*form.notes, *notes))
 
 
 def _distinct(cells: pl.Series) -> int:

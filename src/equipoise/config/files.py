@@ -24,6 +24,7 @@ _SCALARS = {
     "int": r"0|-?[1-9][0-9]*",
     "float": rf"{_FLOAT}|-?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
 }
+_SHORT_WORD = 4
 
 
 class _Loader(yaml.SafeLoader):
@@ -117,9 +118,15 @@ def line_of(node: yaml.Node | None, path: Sequence[str | int]) -> int | None:
 
 
 def nearest(unknown_word: object, allowed: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the most similar allowed word, or ""."""
+    """Return "; did you mean 'x'?" for the most similar allowed word, or "".
+
+    A short word is like a longer one by chance, so that it has to be nearly as long.
+    """
     match = get_close_matches(str(unknown_word)[:100], [*allowed], n=1, cutoff=0.5)
-    return f"; did you mean {match[0]!r}?" if match else ""
+    unlike = (
+        match and len(match[0]) < _SHORT_WORD and abs(len(match[0]) - len(str(unknown_word))) > 1
+    )
+    return f"; did you mean {match[0]!r}?" if match and not unlike else ""
 
 
 def keys(model: type[BaseModel]) -> list[str]:

@@ -80,15 +80,14 @@ def json_records(
         return _with_header(value, header, name)
     rows = _rows(value)
     if rows is None:
-        lists = _lists(value) if isinstance(value, dict) else []
+        places = " or ".join(f"`records: {path}`" for path in _list_paths(value))
         raise DataError(
             "the file is no list of JSON objects",
             file=name,
             expected='a list such as [{"image_id": 1, "caption": "a dog"}], or a mapping of a key '
             "to each object",
-            fix=f"name the rows in the config: `records:` {' or '.join(map(repr, lists))}; or the "
-            "format of a data set under `format:`"
-            if lists
+            fix=f"name the rows in the config: {places}; or the format of a data set, `format:`"
+            if places
             else "write one object for each row, or name the format of a data set under `format:`",
         )
     return rows
@@ -120,6 +119,15 @@ def _lists(value: Fields) -> list[str]:
         for key, cell in value.items()
         if isinstance(cell, list) and cell and all(isinstance(row, dict) for row in cell)
     ]
+
+
+def _list_paths(value: Any, path: Strings = ()) -> Iterator[str]:
+    """Yield the dotted paths of lists of objects in a mapping and the ones inside it."""
+    if not isinstance(value, dict) or len(path) == _MOST_LEVELS:
+        return
+    yield from (".".join((*path, key)) for key in _lists(value))
+    for key, cell in value.items():
+        yield from _list_paths(cell, (*path, key))
 
 
 def _at_path(value: Any, records: str, name: str) -> Any:
