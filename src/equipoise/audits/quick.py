@@ -492,7 +492,8 @@ def _guessed(table: TableSource, arguments: dict[str, Setting]) -> dict[str, Set
         keys = "=…, ".join(unknown)
         raise InputError(
             f"{', '.join(unknown)}: expected with a kind of audit, as keys of a config. "
-            "To do: name it, and the models with their columns: audit(table, kind='predictions', id=…, target=…, "
+            "To do: name it, and the models with their columns: "
+            "audit(table, kind='predictions', id=…, target=…, "
             f"groups=[…], models={{'m': {{'table': table, 'prediction': …}}}}, {keys}=…)"
         )
     if missing := [name for name in ("target", "groups") if name not in arguments]:
