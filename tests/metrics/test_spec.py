@@ -171,3 +171,9 @@ if __name__ == "__main__":
     above = README.read_text(encoding="utf-8").split(MARK)[0]
     README.write_text(above + MARK + table(), encoding="utf-8")
     sys.exit()
+
+
+def test_a_threshold_in_points_is_not_that_of_a_ratio():
+    ratio = spec_for("selection_rate", Aggregate.RATIO)
+    assert (ratio.threshold, ratio.threshold_reason) == (None, "")
+    assert spec_for("selection_rate", Aggregate.DIFFERENCE).threshold == 0.05

@@ -495,11 +495,12 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
 def _guessed(table: TableSource, arguments: dict[str, Setting]) -> dict[str, Setting]:
     """Return the config of the predictions in a table, or of models of it."""
     if unknown := sorted({*arguments} - _NAMED):
-        names = ", ".join(unknown)
+        keys = "=…, ".join(unknown)
         raise InputError(
-            f"{names}: expected with a kind of audit, as keys of a config. To do: name it, and the "
-            "models with their columns: audit(table, kind='predictions', id=…, target=…, "
-            f"groups=[…], models={{'m': {{'table': table, 'prediction': …}}}}, {'=…, '.join(unknown)}=…)"
+            f"{', '.join(unknown)}: expected with a kind of audit, as keys of a config. "
+            "To do: name it, and the models with their columns: "
+            "audit(table, kind='predictions', id=…, target=…, "
+            f"groups=[…], models={{'m': {{'table': table, 'prediction': …}}}}, {keys}=…)"
         )
     if missing := [name for name in ("target", "groups") if name not in arguments]:
         raise InputError(
