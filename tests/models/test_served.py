@@ -123,6 +123,15 @@ def test_filters_of_all_forms_are_refusals(server, status, body):
     assert len(server.requests) == 1
 
 
+def test_a_server_that_refuses_log_probabilities_is_named_with_the_key(server):
+    server.reply = lambda *_: (400, {"error": {"message": "unknown parameter"}}, {})
+    with pytest.raises(ServiceError, match="letters: false"):
+        model_of(server).answer_with_probabilities(pictures(1), QUESTION)
+    with pytest.raises(ServiceError) as error:
+        model_of(server).answer(pictures(1), QUESTION)
+    assert "letters" not in str(error.value)
+
+
 def test_cut_answers_are_none(server):
     server.reply = lambda *_: (200, completion("The person", reason="length"), {})
     (answer,) = model_of(server).answer(pictures(1), QUESTION)

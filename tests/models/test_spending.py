@@ -255,3 +255,21 @@ def test_requests_that_a_server_refused_cost_nothing(server, tmp_path, trouble, 
 def test_a_budget_needs_prices():
     with pytest.raises(InputError, match="prices"):
         Service(budget=1.0)
+
+
+def test_a_budget_for_no_request_names_one_that_is_enough(server):
+    prices = Prices(input=1.0)
+    (reply,) = model_of(server, prices=prices, budget=0.01).answer(pictures(1), "Who?")
+    # Before the first count a picture takes 40,000 tokens at most.
+    assert "0.0400" in reply.reason
+    (answer,) = model_of(server, prices=prices, budget=0.04).answer(pictures(1), "Who?")
+    assert answer == "yes"
+
+
+def test_the_last_request_needs_what_is_spent_and_its_own_cost(database):
+    spending = Spending(database, "a", Prices(request=0.25), budget=0.6)
+    for _ in range(2):
+        settle(spending, REQUEST)
+    with pytest.raises(BudgetError) as error, spending.sending(REQUEST):
+        pass
+    assert (error.value.spent, error.value.cost) == (0.5, 0.25)

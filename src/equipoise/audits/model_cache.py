@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from inspect import isfunction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from equipoise.audits.findings import versions_of
 from equipoise.core import EquipoiseError, ModelError, RunError, record
@@ -16,7 +16,14 @@ from equipoise.core.files import read_json_file
 from equipoise.core.writing import remove, sweep, write
 from equipoise.evidence.working import RunOptions
 from equipoise.models import ModelInfo
-from equipoise.models.protocols import PROTOCOLS, Model, Offer, offer_of
+from equipoise.models.protocols import (
+    PROTOCOLS,
+    ConcurrentAnswerer,
+    Model,
+    Offer,
+    ScoringAnswerer,
+    offer_of,
+)
 from equipoise.models.registry import Options, Preview, find_adapter
 
 
@@ -67,25 +74,35 @@ class Deferred:
 def _forward(method: str) -> Callable[..., Any]:
     """Return a method that loads the model and calls its method of that name."""
 
-    def call(self: Deferred, *arguments: Any) -> Any:
-        return getattr(self.model, method)(*arguments)
+    def call(self: Deferred, *arguments: Any, **settings: Any) -> Any:
+        return getattr(self.model, method)(*arguments, **settings)
 
     return call
 
 
-DEFERRED: Mapping[Offer, type[Any]] = {
-    offer: type(
-        f"Deferred{protocol.__name__}",
-        (Deferred,),
-        {
-            name: _forward(name)
-            for name, attribute in vars(protocol).items()
-            if isfunction(attribute) and not name.startswith("_")
-        },
+def _methods(protocol: type) -> list[str]:
+    """Return the names of a protocol's methods."""
+    return [
+        name
+        for name, attribute in vars(protocol).items()
+        if isfunction(attribute) and not name.startswith("_")
+    ]
+
+
+def _optional_methods(model: Model) -> tuple[str, ...]:
+    """Return the methods of a model that only some answerers have."""
+    protocols = (ScoringAnswerer, ConcurrentAnswerer)
+    return tuple(
+        name for protocol in protocols if isinstance(model, protocol) for name in _methods(protocol)
     )
-    for offer, protocol in PROTOCOLS.items()
-}
-"""Stand-ins that have the methods of a protocol."""
+
+
+@cache
+def deferred_type(offer: Offer, optional: tuple[str, ...]) -> type[Any]:
+    """Return a stand-in with the methods of a protocol, and optional ones of the model."""
+    protocol = PROTOCOLS[offer]
+    methods = {name: _forward(name) for name in (*_methods(protocol), *optional)}
+    return type(f"Deferred{protocol.__name__}", (Deferred,), methods)
 
 
 def rested(model: Model, load: Callable[[], Model]) -> Model:
@@ -94,7 +111,10 @@ def rested(model: Model, load: Callable[[], Model]) -> Model:
         vars(model).pop("model", None)
         return model
     offer = offer_of(model)
-    return DEFERRED[offer](model.info, labels_of(model), load) if offer else model
+    if offer is None:
+        return model
+    stand_in = deferred_type(offer, _optional_methods(model))
+    return cast("Model", stand_in(model.info, labels_of(model), load))
 
 
 def labels_of(model: Model) -> tuple[str, ...]:
@@ -130,7 +150,10 @@ def open_model(name: str, options: RunOptions, store: Path) -> Model:
     model: Model = options.load(name)
     offer = offer_of(model)
     if path is not None and offer is not None:
-        entry = {"offer": offer, "labels": labels_of(model), "info": asdict(model.info)}
+        entry = {
+            "offer": offer, "optional_methods": _optional_methods(model),
+            "labels": labels_of(model), "info": asdict(model.info),
+        }  # fmt: skip
         # Where it can't be kept, the next run loads the model again.
         with suppress(RunError):
             sweep(path.parent)
@@ -175,7 +198,8 @@ def _recall(
         return None, None
     try:
         entry = read_json_file(path)
-        info, stand_in = ModelInfo(**entry["info"] | {"name": name}), DEFERRED[entry["offer"]]
+        info = ModelInfo(**entry["info"] | {"name": name})
+        stand_in = deferred_type(entry["offer"], tuple(entry["optional_methods"]))
         forget = partial(remove, path)
         return path, stand_in(info, tuple(entry["labels"]), partial(options.load, name), forget)
     except (OSError, ValueError, TypeError, KeyError):

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from equipoise.audits.asking import ask_by_picture
 from equipoise.audits.bills import Bill, bill_of
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.images import AuditImages, open_images
@@ -275,6 +276,33 @@ class Models:
         self.note_sent(name, section, f"{len(pictures)} pictures")
         request = {"questions": questions, "letters": letters}
         return self._of_images(name, section, "choices", pictures, on, **request)
+
+    def ask_ahead(
+        self,
+        name: str,
+        section: RunConfig,
+        pictures: Pictures,
+        requests: Sequence[Mapping[str, OptionQuestion]],
+        *,
+        letters: bool,
+    ) -> None:
+        """Ask a model with a budget all about one image before the next, and keep the replies.
+
+        So a budget ends between images, and not between the requests that `choose` makes.
+        """
+        self.capability(name, section, "answerer")
+        self.open_bill(name, section)
+        bill = self.bills.get(name)
+        if self.dry or bill is None or bill.service.budget is None:
+            return
+        self.note_sent(name, section, f"{len(pictures)} pictures")
+        progress = self.progress_of(name)
+        with self._running(name):
+            ask_by_picture(
+                self.opened(section, "chat"), pictures, requests, letters=letters,
+                most_failures=self.config.extraction.max_failures,
+                progress=bill.progress(progress) if progress else None,
+            )  # fmt: skip
 
     def open_bill(self, name: str, section: RunConfig | GeneratorSection) -> None:
         """Count the usage of a model from now on, if it is served."""

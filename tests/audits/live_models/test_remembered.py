@@ -8,15 +8,19 @@ import pytest
 
 from audits.live_models import fakes
 from equipoise.audits.model_cache import (
-    DEFERRED,
     Deferred,
+    deferred_type,
     look_up,
     open_model,
+    rested,
 )
 from equipoise.core import ModelError, RunError
 from equipoise.evidence import RunOptions
 from equipoise.evidence.store import lock_folder
-from equipoise.models.protocols import offer_of
+from equipoise.models import Service
+from equipoise.models.protocols import ConcurrentAnswerer, ScoringAnswerer, offer_of
+from equipoise.models.served import ServedModel
+from equipoise.models.service import Address
 from model_checkpoints import clip, open_clip, timm
 
 CPU = RunOptions(device="cpu", dtype="float32")
@@ -42,7 +46,7 @@ CALLS = {
 )
 def test_a_deferred_model_equals_its_model(model):
     offer, labels = offer_of(model), getattr(model, "labels", ())
-    stand_in = DEFERRED[offer](model.info, labels, lambda: model, unused)
+    stand_in = deferred_type(offer, ())(model.info, labels, lambda: model, unused)
     assert offer_of(stand_in) == offer
     assert (stand_in.info, getattr(stand_in, "labels", ())) == (model.info, labels)
     for name in CALLS.keys() & {*dir(model)}:
@@ -55,7 +59,7 @@ def test_a_deferred_model_equals_its_model(model):
 def test_a_model_that_is_another_now_is_forgotten_and_refused():
     forgotten = []
     other = replace(fakes.ENCODER, backend="openvino")
-    model = DEFERRED["encoder"](other, (), fakes.Encoder, lambda: forgotten.append(True))
+    model = deferred_type("encoder", ())(other, (), fakes.Encoder, lambda: forgotten.append(True))
     with pytest.raises(ModelError, match="runs otherwise here than where it was run before"):
         model.embed_texts(["a"])
     assert forgotten == [True]
@@ -105,3 +109,13 @@ def test_models_are_recognised_by_their_files(library, save, settings, tmp_path,
     content = json.loads((tmp_path / "model" / settings).read_text())
     (tmp_path / "model" / settings).write_text(json.dumps(content, indent=3))
     assert not isinstance(open_model(name, CPU, store), Deferred)
+
+
+def test_a_served_model_still_takes_several_questions_when_loaded_later():
+    model = ServedModel(Address("http://127.0.0.1:1/v1", "tiny"), Service())
+    deferred = rested(model, lambda: model)
+    assert isinstance(deferred, ConcurrentAnswerer)
+    assert isinstance(deferred, ScoringAnswerer)
+    assert deferred.answer_each([], [], probabilities=True) == []
+    plain = rested(fakes.Answerer(), fakes.Answerer)
+    assert not isinstance(plain, ConcurrentAnswerer)

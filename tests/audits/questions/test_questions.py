@@ -1,6 +1,7 @@
 """Audits of questions: numbers by hand, planted answers, what is asked, and unusual input."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import polars as pl
@@ -373,6 +374,71 @@ def test_answers_that_are_cut_are_failures_by_group(server, tmp_path):
     assert states["man", "unresolved"] == 44
     failures = result.tables["failures"].to_pylist()
     assert {row["group"]: row["n"] for row in failures} == {"": 1, "man": 1, "woman": 0}
+
+
+def with_budget(server, budget):
+    """A configuration of 96 requests, of which each costs 0.01."""
+    prices = {"tiny": {"request": 0.01}}
+    values = served(server, service={"prices": prices, "budget": budget})
+    values["data"]["min_group_size"] = 2
+    return audits.parse_config(values)
+
+
+def counts_of_states(result):
+    return Counter(row["state"] for row in result.tables["responses"].to_pylist())
+
+
+def test_a_budget_ends_between_items_and_leaves_a_part_of_one_out(server, tmp_path):
+    pictures(tmp_path)
+    server.reply = lambda *_: (200, completion("A"), {})
+    result = audits.run(with_budget(server, 0.5), base=tmp_path)
+    assert len(server.requests) == 50
+    per_item = Counter(int(body["picture"][0, 0, 0]) for body in server.requests)
+    assert sorted(per_item.values()) == [2, *[4] * 12]
+    states = counts_of_states(result)
+    assert states["incomplete"] == 2
+    assert states["budget"] == 46
+    assert states["answered"] == 48
+    assert value_of(result, "outcome_share") == 0.5
+    by_group = [row for row in result.tables["response_states"].to_pylist()
+                if row["state"] == "incomplete"]  # fmt: skip
+    assert {row["group"] for row in by_group} == {"man", "woman"}
+    assert sum(row["count"] for row in by_group) == 2
+    whole = audits.run(with_budget(server, 1.0), base=tmp_path)
+    assert len(server.requests) == 96
+    assert counts_of_states(whole) == {"answered": 96}
+
+
+def test_a_failed_request_leaves_its_item_out(server, tmp_path):
+    pictures(tmp_path)
+
+    def reply(picture, number):
+        cut = (
+            picture[0, 0, 0] == 3
+            and "A. nurse" in (server.requests[number]["messages"][0]["content"][1]["text"])
+        )
+        return 200, completion("A", reason="length" if cut else "stop"), {}
+
+    server.reply = reply
+    values = served(server) | {"extraction": {"max_failures": 0.1}}
+    result = audits.run(audits.parse_config(values), base=tmp_path)
+    assert counts_of_states(result) == {"answered": 92, "cut": 2, "incomplete": 2}
+    assert value_of(result, "outcome_share") == 0.5
+
+
+def test_a_plan_estimates_all_orders_at_once_and_warns_of_the_budget(server, tmp_path):
+    pictures(tmp_path)
+    plan = audits.plan(with_budget(server, 0.5), base=tmp_path)
+    assert sum(run["requests"] for run in plan.runs) == 96
+    assert sum(run["cost"] for run in plan.runs) == pytest.approx(0.96)
+    estimates = [note for note in plan.notes if "requests with" in note]
+    assert len(estimates) == 1
+    assert "about 96 requests" in estimates[0]
+    assert "about 0.9600" in estimates[0]
+    assert any("Warning" in note and "0.9600" in note for note in plan.notes)
+    enough = audits.plan(with_budget(server, 1.0), base=tmp_path)
+    assert not any("Warning" in note for note in enough.notes)
+    assert server.requests == []
 
 
 def compared(*worlds_of_models):

@@ -51,6 +51,7 @@ from equipoise.audits.labels.questions.numbers import (
     numbers_by_metric,
 )
 from equipoise.audits.labels.questions.responses import (
+    INCOMPLETE,
     UNDECIDED,
     Responses,
     ask,
@@ -401,6 +402,13 @@ def _notes_of(name: str, responses: Responses, items: QuestionItems) -> Iterator
     if unsure:
         listed = ", ".join(f"{n} {state}" for state, n in unsure.items())
         yield Note(name, f"responses that choose no option count in no share of one: {listed}.")
+    if n_incomplete := len({*responses.item[responses.state == INCOMPLETE].tolist()}):
+        yield Note(
+            name,
+            f"{n_incomplete} items lack a response in some wording or order, since asking failed. "
+            "They are in no number, as are those without any. The table `response_states` has "
+            "them by group.",
+        )
     expected = len(items.wordings) * sum(len(question.orders) for question in items.questions)
     if not responses.planned and len(responses) < expected:
         yield Note(

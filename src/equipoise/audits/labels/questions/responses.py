@@ -35,9 +35,12 @@ from equipoise.data.option_answers import ANSWERED, OptionAnswer, read_option
 from equipoise.data.problems import check_matches, match
 from equipoise.data.tables import Table, read_table
 from equipoise.evidence import OptionQuestion, Pictures
+from equipoise.evidence.store import UNASKED
 
 UNDECIDED, MISSING, REFUSED, UNKNOWN = "undecided", "missing", "refused", "unknown"
 AMBIGUOUS, UNSURE, NOT_ASKED = "ambiguous", "unresolved", "not asked"
+INCOMPLETE = "incomplete"
+"""State of a response to an item of which another request failed."""
 _TIED = 1e-12
 
 
@@ -55,8 +58,9 @@ class Responses:
         Place of the chosen option; -1 without one.
     state : ndarray of str objects, shape (n,)
         "answered"; "undecided", of the undecided option; "ambiguous", "unresolved", "unknown",
-        "refused" or "missing" of texts that choose no option; or the stage at which asking failed:
-        "read", "decode", "model", "cut" or "request".
+        "refused" or "missing" of texts that choose no option; the stage at which asking failed:
+        "read", "decode", "model", "cut", "request" or "budget"; or "incomplete" where it failed
+        in another wording or order of the item, so that the item is in no number.
     text : ndarray of str objects, shape (n,)
         As the model wrote it; None where it wrote nothing.
     probabilities : ndarray of float64, shape (n, options)
@@ -91,7 +95,7 @@ class Responses:
 
     @property
     def failed(self) -> Booleans:
-        """Whether asking failed, so that there is no response."""
+        """Whether asking failed, for a response or for another one to its item."""
         return np.isin(self.state, FAILED)
 
     @cached_property
@@ -120,8 +124,8 @@ class Responses:
         return np.where((option >= 0) & (self.position(option) >= 0), numbers, np.nan)
 
 
-FAILED = ("read", "decode", "model", "cut", "request")
-"""Stages at which asking fails."""
+FAILED = ("read", "decode", "model", "cut", "request", UNASKED, INCOMPLETE)
+"""States of items about which asking failed."""
 
 
 class _Cell(NamedTuple):
@@ -365,22 +369,41 @@ def ask(
     n_orders = max(len(question.orders) for question in items.questions)
     cells, failed = list[_Cell](), list[tuple[int, int, Order, str]]()
     planned = False
-    for wording, label in enumerate(items.wordings):
-        for place in range(n_orders):
-            requests = _Asking(items, wording, place, data.prompt)
-            on = f"wording {label}, order {place + 1}"
-            outputs = models.choose(
-                name, section, requests.pictures(pictures), requests.questions,
-                letters=section.letters, on=on,
-            )  # fmt: skip
-            planned = outputs.planned
-            cells += requests.cells(outputs)
-            failed += requests.failures(outputs)
+    requests = {
+        f"wording {label}, order {place + 1}": _Asking(items, wording, place, data.prompt)
+        for wording, label in enumerate(items.wordings)
+        for place in range(n_orders)
+    }
+    questions = [asking.questions for asking in requests.values()]
+    models.ask_ahead(name, section, pictures, questions, letters=section.letters)
+    for on, asking in requests.items():
+        outputs = models.choose(
+            name, section, asking.pictures(pictures), asking.questions,
+            letters=section.letters, on=on,
+        )  # fmt: skip
+        planned = outputs.planned
+        cells += asking.cells(outputs)
+        failed += asking.failures(outputs)
     responses = _responses(cells, items, section, failed)
     if not planned:
-        return _with_agreeing_letters(responses)
+        return _without_parts(_with_agreeing_letters(responses))
     # Answers that aren't known yet are no refusals.
     return replace(responses, state=np.full(len(responses), NOT_ASKED, dtype=object), planned=True)
+
+
+def _without_parts(responses: Responses) -> Responses:
+    """Return responses without the choices of items about which some request failed.
+
+    Some orders of an item say nothing of what all of them do: an option that is always chosen by
+    its position would seem to be preferred.
+    """
+    failed = np.isin(responses.item, responses.item[responses.failed])
+    return replace(
+        responses,
+        option=np.where(failed, -1, responses.option),
+        state=np.where(failed & ~responses.failed, INCOMPLETE, responses.state),
+        probabilities=np.where(failed[:, None], np.nan, responses.probabilities),
+    )
 
 
 def _with_agreeing_letters(responses: Responses) -> Responses:
