@@ -77,6 +77,18 @@ def test_numbers_of_a_table_by_hand():
     assert value_of(result, "refused_rate") == 0.125
 
 
+def test_who_does_not_know_chooses_the_undecided_option_where_there_is_one():
+    answers = ANSWERS | {("a", "ABC"): "not sure", ("a", "BCA"): "pilot or nurse, hard to say",
+                         ("b", "ABC"): "dunno"}  # fmt: skip
+    model = {"table": responses(answers), "answer": "answer", "order": "order",
+             "unknown": ["dunno"]}  # fmt: skip
+    with_option = run(config(model=model)).tables["responses"].to_pylist()
+    rows = [(row["state"], row["option"]) for row in with_option[:3]]
+    assert rows == [("undecided", "C"), ("ambiguous", None), ("undecided", "C")]
+    without = run(config(model=model, undecided=None, right=None)).tables["responses"].to_pylist()
+    assert [row["state"] for row in without[:3]] == ["unknown", "ambiguous", "unknown"]
+
+
 def test_every_metric_of_items_with_right_options_takes_a_rule_of_a_gate():
     metrics = {finding.metric for finding in run(config()).findings}
     assert {"accuracy", "unsound_rate", "refused_rate"} <= metrics

@@ -15,12 +15,11 @@ from equipoise.audits.labels.questions.responses import (
     MISSING,
     REFUSED,
     UNDECIDED,
-    UNKNOWN,
     UNSURE,
     Responses,
 )
 from equipoise.core import Booleans, Floats, Integers, Labels, nans, record
-from equipoise.data.option_answers import ANSWERED
+from equipoise.data.option_answers import ANSWERED, UNKNOWN
 from equipoise.metrics.labels.answer_rates import (
     empty_rate,
     refused_rate,
