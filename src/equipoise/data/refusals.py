@@ -467,9 +467,9 @@ DOUBTS: Strings = (
 """Doubts, which are no refusals where an answer stands beside them."""
 HEDGES: Strings = (
     r"\b(?:cannot|can't|can not|couldn't|could not|don't|do not|unable to|not able to|"
-    r"impossible to|possible to|{hard} to) (?:{adverbs}|really )*(?:be (?:sure|certain|told|known|said|{done})|"
-    r"tell|say|know|see (?:enough|clearly|well)|make out|determine|judge|decide|discern|figure out|"
-    r"distinguish|work out)\b",
+    r"impossible to|possible to|{hard} to) (?:{adverbs}|really )*"
+    r"(?:be (?:sure|certain|told|known|said|{done})|tell|say|know|see (?:enough|clearly|well)|"
+    r"make out|determine|judge|decide|discern|figure out|distinguish|work out)\b",
     r"\b(?:no (?:way|telling|knowing|saying)|nobody knows)\b", r"^impossible$",
     r"\b(?:{picture}|photograph|scene|nothing|it|this|that) (?:alone |itself )?(?:doesn't|does not|"
     r"don't|do not|can't|cannot) {adverbs}*(?:reveal|indicate|specify|tell|say|show|disclose|"
