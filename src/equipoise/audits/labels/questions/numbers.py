@@ -55,6 +55,12 @@ class ItemNumbers:
     items: QuestionItems
     responses: Responses
 
+    @property
+    def are_means(self) -> bool:
+        """Whether an item has several responses, or one with probabilities."""
+        several = len(self.responses) > len({*self.responses.item.tolist()})
+        return several or bool(self.probable.any())
+
     @cached_property
     def outcome(self) -> Floats:
         """Share of the outcome, shape (items,); NaN without an answer or an outcome."""
