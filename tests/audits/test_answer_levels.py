@@ -7,6 +7,7 @@ import pytest
 from equipoise import audits
 from equipoise.core import InputError, Verdict
 from equipoise.metrics.labels.answer_levels import dominant_answer
+from equipoise.report.summary import statements_of
 
 ROWS = 200
 
@@ -36,7 +37,10 @@ def lead(result):
 @pytest.mark.parametrize("kind", ["answers", "predictions"])
 def test_one_answer_to_all_images_is_told_first(kind):
     labels = None if kind == "answers" else ["male", "female", "female", "male"] * (ROWS // 4)
-    finding = lead(run(kind, ["male"] * ROWS, labels))
+    result = run(kind, ["male"] * ROWS, labels)
+    finding = lead(result)
+    # No group is worse off.
+    assert statements_of(result)[0].badge.word == "One answer"
     assert (finding.metric, finding.value) == ("dominant_answer", 1.0)
     assert finding.parameters["answer"] == "male"
     assert finding.verdict is Verdict.DISPARITY

@@ -8,6 +8,7 @@ from equipoise.core import Aggregate, AuditResult, Family, GroupValue, Verdict
 from equipoise.core.sentences import Sentence
 from equipoise.report.by_group import group_table
 from equipoise.report.concluding import conclusions_of
+from equipoise.report.leading_chart import MOST_PANELS, chart_of
 from equipoise.report.short_lines import short_line, wanted_data
 from equipoise.report.summary import MOST_MODELS, statements_of, summarize
 from equipoise.report.words import has_shares
@@ -50,7 +51,23 @@ def test_models_with_disparities_come_first():
     named = [replace(gap_finding, model=f"fine {place}") for place, gap_finding in enumerate(fine)]
     summary = summarize(result(*named, gap(Verdict.DISPARITY)), LEADS)
     assert summary.statements[0].finding == gap(Verdict.DISPARITY)
-    assert len(summary.statements) == MOST_MODELS
+    assert len([shown for shown in summary.statements if shown.finding]) == MOST_MODELS
+
+
+@pytest.mark.parametrize("n_more", [0, 1, 3])
+def test_models_without_a_statement_or_a_panel_are_counted(n_more):
+    models = [f"m{place}" for place in range(MOST_MODELS + n_more)]
+    gaps = [replace(gap(Verdict.DISPARITY, **GAP), model=model) for model in models]
+    summary = summarize(result(*gaps), LEADS)
+    counted = [shown.text for shown in summary.statements if shown.finding is None]
+    assert len(counted) == bool(n_more)
+    assert all(f"{n_more} more model" in text for text in counted)
+    lead = summary.statements[0]
+    chart = chart_of(lead.finding, lead.conclusion, gaps)
+    assert len(chart.panels) == MOST_PANELS
+    assert f"{len(models) - MOST_PANELS} more models" in chart.note
+    few = gaps[:MOST_PANELS]
+    assert "more model" not in chart_of(lead.finding, lead.conclusion, few).note
 
 
 def test_a_finding_of_no_model_leads_only_with_a_disparity():

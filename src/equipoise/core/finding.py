@@ -183,6 +183,10 @@ class Excluded:
     count: int
 
 
+MEAN_OF = "mean_of"
+"""Parameter of findings whose rows each have a mean, with what it is of: shares count no rows."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Finding:
     """A value about a subject and groups, with everything needed to judge it.

@@ -8,14 +8,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from equipoise.core import Strings
-from equipoise.data.resolver import (
-    AMBIGUOUS,
-    NEGATORS,
-    Resolver,
-    split_words,
-)
+from equipoise.data.refusals import is_hedge
+from equipoise.data.resolver import NEGATORS, Resolver, split_words
 
-ANSWERED, UNSURE = "answered", "unresolved"
+ANSWERED, UNKNOWN, UNSURE = "answered", "unknown", "unresolved"
 # Letters: alone, marked as "(B)" or "B.", called an option or answer, or chosen. "A" and "I" are
 # words, too.
 _ALONE = re.compile(r"[\W_]*([A-Ja-j])[\W_]*")
@@ -39,8 +35,8 @@ class OptionAnswer(NamedTuple):
     option : int
         Its place among the options as shown; -1 without one.
     state : str
-        "answered", "ambiguous" (it names several), "refused", or "unresolved" (it names none for
-        sure).
+        "answered", "ambiguous" (it names several), "unknown" (it says that it doesn't know, or
+        that the picture doesn't tell), "refused", or "unresolved" (it names none for sure).
     """
 
     option: int
@@ -51,7 +47,8 @@ def read_option(text: str, options: Sequence[str]) -> OptionAnswer:
     """Return the option that an answer chooses, by its letter or its text.
 
     A letter counts where it stands alone, is marked as in "(B)" or "B.", or is called an answer or
-    option. A letter and a text that name different options are ambiguous.
+    option. A letter and a text that name different options are ambiguous, as are two options of a
+    text that hedges between them.
 
     Parameters
     ----------
@@ -69,15 +66,17 @@ def read_option(text: str, options: Sequence[str]) -> OptionAnswer:
     letters = {*_letters(text)}
     if any(letter >= len(options) for letter in letters):
         return OptionAnswer(-1, UNSURE)
-    named = _named(text, tuple(options))
-    if isinstance(named, str) and named == AMBIGUOUS and not letters:
+    resolver, named = _resolver(tuple(options)), _named(text, tuple(options))
+    if isinstance(named, str) and not letters and resolver.names_several(text):
         return OptionAnswer(-1, "ambiguous")
     chosen = letters | ({named} if isinstance(named, int) else set())
     if len(chosen) > 1:
         return OptionAnswer(-1, "ambiguous")
     if chosen:
         return OptionAnswer(chosen.pop(), ANSWERED)
-    return OptionAnswer(-1, "refused" if _resolver(tuple(options)).refuses(text) else UNSURE)
+    if not resolver.refuses(text):
+        return OptionAnswer(-1, UNSURE)
+    return OptionAnswer(-1, UNKNOWN if is_hedge(text) else "refused")
 
 
 def _named(text: str, options: Strings) -> int | str:

@@ -147,6 +147,11 @@ class Resolver:
         """Whether a text is a refusal and names no class."""
         return self._declines(text) and self._named(without_doubted_classes(text)) in _CLASSLESS
 
+    def names_several(self, text: str) -> bool:
+        """Whether a text names several classes, also one that hedges between them."""
+        declines = self._declines(text)
+        return self._named(without_doubted_classes(text) if declines else text) == AMBIGUOUS
+
     def _declines(self, text: str) -> bool:
         declared = self._refusal
         if declared is not None and declared.search(_fold_text(text)):

@@ -12,9 +12,17 @@ from equipoise.report.blocks import Role, distinct, has
 from equipoise.report.chart_records import NO_ENDS, ChartMark, ChartRecord, Ends, Form, Scale
 from equipoise.report.expecting import expected_shares
 from equipoise.report.selecting import measure_of
-from equipoise.report.text import count, enclose, number, percent
+from equipoise.report.text import count, enclose, number, percent, plural
 from equipoise.report.titles import sides_of
-from equipoise.report.words import group_value_name, harm, has_shares, name_of, sized, worst_first
+from equipoise.report.words import (
+    group_value_name,
+    harm,
+    has_shares,
+    is_comparison,
+    name_of,
+    sized,
+    worst_first,
+)
 
 MOST_PANELS = 6
 MOST_MARKS = 40
@@ -66,7 +74,8 @@ def chart_of(
     else:
         record = case.values()
     marks = tuple(mark for mark in record.marks if math.isfinite(mark.value))
-    return replace(record, marks=marks) if marks else None
+    note = " ".join(filter(None, (record.note, case.models_left_out(record))))
+    return replace(record, marks=marks, note=note) if marks else None
 
 
 def of_all_groups(finding: Finding, findings: Sequence[Finding]) -> Finding:
@@ -150,9 +159,21 @@ class _Case:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models, that of the finding first."""
-        names = (self.first.model, *distinct(self.series, "model"))
-        return tuple(dict.fromkeys(names))[:MOST_PANELS]
+        """The models that have a panel, that of the finding first."""
+        return self._all_models[:MOST_PANELS]
+
+    @property
+    def _all_models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.first.model, *distinct(self.series, "model"))))
+
+    def models_left_out(self, record: ChartRecord) -> str:
+        """Say how many models have no panel; "" where all have one, or there are no panels."""
+        more = len(self._all_models) - len(self.models)
+        if not (record.panels and more):
+            return ""
+        if is_comparison(self.first):
+            return f"And {plural(more, 'more pair of models', 'more pairs of models')}."
+        return f"And {plural(more, 'more model')}."
 
     @property
     def subjects(self) -> list[Finding]:

@@ -45,7 +45,7 @@ def _errors(finding: Finding, group: GroupValue) -> Sentence:
     if spec_of_finding(finding).errors == "rest":
         share = 1.0 - share
     percentage = Phrase(percent(share, decimals_of([share])), value=share)
-    return Sentence(named(group.group), " (", percentage, f", {counted(share, group.n)})")
+    return Sentence(named(group.group), " (", percentage, f", {counted(finding, share, group.n)})")
 
 
 def _rounded(ratio: float) -> str:

@@ -43,6 +43,7 @@ from equipoise.report.short_lines import (
 from equipoise.report.text import count, enclose, listed, plural
 from equipoise.report.titles import title_of, verdict_line
 from equipoise.report.words import (
+    compares,
     conclusion_certainty,
     conclusion_sentence,
     counts_sentence,
@@ -57,6 +58,7 @@ from equipoise.report.words import (
 
 MOST_MODELS = 8
 _MOST_NAMED = 2
+_MODELS = "more model", "more models"
 
 
 def summarize(
@@ -80,9 +82,11 @@ def summarize(
     statements = statements_of(result, leads)
     statements.sort(key=lambda statement: not statement.is_disparity)
     first, last = about_whole_run(result)
+    nouns = ("more pair of models", "more pairs of models") if compares(result) else _MODELS
     shown_statements = (
         *_statements_of_run(result, first),
         *statements[:MOST_MODELS],
+        *_left_out(len(statements) - MOST_MODELS, *nouns),
         *_statements_of_run(result, last),
     )
     if not any(statement.is_disparity for statement in shown_statements):
@@ -114,6 +118,12 @@ def statements_of(result: AuditResult, leads: Sequence[Selector] = ()) -> list[S
     return [
         _statement(model, conclusions, result.findings) for model, conclusions in by_model.items()
     ]
+
+
+def _left_out(n: int, noun: str, plural_noun: str) -> Iterator[Statement]:
+    """Yield a statement that counts what has none of its own; nothing where all have one."""
+    if n > 0:
+        yield Statement(None, f"And {plural(n, noun, plural_noun)}.")
 
 
 def about_whole_run(result: AuditResult) -> tuple[list[Conclusion], list[Conclusion]]:
@@ -155,6 +165,8 @@ def _statements_of_run(
             None, enclose("", scope, ": ") + choices_sentence(first), choices_certainty(first),
             others=tuple(remarks),
         )  # fmt: skip
+    yield from _left_out(len(by_place) - MOST_MODELS, "more sentence on choices of measurement",
+                         "more sentences on choices of measurement")  # fmt: skip
     for conclusion in filter(is_ranking, conclusions):
         yield _ranking_statement(result, conclusion)
 

@@ -4,7 +4,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from equipoise.core import Verdict
+from equipoise.core import Finding, Verdict
+from equipoise.core.finding import MEAN_OF
 from equipoise.core.wording import number, percent, visible
 from equipoise.metrics.spec import SPECS, spec_of
 
@@ -39,10 +40,10 @@ def decimals_of(shares: Iterable[float]) -> int:
     return 2 if any(0.0 < share < _SMALL for share in shares) else 1
 
 
-def counted(share: float, n: int) -> str:
-    """Return how many of n rows a share is, or n where that is no whole number."""
+def counted(finding: Finding, share: float, n: int) -> str:
+    """Return how many of n rows a share is; n where rows aren't in it or out of it as a whole."""
     part = round(share * n)
-    if abs(share * n - part) < 1e-6 * max(n, 1):
+    if MEAN_OF not in finding.parameters and abs(share * n - part) < 1e-6 * max(n, 1):
         return f"{count(part)} of {count(n)}"
     return f"n = {count(n)}"
 

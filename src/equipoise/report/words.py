@@ -123,7 +123,7 @@ def _groups_sentence(finding: Finding, clause: str = "") -> Sentence | None:
     if finding.by_ratio:
         errors = compare_errors(finding, worst, other)
         return _filled(spec.error_clause, finding) + " " + errors + clause + "."
-    n = f"n = {count(worst.n)}" if numbers else counted(worst.value, worst.n)
+    n = f"n = {count(worst.n)}" if numbers else counted(finding, worst.value, worst.n)
     first = _part(spec, worst) + f" ({n})"
     text = _filled(spec.clause, finding, groups=first + " and " + _part(spec, other)) + clause
     if best.group == other.group:
@@ -168,7 +168,7 @@ def _departure_sentence(finding: Finding, spec: MetricSpec) -> Sentence | None:
         finding,
         group=named(part.group),
         share=share_part(part.value),
-        n=counted(part.value, finding.top_k or finding.n),
+        n=counted(finding, part.value, finding.top_k or finding.n),
         expected=share_part(expected),
         k=finding.top_k,
     )

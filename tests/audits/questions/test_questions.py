@@ -17,6 +17,7 @@ from equipoise.core import Aggregate, ConfigError, DataError, Verdict
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report import GateRule, gate
 from equipoise.report.summary import statements_of
+from equipoise.report.words import sentence
 
 ITEMS = pl.DataFrame({
     "id": ["a", "b", "c", "d"], "gender": ["man", "woman", "man", "woman"],
@@ -76,6 +77,30 @@ def test_numbers_of_a_table_by_hand():
     assert value_of(result, "unsound_rate") == 0.5
     assert value_of(result, "unanswered_rate") == 0.25
     assert value_of(result, "refused_rate") == 0.125
+
+
+def test_who_does_not_know_chooses_the_undecided_option_where_there_is_one():
+    answers = ANSWERS | {("a", "ABC"): "not sure", ("a", "BCA"): "pilot or nurse, hard to say",
+                         ("b", "ABC"): "dunno"}  # fmt: skip
+    model = {"table": responses(answers), "answer": "answer", "order": "order",
+             "unknown": ["dunno"]}  # fmt: skip
+    with_option = run(config(model=model)).tables["responses"].to_pylist()
+    rows = [(row["state"], row["option"]) for row in with_option[:3]]
+    assert rows == [("undecided", "C"), ("ambiguous", None), ("undecided", "C")]
+    without = run(config(model=model, undecided=None, right=None)).tables["responses"].to_pylist()
+    assert [row["state"] for row in without[:3]] == ["unknown", "ambiguous", "unknown"]
+
+
+@pytest.mark.parametrize(("orders", "counts"), [(["ABC"], True), (["ABC", "BCA"], False)])
+def test_items_are_counted_only_where_each_has_one_answer(orders, counts):
+    answers = {place: text for place, text in ANSWERS.items() if place[1] in orders}
+    finding = next(
+        finding for finding in run(config(table=responses(answers))).findings
+        if finding.metric == "unanswered_rate" and finding.aggregate is Aggregate.DIFFERENCE
+    )  # fmt: skip
+    of_men = next(part for part in finding.by_group if part.group == "man")
+    assert (of_men.value, of_men.n) == (0.5, 2)
+    assert ("1 of 2" in sentence(finding)) is counts
 
 
 def test_every_metric_of_items_with_right_options_takes_a_rule_of_a_gate():

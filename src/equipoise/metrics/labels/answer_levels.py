@@ -47,6 +47,7 @@ _OF_LABELS = 0.2
         kinds=("answers", "predictions"),
         neutral=None,
         of_one_answer=True,
+        verdict_title="One answer",
         definition=(
             "Share of the images with an answer that get the most frequent one. It is a finding "
             "where at most 5 % get another, or at most a fifth of the share of others among the "

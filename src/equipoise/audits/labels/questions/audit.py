@@ -77,6 +77,7 @@ from equipoise.core import (
     table_of,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
+from equipoise.core.finding import MEAN_OF
 from equipoise.core.sentences import Sentence
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import percent
@@ -270,6 +271,8 @@ class Questions(Audit[Config, QuestionsData, Design]):
             *_measure_order(design, place, resampling), *content,
             *_measure_unanswered(design, place, resampling),
         ]  # fmt: skip
+        if design.numbers.are_means:
+            drafts = [_of_means(draft) for draft in drafts]
         return Measured(tuple(drafts), _tables(design))
 
     def combine(
@@ -386,6 +389,11 @@ class Questions(Audit[Config, QuestionsData, Design]):
             })  # fmt: skip
             examples[name] = frame.unique(maintain_order=True).with_columns(subject=pl.lit(""))
         return examples
+
+
+def _of_means(draft: UncorrectedFinding) -> UncorrectedFinding:
+    """Return a draft that says that the number of an item is a mean over its responses."""
+    return draft.changed(parameters={**draft.finding.parameters, MEAN_OF: "responses"})
 
 
 def _count_states(responses: Responses) -> dict[str, int]:

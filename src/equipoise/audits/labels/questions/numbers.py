@@ -15,12 +15,11 @@ from equipoise.audits.labels.questions.responses import (
     MISSING,
     REFUSED,
     UNDECIDED,
-    UNKNOWN,
     UNSURE,
     Responses,
 )
 from equipoise.core import Booleans, Floats, Integers, Labels, nans, record
-from equipoise.data.option_answers import ANSWERED
+from equipoise.data.option_answers import ANSWERED, UNKNOWN
 from equipoise.metrics.labels.answer_rates import (
     empty_rate,
     refused_rate,
@@ -55,6 +54,12 @@ class ItemNumbers:
 
     items: QuestionItems
     responses: Responses
+
+    @property
+    def are_means(self) -> bool:
+        """Whether an item has several responses, or one with probabilities."""
+        several = len(self.responses) > len({*self.responses.item.tolist()})
+        return several or bool(self.probable.any())
 
     @cached_property
     def outcome(self) -> Floats:

@@ -31,13 +31,13 @@ from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import shortened
 from equipoise.data.labels import Outputs, rows_where
-from equipoise.data.option_answers import ANSWERED, OptionAnswer, read_option
+from equipoise.data.option_answers import ANSWERED, UNKNOWN, OptionAnswer, read_option
 from equipoise.data.problems import check_matches, match
 from equipoise.data.tables import Table, read_table
 from equipoise.evidence import OptionQuestion, Pictures
 from equipoise.evidence.store import UNASKED
 
-UNDECIDED, MISSING, REFUSED, UNKNOWN = "undecided", "missing", "refused", "unknown"
+UNDECIDED, MISSING, REFUSED = "undecided", "missing", "refused"
 AMBIGUOUS, UNSURE, NOT_ASKED = "ambiguous", "unresolved", "not asked"
 INCOMPLETE = "incomplete"
 """State of a response to an item of which another request failed."""
@@ -148,14 +148,25 @@ class _Cell(NamedTuple):
 
 
 def _choice(cell: _Cell, items: QuestionItems, section: ModelConfig) -> OptionAnswer:
-    """Return the option, as listed, that a response chooses, and its state."""
+    """Return the option, as listed, that a response chooses, and its state.
+
+    To say that one doesn't know is to choose the undecided option, where it was shown.
+    """
     if cell.text is None:
         return _likeliest(cell) if cell.probabilities else OptionAnswer(-1, MISSING)
-    declared = _declared(cell.text, section)
-    if declared:
+    undecided = int(items.undecided[cell.item])
+    answer = _read(cell.text, cell, items, section)
+    if answer.state == UNKNOWN and undecided in cell.order:
+        return OptionAnswer(undecided, ANSWERED)
+    return answer
+
+
+def _read(text: str, cell: _Cell, items: QuestionItems, section: ModelConfig) -> OptionAnswer:
+    """Return the option, as listed, that a text chooses, and its state."""
+    if declared := _declared(text, section):
         return OptionAnswer(-1, declared)
     options = items.questions[cell.item].options
-    answer = read_option(cell.text, [options[option] for option in cell.order])
+    answer = read_option(text, [options[option] for option in cell.order])
     return answer._replace(option=cell.order[answer.option] if answer.option >= 0 else -1)
 
 
