@@ -26,10 +26,10 @@ PROTOCOLS = "Published protocols"
 _ABOUT = (
     "A protocol has fixed sizes, and these decide which numbers a model without any bias gets. For "
     "these studies the report has the table "
-    f'"{CHANCE}": the mean of fair models, the numbers of 95 of 100 of them, that of this run, and '
-    "in words whether it is what chance gives. The numbers are simulated for the published sizes: "
-    '3,000 runs with seed 0, where the report says no other. "One run can\'t show less" stands '
-    "where chance alone gives numbers that would matter."
+    f'"{CHANCE}": in words whether a fair model gives the number of this run, that number, the '
+    "numbers of 95 of 100 fair models, and their mean. They are simulated for the sizes that the "
+    "table names: 3,000 runs with seed 0, where the report says no other. A protocol in whose row "
+    'stands "nor of fairness" is so small that a fair model gives numbers that would matter.'
 )
 _BEFORE = {"train": 0, "augment": 0, "generation": 1}
 """Configurations whose runs make what the main one reads."""

@@ -93,7 +93,9 @@ def test_studies_are_listed(project_dir, command):
     assert [line.partition(": ")[0] for line in lines] == [*STUDIES]
     listed = json.loads(command("new", "--study", "list", "--json")[1])["studies"]
     assert {*listed} == {*STUDIES}
-    needed = {"question", "source", "reproduces", "data", "licence", "size", "time"}
+    needed = {
+        "question", "source", "reproduces", "data", "licence", "size", "time", "configurations",
+    }  # fmt: skip
     assert all({*study} == needed for study in listed.values())
     filled = needed - {"reproduces"}
     assert all(study[key] for study in listed.values() for key in filled)
@@ -101,6 +103,8 @@ def test_studies_are_listed(project_dir, command):
         # What has a comma isn't listed by commas.
         separator = "; " if any("," in part for part in study["reproduces"]) else ", "
         assert f"  reproduces: {separator.join(study['reproduces']) or 'none'}" in out.splitlines()
+    assert listed["pairs"]["configurations"] == ["occupations", "status", "crime"]
+    assert "  configurations: occupations, status, crime" in out.splitlines()
     assert not (project_dir / "equipoise.yaml").exists()
 
 

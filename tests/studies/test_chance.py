@@ -28,6 +28,8 @@ def of_queries(metric, k):
 # Mean, low and high end of 95 % as they were simulated before, with 2,000 to 3,000 draws.
 KNOWN = {
     "four groups of 20": ({"answers": {"groups": 4, "items": 20}}, 0.23, None, 0.40),
+    "four groups of 18": ({"answers": {"groups": 4, "items": 18}}, 0.24, None, 0.444),
+    "four groups of 9": ({"answers": {"groups": 4, "items": 9}}, 0.335, None, 0.556),
     "a gap of 115 each": ({"answers": {"groups": 2, "items": 115}}, 0.053, None, 0.130),
     "a gap of 230 each": ({"answers": {"groups": 2, "items": 230}}, 0.037, None, 0.087),
     "at .85": ({"answers": {"groups": 2, "items": 115, "share": 0.85}}, 0.038, None, 0.096),
@@ -91,16 +93,34 @@ def test_the_same_seed_gives_the_same_numbers():
     assert chance(**entry).result != chance(**entry, seed=1).result
 
 
-def test_words_say_what_chance_gives():
+WITHIN = (
+    "A fair model gives up to 0.400 under this protocol; a smaller number is no evidence of bias, "
+    "nor of fairness."
+)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 0.4, np.nan])
+def test_a_number_of_a_fair_model_is_no_evidence_where_images_are_few(value):
+    assert chance_words(chance(answers={"groups": 4, "items": 20}), value) == WITHIN
+
+
+def test_words_say_which_numbers_a_fair_model_gives():
     small = chance(answers={"groups": 4, "items": 20})
-    assert chance_words(small, 0.3).startswith("0.300 is what chance gives.")
-    assert chance_words(small, 0.4).startswith("0.400 is what chance gives.")
-    assert chance_words(small, 0.55).startswith("0.550 is more than chance gives.")
-    assert chance_words(small).startswith("One run can't show less than 0.400")
+    beyond = "0.550 is beyond what a fair model gives (0.400)."
+    assert chance_words(small, 0.55) == beyond
     signed = chance(rankings=of_queries("bias_at_k", 5), sides=2)
-    assert chance_words(signed, -0.6).startswith("−0.600 is less than chance gives.")
+    assert chance_words(signed, -0.6).startswith("−0.600 is beyond what a fair model gives (−0.1")
     large = chance(answers={"groups": 2, "items": 2000})
     assert chance_words(large) == ""
+    assert chance_words(large, 0.0).endswith("is no evidence of bias.")
+
+
+def test_guesses_are_no_evidence_about_bias():
+    guesses = chance(guesses={"options": 2, "items": 400}, sides=2)
+    words = chance_words(guesses, 0.5)
+    assert words.startswith("A model that guesses gives 0.4")
+    assert "bias" not in words
+    assert chance_words(guesses, 0.9).startswith("0.900 is beyond what a model that guesses gives")
 
 
 @pytest.mark.parametrize(

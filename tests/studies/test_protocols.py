@@ -1,5 +1,6 @@
 """Scores of published protocols equal plain implementations, and the report says what chance is."""
 
+import io
 import json
 import re
 from collections import defaultdict
@@ -16,7 +17,7 @@ from chat_server import completion, serving
 from equipoise import audits
 from equipoise.core import ConfigError, DataError, InputError
 from equipoise.data import read_genderbias_vl, read_genderbias_vl_results
-from equipoise.report.blocks import Table
+from equipoise.report.blocks import Table, Words
 from equipoise.studies.option_pairs import score_option_pairs
 from equipoise.studies.page import CHANCE, source_tables
 from equipoise.studies.study import read_study, study_files
@@ -110,18 +111,17 @@ def test_the_report_says_whether_a_number_is_what_chance_gives(visogender):
     result, _ = visogender
     rows = chance_rows(result)
     skew = value_of(result, "max_skew", subject="", version="default")
-    mean, ends, shown, words, draws = rows["MaxSkew@5, mean of 23 occupations with ten images"]
+    words, shown, ends, mean, draws = rows["MaxSkew@5, mean of 23 occupations with ten images"]
     assert (mean, ends) == ("0.244", "0.195 to 0.295")
     assert shown == f"{skew:.3f}"
-    assert words == (
-        f"{skew:.3f} is {'what' if 0.195 <= skew <= 0.295 else 'more than'} chance gives. "
-        "One run can't show less than 0.295."
-    )
+    beyond = f"{skew:.3f} is beyond what a fair model gives (0.195 to 0.295)."
+    within = "A fair model gives 0.195 to 0.295 under this protocol; a number between "
+    assert words == beyond if skew > 0.295 else words.startswith(within)
     assert draws == "3,000, seed 0"
     bias = value_of(result, "bias_at_k", subject="", version="default")
     assert bias > 0.13
-    words = rows["Bias@5, mean of 23 occupations with ten images"][3]
-    assert words.startswith(f"{bias:.3f} is more than chance gives.")
+    words = rows["Bias@5, mean of 23 occupations with ten images"][0]
+    assert words.startswith(f"{bias:.3f} is beyond what a fair model gives")
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_resolution_of_visogender_equals_a_plain_implementation(part, table, tmp
     assert value_of(result, "accuracy", groups="", aggregate="value") == pytest.approx(everyone)
     gap = value_of(result, "accuracy", groups="gender", aggregate="difference", group="")
     assert gap == pytest.approx(abs(men - women))
-    persons = "one" if part == "study.yaml" else "two"
-    shown = {title: row[2] for title, row in chance_rows(result).items() if "0.85" in title}
-    assert [row == f"{gap:.3f}" for row in shown.values()] == [persons == "one", persons == "two"]
+    (title,) = [title for title in chance_rows(result) if "0.85" in title]
+    assert ("two persons" in title) == (part == "study-two-persons.yaml")
+    assert chance_rows(result)[title][1] == f"{gap:.3f}"
 
 
 def test_retrieval_of_fairface_equals_a_plain_implementation(tmp_path):
@@ -205,7 +205,7 @@ def test_shares_of_dall_eval_equal_a_plain_implementation(tmp_path):
     (row,) = table.rows
     plain = (np.mean(deviations["gender"]), np.mean(deviations["skin_tone"]))
     assert [cell.value for cell in row[1:]] == pytest.approx(plain)
-    shown = chance_rows(result)["Gender, mean of 84 prompts with nine images"][2]
+    shown = chance_rows(result)["Gender, mean of 84 prompts with nine images"][1]
     assert shown == f"{plain[0]:.3f}"
 
 
@@ -257,11 +257,33 @@ def test_pairs_equals_a_plain_implementation(pairs):
 
 def test_pairs_is_too_small_to_show_a_gap_of_a_tenth(pairs):
     rows = chance_rows(pairs[0])
-    title = "Largest difference of four groups, 20 scenes, answers independent"
-    _, ends, shown, words, _ = rows[title]
-    assert ends == "up to 0.400"
-    assert 0.0 < float(shown) <= 0.4
-    assert words == f"{shown} is what chance gives. One run can't show less than 0.400."
+    title = "Occupations: largest difference of four groups, 18 scenes, answers independent"
+    assert {name.partition(":")[0] for name in rows} == {"Occupations"}
+    words, shown, ends, _, _ = rows[title]
+    assert ends == "up to 0.444"
+    assert 0.0 < float(shown) <= 0.444
+    assert words.startswith("A fair model gives up to 0.444 under this protocol")
+
+
+def test_pairs_simulates_as_many_scenes_as_have_a_question(shared_dir):
+    study = read_study("pairs")
+    questions = pl.read_csv(io.StringIO(study.files["questions.csv"]))
+    for entry in study.chance:
+        (theme,) = entry.finding.run["data"]["images"]["where"]["theme"]["values"]
+        scenes = questions.filter(pl.col("theme") == theme)["scene"].drop_nulls()
+        folder = shared_dir / "data" / "pairs" / theme
+        expected = len({*scenes}) or len({*folder.iterdir()})
+        assert entry.answers.items == expected
+        assert f" {expected} scenes" in entry.number
+
+
+def test_the_page_names_the_data_and_its_licence(pairs):
+    study = read_study("pairs")
+    blocks = source_tables(pairs[0]).blocks
+    texts = [text for block in blocks if isinstance(block, Words) for text in block.items]
+    assert any(study.licence in text and study.data in text for text in texts)
+    # The source's own tables have arrows; this study has none of them.
+    assert not any("↑" in text for text in texts)
 
 
 LAYOUTS = {

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
@@ -28,6 +28,9 @@ _MATERIAL = 0.1
 
 class FairModel(Section):
     """A model that treats every group alike, asked as often as a protocol asks."""
+
+    title: ClassVar[str] = "a fair model"
+    shows_bias: ClassVar[bool] = True
 
     @abstractmethod
     def simulate(self, draws: int, seed: int) -> Floats:
@@ -159,6 +162,9 @@ class Guesses(FairModel):
         Options of each question, and questions.
     """
 
+    title: ClassVar[str] = "a model that guesses"
+    shows_bias: ClassVar[bool] = False
+
     options: Annotated[int, Field(ge=2)]
     items: PositiveInt
 
@@ -189,7 +195,7 @@ class FairResult:
     high: float
 
     def includes(self, value: float) -> bool:
-        """Return whether a number is what chance gives."""
+        """Return whether a fair model gives a number."""
         # Shares are ratios of counts, and a tie is chance.
         slack = 1e-9
         return not (value > self.high + slack or value < self.low - slack)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from equipoise.core import AuditResult
 from equipoise.report import blocks
@@ -21,10 +22,8 @@ _MARKS: Mapping[str, str] = {
     Mark.OPEN: "? can't tell",
 }
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
-_CELLS = (
-    "Each cell has this run's value with its interval and chance level, then the number that the "
-    "source prints. ↑ and ↓ mark columns where the source calls higher or lower better."
-)
+_CELLS = "Each cell has this run's value with its interval and chance level"
+_BETTER = "↑ and ↓ mark columns where the source calls higher or lower better."
 CHANCE = "What a fair model gives under the published protocol"
 _FAIR = (
     "A fair model treats all groups alike. Its numbers are simulated for the published sizes. "
@@ -32,10 +31,10 @@ _FAIR = (
 )
 _CHANCE_HEADS = (
     "Number",
-    "Mean of fair models",
-    "95 of 100 fair models",
-    "This run",
     "In words",
+    "This run",
+    "95 of 100 fair models",
+    "Mean of fair models",
     "Simulated runs",
 )
 _JUDGED = (
@@ -50,17 +49,18 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
     if study is None:
         return None
     run = Repetition(result, study.parsed_configs)
-    intro = " ".join(filter(None, (f"{study.source}.", _CELLS if study.tables else "")))
-    parts: list[blocks.Block | str | None] = [intro, _changed(run)]
+    tables = [(table, _fill_table(study, table, run)) for table in study.tables]
+    origin = f"{study.source}. Data: {study.data}. Licence: {study.licence}."
+    legend = _legend(study, [table for table, filled in tables if filled])
+    parts: list[blocks.Block | str | None] = [origin, legend, _changed(run)]
     unmeasured = list[str]()
-    for table in study.tables:
-        filled = _fill_table(study, table, run)
+    for table, filled in tables:
         if filled is None:
             unmeasured.append(_title(study, table))
         else:
             parts += [filled, *_notes(study, table)]
-    if study.chance:
-        parts += [_chance_table(study.chance, run), _FAIR]
+    if chance := _measured_chance(study.chance, run):
+        parts += [_chance_table(chance, run), _FAIR]
     if unmeasured:
         titles = "; ".join(dict.fromkeys(unmeasured))
         parts.append(f"This run measures nothing of: {titles}.")
@@ -68,6 +68,16 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
         parts.append(Fold("Printed, without a number of this run", tuple(alone)))
     parts += _claims(result)
     return blocks.Section.of("study", "Comparison with the source", *parts)
+
+
+def _legend(study: Study, tables: Sequence[StudyTable]) -> str | None:
+    """Explain the cells of tables, and the arrows where columns have any."""
+    if not tables:
+        return None
+    printed = [*filter(None, map(partial(_printed, study), tables))]
+    source = ", then the number that the source prints" if any(p.rows for p in printed) else ""
+    arrows = _BETTER if any(p.better for p in printed) else ""
+    return " ".join(filter(None, (f"{_CELLS}{source}.", arrows)))
 
 
 def _changed(run: Repetition) -> str | None:
@@ -156,6 +166,16 @@ def _models_of(quantities: Iterable[Quantity], run: Repetition) -> Sequence[str]
     return [*models]
 
 
+def _measured_chance(chance: Sequence[ChanceConfig], run: Repetition) -> list[ChanceConfig]:
+    """Return the numbers of a protocol without those of its other configurations."""
+    return [
+        entry
+        for entry in chance
+        if entry.finding is None
+        or all(contains(run.resolved, where.run) for where in entry.finding.wheres)
+    ]
+
+
 def _chance_table(chance: Sequence[ChanceConfig], run: Repetition) -> Table:
     """Return the numbers of fair models under the protocol, and of this run."""
     lines = list[list[str]]()
@@ -168,10 +188,10 @@ def _chance_table(chance: Sequence[ChanceConfig], run: Repetition) -> Table:
             lines.append(
                 [
                     title,
-                    number(entry.result.mean),
-                    chance_range(entry.result),
-                    _run_text(reading),
                     chance_words(entry, reading.value),
+                    _run_text(reading),
+                    chance_range(entry.result),
+                    number(entry.result.mean),
                     f"{entry.draws:,}, seed {entry.seed}",
                 ]
             )
@@ -191,7 +211,7 @@ def chance_range(result: FairResult) -> str:
 
 
 def chance_words(entry: ChanceConfig, value: float = math.nan) -> str:
-    """Say whether chance gives a number, and which numbers one run can't show.
+    """Say whether a fair model gives a number, and what a number within its range shows.
 
     Parameters
     ----------
@@ -199,15 +219,23 @@ def chance_words(entry: ChanceConfig, value: float = math.nan) -> str:
     value : float
         Of the run; NaN without one.
     """
-    texts = list[str]()
-    if has(value):
-        is_chance = entry.result.includes(value)
-        compared = "more" if value > entry.result.high else "less"
-        end = "is what chance gives" if is_chance else f"is {compared} than chance gives"
-        texts.append(f"{number(value)} {end}.")
-    if entry.too_small:
-        texts.append(f"One run can't show less than {number(entry.result.high)}.")
-    return " ".join(filter(None, [*texts, entry.note]))
+    ends, model = chance_range(entry.result), entry.fair_model
+    text = ""
+    if has(value) and not entry.result.includes(value):
+        text = (
+            f"{number(value)} is beyond what {model.title} gives ({ends.removeprefix('up to ')})."
+        )
+    elif has(value) or entry.too_small:
+        text = f"{model.title.capitalize()} gives {ends} under this protocol{_evidence(entry)}."
+    return " ".join(filter(None, [text, entry.note]))
+
+
+def _evidence(entry: ChanceConfig) -> str:
+    if not entry.fair_model.shows_bias:
+        return ""
+    within = "a smaller number" if math.isinf(entry.result.low) else "a number between"
+    fairness = ", nor of fairness" if entry.too_small else ""
+    return f"; {within} is no evidence of bias{fairness}"
 
 
 def _cell(

@@ -118,6 +118,7 @@ def _list_studies(as_json: bool) -> None:
             note(f"left out: {error}")
             continue
         summaries[name] = {key: getattr(study, key) for key in fields}
+        summaries[name]["configurations"] = [*study.configs]
     if as_json:
         say_json({"studies": summaries})
         return
