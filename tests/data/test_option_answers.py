@@ -51,7 +51,7 @@ def test_answers_that_choose_nothing_for_sure_are_unresolved(text):
 @pytest.mark.parametrize(
     "text",
     ["I can't help with identifying people.", "I'm sorry, I can't answer that.", "I won't say.",
-     "As an AI, I can't determine that.", "I'd rather not say", "I cannot identify people.",
+     "As a chatbot, I can't determine that.", "I'd rather not say", "I cannot identify people.",
      "I can't tell, as it would rely on stereotypes."],
 )  # fmt: skip
 def test_refusals(text):
