@@ -187,7 +187,7 @@ class FairResult:
     ----------
     mean : float
     low, high : float
-        Between them lie 95 of 100 fair models. `low` is NaN where only large numbers count.
+        Between them lie 95 of 100 fair models. `low` is −∞ where only large numbers count.
     """
 
     mean: float
