@@ -205,7 +205,7 @@ def test_quick_lists_sentinels_beside_other_texts_for_nothing():
     assert config["data"]["missing"] == ["", "N/A", "-1"]
     assert config["models"]["pred"]["missing"] == ["", "N/A"]
     # Where a class has the text, the list would take the class away.
-    renamed = table.with_columns(kind=pl.col("kind").replace(table["kind"][0], "-1"))
+    renamed = table.with_columns(pl.col("kind", "pred").replace(table["kind"][0], "-1"))
     guess = guess_config(renamed, target="kind", groups=["place"])
     assert guess.config(renamed)["data"]["missing"] == ["", "N/A"]
     assert "place, missing: '-1'" not in guess.notes

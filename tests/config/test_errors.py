@@ -150,7 +150,7 @@ def within():
         (sets(queries={"table": "q.csv", "id": "q"}) | {"prefixes": ["A"]}, "'queries' and 'prefi"),
         (similarity(HYPOTHESIS), "hypotheses[0]: neither 'favours' nor 'value' is given"),
         (similarity(HYPOTHESIS | {"favours": "x"}), "hypotheses[0].groups: required where data."),
-        (similarity() | {"metrics": ["logit_gap"]}, "metrics[0]: 'logit_gap' is no metric"),
+        (similarity() | {"metrics": ["logit_gap"]}, "metrics[0]: 'logit_gap' has no switch"),
         (within(), "data: within: 'frame' is one of sets frame"),
         (
             diversity(file="f.npy") | {"references": {"s": REFERENCE}},

@@ -106,7 +106,9 @@ class MetricSwitches(Section):
         parts = cls.parts()
         allowed = dict.fromkeys([*switched, *parts])
         listed = [
-            str(name) if name in allowed else full_name(find_metric(name, place, kind, allowed))
+            name
+            if isinstance(name, str) and name in allowed
+            else full_name(find_metric(name, place, kind, allowed))
             for place, name in enumerate(only)
         ]
         if not listed:
