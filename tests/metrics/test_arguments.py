@@ -23,12 +23,14 @@ from metrics.test_contract import (
 
 SCORED = {"y_true": RIGHT.astype(int), "y_score": RNG.random(N), "groups": GROUP}
 NUMBERED = {"y_true": RNG.random(N), "y_pred": RNG.random(N), "groups": GROUP}
+SHARED = {"rows": RIGHT.astype(float), "groups": GROUP}
 OF_ROWS = {
     **dict.fromkeys(
         ("auroc", "average_precision", "brier_score", "equal_error_rate",
          "expected_calibration_error"), SCORED,
     ),
     **dict.fromkeys(("mean_absolute_error", "mean_error", "share_within_tolerance"), NUMBERED),
+    **dict.fromkeys(("outcome_share", "unsound_rate"), SHARED),
 }  # fmt: skip
 CASES = ALL | OF_ROWS
 OPTIONS = {"units": UNITS, "weights": np.ones(N), "within": LABEL, "sets": np.arange(N)}

@@ -77,25 +77,28 @@ class RowValues:
         units: Labels | None,
         *,
         shares: bool = False,
+        name: str = "values",
     ) -> "RowValues":
         """Check numbers, and leave out rows without one.
 
         Numbers of rows that are `shares` themselves have means that are shares, as 0 and 1 have.
+        Errors call the numbers `name`.
 
         Raises
         ------
         InputError
             When a number is infinite, or lengths differ.
         """
-        numbers = real_numbers(values, "values")
+        numbers = real_numbers(values, name)
         if np.isinf(numbers).any():
-            raise InputError(f"values: shape {numbers.shape}; expected finite numbers, (n,)")
+            raise InputError(f"{name}: shape {numbers.shape}; expected finite numbers, (n,)")
         row_groups = Groups.of(fill_labels(groups, len(numbers)))
         codes = None if units is None else encode(units, subject="units")[0]
         for subject, labels in (("groups", row_groups.codes), ("units", codes)):
             if labels is not None and len(labels) != len(numbers):
                 raise InputError(
-                    f"{subject}: {len(labels)} labels for {len(numbers)} rows; expected one each"
+                    f"{subject}: {len(labels)} labels for {len(numbers)} rows of {name}; "
+                    "expected one each"
                 )
         known = ~np.isnan(numbers)
         kept = numbers[known]

@@ -94,7 +94,7 @@ def paired_outcome_gap(
     >>> m.paired_outcome_gap([1, 0, 1, 1] * 20, ["woman", "man"] * 40, scenes).value
     0.5
     """
-    rows = RowValues.of(shares, groups, units, shares=True)
+    rows = RowValues.of(shares, groups, units, shares=True, name="shares")
     if len(rows.values) < 2:
         raise InputError("shares: fewer than two items have a number")
     # Unit by unit, so that permuted items give the same draws: shares are often the same.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.core import Estimate, Floats, GroupLabels, InputError, Labels, floats, record
+from equipoise.core.arguments import real_numbers
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.numbers.means import mean_difference, mean_value
 from equipoise.metrics.spec import MetricSpec
@@ -53,7 +54,7 @@ class RowMetric:
         InputError
             When the function gives another number of rows.
         """
-        columns = floats(rows)
+        columns = real_numbers(rows, "rows", dimensions=None)
         values = floats(self.row_numbers(columns))
         if values.shape != columns.shape[:1]:
             raise InputError(
