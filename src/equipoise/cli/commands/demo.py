@@ -51,7 +51,7 @@ def demo_command(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Audit small models with a planted bias, or published models.
+    """Audit models with a planted bias, or published models.
 
     The page shows what each metric found beside what was planted. Needs no data and no network.
     """
