@@ -77,7 +77,7 @@ from equipoise.core import (
     table_of,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
-from equipoise.core.finding import MEAN_OF
+from equipoise.core.finding import MEAN_OF, plain_parameters
 from equipoise.core.sentences import Sentence
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import percent
@@ -393,7 +393,8 @@ class Questions(Audit[Config, QuestionsData, Design]):
 
 def _of_means(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Return a draft that says that the number of an item is a mean over its responses."""
-    return draft.changed(parameters={**draft.finding.parameters, MEAN_OF: "responses"})
+    parameters = {**draft.finding.parameters, MEAN_OF: "responses"}
+    return draft.changed(parameters=plain_parameters(parameters))
 
 
 def _count_states(responses: Responses) -> dict[str, int]:
