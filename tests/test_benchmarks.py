@@ -122,3 +122,12 @@ def test_whole_audits_run_at_small_size(workload):
     rows = [Row(**json.loads(line)) for line in done.stdout.splitlines()]
     assert len(rows) == (1 if workload == "w8" else len(w9.AUDITS))
     assert all(entry.over and entry.ratio > 0 and entry.has_goal for entry in rows)
+
+
+# Every workload holds its peer's numbers against ours before it times them.
+@pytest.mark.slow
+@pytest.mark.parametrize("workload", ["w1", "w4", "w2", "w3", "w5", "w6", "whole_audit"])
+def test_peers_give_the_same_numbers(workload):
+    command = [sys.executable, "-m", f"benchmarks.{workload}", "--quick", "--json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    assert [Row(**json.loads(line)) for line in done.stdout.splitlines()]
