@@ -18,8 +18,8 @@ rng : int or numpy.random.Generator
     Results do not depend on the number of threads.
 
 Groups with fewer rows than `min_size` of `Groups.of` (`min_group_size` in a config) are counted
-among the excluded and not compared: 30 unless said, and 1 of images that are ranked. docs/metrics
-has definitions, ranges and references.
+among the excluded and not compared: by default 30, and 1 of images that are ranked. docs/audits has
+definitions, ranges and references.
 """
 
 from typing import NoReturn

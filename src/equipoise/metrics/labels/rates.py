@@ -390,7 +390,8 @@ def equalized_odds(
 
     References
     ----------
-    Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6 (see docs/metrics for its erratum).
+    Hardt, Price & Srebro 2016; Albuquerque et al. 2024, eq. 6 (erratum in
+    docs/audits/predictions.md).
 
     Examples
     --------

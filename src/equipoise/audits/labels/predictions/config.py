@@ -1,4 +1,4 @@
-"""The config of an audit of predictions; see docs/config.md for every key."""
+"""The config of an audit of predictions; see docs/audits/predictions.md for every key."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
