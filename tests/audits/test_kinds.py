@@ -12,6 +12,7 @@ from equipoise import audits
 from equipoise.audits.config import schema
 from equipoise.cli.app import app
 from equipoise.discovery import KINDS
+from yaml_keys import yaml_blocks, yaml_keys
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -37,23 +38,12 @@ def template_of(kind):
     return (files(KINDS[kind].value) / "template.yaml").read_text(encoding="utf-8")
 
 
-def yaml_keys(text):
-    """Keys that lines of YAML name, commented or not."""
-    contents = [re.sub(r"^[ #]*(- )*", "", line).partition(" #")[0] for line in text.splitlines()]
-    return {
-        key
-        for content in contents
-        for key in re.findall(r"(?:^|[{,] *)[\"']?(\w+)[\"']?:(?=\s|$)", content)
-    }
-
-
 def keys_of_page(page):
     """Keys that the YAML blocks of a page name, or its tables."""
     text = page.read_text(encoding="utf-8") if page.exists() else ""
-    blocks = re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     in_tables = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
-    return in_tables.union(*map(yaml_keys, blocks))
+    return in_tables.union(*map(yaml_keys, yaml_blocks(text)))
 
 
 def places(text):
