@@ -13,6 +13,7 @@ from sphinx.errors import ExtensionError
 import equipoise
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))  # for tools
 EXAMPLES = DOCS.parent / "examples"
 REPORTS = DOCS / "_generated" / "reports"
 REPORTS.mkdir(parents=True, exist_ok=True)
@@ -81,7 +82,11 @@ def write_reports(_: Sphinx) -> None:
 
 
 def prepare_source(_: Sphinx, name: str, source: list[str]) -> None:
-    """List the reports in the gallery; examples, which are no pages, link to it."""
+    """List the reports in the gallery and all metrics; links to examples go to the gallery."""
+    if name == "metrics":
+        from tools.metric_page import metric_list
+
+        source[0] += metric_list()
     if name == "gallery":
         source[0] += DEMO + "".join(_entry(folder) for folder in examples())
     gallery = "gallery.md" if "/" not in name else "../gallery.md"

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from equipoise.config.fields import TableConfig
+from equipoise.config.fields import ArrayConfig, RowsConfig, TableConfig
+from equipoise.config.files import parse_yaml
 from equipoise.data import (
     ArraySource,
     ItemSource,
@@ -18,6 +19,7 @@ from equipoise.data import (
     load_predictions,
     load_vectors,
 )
+from yaml_keys import yaml_blocks, yaml_keys
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parent.parent / "docs" / "data.md").read_text("utf-8")
@@ -40,11 +42,23 @@ def test_every_count_is_in_the_docs():
 
 def test_every_step_of_a_table_is_in_the_docs_in_its_order():
     section = PAGE.split("## Tables as tools write them\n")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [*TableConfig.model_fields]
+    steps = parse_yaml(yaml_blocks(section)[0].encode(), "page")[0]["table"]
+    assert [*steps] == [*TableConfig.model_fields]
+    for step, value in steps.items():
+        place = {} if step in ("file", "folder") else {"file": "results.json"}
+        assert TableConfig.model_validate({**place, step: value})
+
+
+def test_every_key_of_rows_and_matrices_is_in_the_docs():
+    keys = yaml_keys("\n".join(yaml_blocks(PAGE)))
+    assert {*RowsConfig.model_fields, *ArrayConfig.model_fields} <= keys
+    blocks = [parse_yaml(block.encode(), "page")[0] for block in yaml_blocks(PAGE)]
+    (matrices,) = (block for block in blocks if "embedder" in block)
+    assert all(ArrayConfig.model_validate(matrix) for matrix in matrices.values())
 
 
 def test_the_example_runs(tmp_path, monkeypatch):
-    labels, predictions = re.findall(r"```csv\n(.+?)```", PAGE, re.DOTALL)
+    labels, predictions, _ = re.findall(r"```csv\n(.+?)```", PAGE, re.DOTALL)
     (tmp_path / "labels.csv").write_text(labels)
     (tmp_path / "model.csv").write_text(predictions)
     monkeypatch.chdir(tmp_path)

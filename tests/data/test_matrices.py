@@ -85,6 +85,13 @@ def test_labels_of_any_plain_type_are_one_and_zero(kind, tmp_path):
         np.testing.assert_array_equal(matrix.labels("cat"), [np.nan, 0, 1])
 
 
+def test_a_mapping_gives_columns_names():
+    table = pa.table({"id": ["a", "b"], "c1": [0.5, 0.25], "c2": [1.0, 2.0]})
+    matrix = load_matrix(ArraySource(table, columns={"cat": "c1"}), items(["b", "a"]))
+    assert matrix.names == ("cat",)
+    np.testing.assert_array_equal(matrix.column("cat"), [0.25, 0.5])
+
+
 @settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 12), st.integers(1, 12))
 def test_any_order_of_rows_gives_the_same(random, rows, n_items):

@@ -1,8 +1,6 @@
-"""Every metric has one whole record, and docs/metrics/README.md shows it."""
+"""Every metric has one whole record."""
 
-import sys
 from dataclasses import FrozenInstanceError, fields
-from pathlib import Path
 from string import Formatter
 from typing import get_args
 
@@ -14,7 +12,6 @@ from equipoise.metrics import SPECS, metric
 from equipoise.metrics.registry import remove
 from equipoise.metrics.spec import MetricSpec, Unit, spec_for, spec_of
 
-README = Path(__file__).parents[2] / "docs" / "metrics" / "README.md"
 OPTIONAL = {
     "compared_to",
     "range_note",
@@ -42,20 +39,6 @@ OPTIONAL = {
     "bands",
     "errata",
 }
-MARK = "<!-- written by tests/metrics/test_spec.py -->\n"
-
-
-def table():
-    """The table of metrics as the docs show it."""
-    rows = [
-        f"| `{spec.name}` | {spec.title} | {spec.range_text} | {spec.unit} "
-        f"| {spec.harm or 'neither'} | {'—' if spec.threshold is None else spec.threshold} "
-        f"| {', '.join(spec.kinds)} |"
-        for spec in sorted(SPECS.values(), key=lambda spec: (spec.kinds[0], spec.name))
-    ]
-    head = ["metric", "title", "range", "unit", "harm", "threshold", "audits"]
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join([*lines, *rows]) + "\n"
 
 
 def whole(spec):
@@ -161,16 +144,6 @@ def test_a_metric_may_be_of_a_kind_of_a_plugin_and_of_reviews():
     finally:
         KINDS.remove("colours")
         remove("share")
-
-
-def test_the_docs_show_every_record():
-    assert README.read_text(encoding="utf-8").split(MARK)[1] == table()
-
-
-if __name__ == "__main__":
-    above = README.read_text(encoding="utf-8").split(MARK)[0]
-    README.write_text(above + MARK + table(), encoding="utf-8")
-    sys.exit()
 
 
 def test_a_threshold_in_points_is_not_that_of_a_ratio():

@@ -189,7 +189,7 @@ def _versions(effects: Sequence[Effects]) -> list[str]:
         "",
         f"Average precision of {CONCEPTS} concepts, {IMAGES} images, full strength: share of",
         "concepts with a significant disparity as data are, with negatives weighted, and by",
-        "[Hall]'s protocol; and what [design choices](metrics/concepts.md) say of the change.",
+        "[Hall]'s protocol; and what [design choices](audits/concepts.md) say of the change.",
         "",
         *_table(
             ("what differs", "concepts", *VERSIONS, *(f"{name} says" for name in VERSIONS[1:])),

@@ -33,7 +33,7 @@ def listed(texts: Iterable[object], limit: int = MAX_LISTED) -> str:
 
 def repeated(texts: Iterable[str]) -> list[str]:
     """Return the texts that are there more than once, each once and sorted."""
-    return sorted(text for text, n in Counter(texts).items() if n > 1)
+    return sorted(text for text, n in Counter(iter(texts)).items() if n > 1)
 
 
 def counted(number: int, noun: str) -> str:

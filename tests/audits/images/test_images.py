@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
@@ -14,9 +13,10 @@ from PIL import Image
 from pydantic import ValidationError
 
 from equipoise.audits.images import open_images
+from equipoise.config.files import parse_yaml
 from equipoise.config.images import RULES, CropConfig, PicturesConfig, SampleConfig
 from equipoise.core import ConfigError, DataError
-from equipoise.data import FORMATS, load_items
+from equipoise.data import load_items
 from image_files import (
     COCO_CAPTIONS,
     COCO_INSTANCES,
@@ -27,6 +27,7 @@ from image_files import (
     write_csv,
     write_json,
 )
+from yaml_keys import yaml_blocks, yaml_keys
 
 COCO = {
     "format": "coco",
@@ -249,46 +250,27 @@ def test_data_sets_of_hugging_face_in_a_file_and_a_folder(tmp_path):
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "images.md").read_text(encoding="utf-8")
+BLOCKS = [parse_yaml(block.encode(), "page")[0] for block in yaml_blocks(PAGE)]
+ENTRIES = [entry for block in BLOCKS for entry in block.get("rules", ())]
 
 
-def first_cells(title):
-    """Rows of the tables under a heading: the names of the first cell, joined, and the row."""
-    match = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
-    assert match
-    return {
-        name: row
-        for row in match[1].splitlines()
-        if row.startswith("| `")
-        for name in re.findall(r"`(\w+)`", row.split("|")[1])
-    }
+@pytest.mark.parametrize("block", [block["images"] for block in BLOCKS if "images" in block])
+def test_every_example_of_the_page_is_valid(block):
+    assert PicturesConfig.model_validate(block)
 
 
-def test_every_key_has_its_row():
-    assert {*first_cells("Which images there are")} == {*PicturesConfig.model_fields}
-    assert {*first_cells("Crops")} == {*CropConfig.model_fields}
-    assert {*first_cells("Samples")} == {*SampleConfig.model_fields}
-
-
-def test_every_format_and_its_files_and_options_have_rows():
-    rows = first_cells("Formats")
-    options = {
-        option for data_format in FORMATS.values() for option in data_format.options.model_fields
-    }
-    assert {*rows} == {*FORMATS, *options}
-    for name, data_format in FORMATS.items():
-        assert all(f"`{role}`" in rows[name] for role in data_format.roles)
-        assert all(f"`{name}`" in rows[option] for option in data_format.options.model_fields)
-
-
-def test_every_rule_has_a_row():
-    assert {*first_cells("Rules")} - {"rule"} == {*RULES}
+@pytest.mark.parametrize("schema", [PicturesConfig, CropConfig, SampleConfig])
+def test_the_page_names_every_key(schema):
+    assert {*schema.model_fields} <= yaml_keys("\n".join(yaml_blocks(PAGE)))
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_the_row_of_a_rule_lists_its_parameters(name):
-    cell = first_cells("Rules")[name].split("|")[2]
-    named = {*re.findall(r"`(\w+)`", cell)} - ({"id", "file"} if name == "collapse_rows" else set())
-    assert named - {"dollar_street"} == {*RULES[name].model_fields} - {"rule"}
+def test_the_page_shows_every_rule_with_its_parameters(name):
+    entries = [entry for entry in ENTRIES if entry["rule"] == name]
+    assert {*RULES[name].model_fields} == {key for entry in entries for key in entry}
+    for entry in entries:
+        if "file" not in entry:
+            assert RULES[name].model_validate(entry)
 
 
 def sampled(folder, **sample):
