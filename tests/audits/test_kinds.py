@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from documented_keys import yaml_blocks, yaml_keys
 from equipoise import audits
 from equipoise.audits import AuditConfig
 from equipoise.audits.config import schema
@@ -14,6 +13,7 @@ from equipoise.cli.app import app
 from equipoise.config.fields import RunConfig
 from equipoise.config.images import PicturesConfig
 from equipoise.discovery import KINDS
+from yaml_keys import yaml_blocks, yaml_keys
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHERS = [kind for kind in KINDS if kind != "predictions"]
@@ -33,7 +33,7 @@ def table_rows(page):
 
 def documented(page):
     in_tables = {key for row in table_rows(page) for key in re.findall(r"`(\w+)`", row)}
-    return in_tables.union(*map(yaml_keys, yaml_blocks(page)))
+    return in_tables.union(*map(yaml_keys, yaml_blocks(page.read_text(encoding="utf-8"))))
 
 
 @pytest.mark.parametrize("kind", KINDS)

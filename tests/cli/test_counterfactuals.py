@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from documented_keys import schema_keys, yaml_keys
 from equipoise.audits.config import load_as
 from equipoise.cli.generation import MakingConfig
 from equipoise.config.fields import PricesConfig, ServiceConfig
 from equipoise.counterfactuals import read_generated
+from schema_keys import schema_keys
+from yaml_keys import yaml_keys
 
 SETS = """
 captions:

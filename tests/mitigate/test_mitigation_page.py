@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from documented_keys import schema_keys, yaml_blocks, yaml_keys
 from equipoise.audits.config import load_as
 from equipoise.audits.config_groups import GroupSourceConfig
 from equipoise.cli.augmentation import AugmentConfig
@@ -14,8 +13,11 @@ from equipoise.config.images import PicturesConfig
 from equipoise.mitigate import config as mitigation
 from equipoise.mitigate.neurons import config as neurons
 from equipoise.mitigate.training import Schedule
+from schema_keys import schema_keys
+from yaml_keys import yaml_blocks, yaml_keys
 
-BLOCKS = yaml_blocks(Path(__file__).parents[2] / "docs" / "mitigation.md")
+PAGE = Path(__file__).parents[2] / "docs" / "mitigation.md"
+BLOCKS = yaml_blocks(PAGE.read_text(encoding="utf-8"))
 VALUES = [yaml.safe_load(block) for block in BLOCKS]
 SCHEMAS = {
     "recipes": mitigation.Config,

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import yaml
 
-from documented_keys import schema_keys, yaml_blocks, yaml_keys
 from equipoise.cli.training import TrainConfig
 from equipoise.config.fields import ExtractionConfig, RowsConfig, RunConfig
 from equipoise.config.images import PicturesConfig
@@ -20,11 +19,12 @@ from equipoise.models.hf import ANSWERERS, ENCODERS, SCORERS
 from equipoise.models.protocols import PROTOCOLS
 from equipoise.models.python import load
 from equipoise.models.registry import Options, adapters
+from schema_keys import schema_keys
+from yaml_keys import yaml_blocks, yaml_keys
 
 ROOT = Path(__file__).resolve().parents[2]
-PATH = ROOT / "docs" / "models.md"
-PAGE = PATH.read_text(encoding="utf-8")
-BLOCKS = yaml_blocks(PATH)
+PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+BLOCKS = yaml_blocks(PAGE)
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 ARCHITECTURES = [*ENCODERS, *SCORERS, *ANSWERERS]
 OPTIONS = {*inspect.signature(load_model).parameters} - {"name"}
