@@ -45,7 +45,7 @@ def test_every_key_is_in_a_block_of_its_command(schema):
 def test_the_examples_are_valid(tmp_path):
     read = []
     for place, (block, values) in enumerate(zip(BLOCKS, VALUES, strict=True)):
-        if "images" in values:
+        if "images" in values and schema_of(values):
             (tmp_path / f"{place}.yaml").write_text(block, encoding="utf-8")
             read.append(type(load_as(tmp_path / f"{place}.yaml", schema_of(values))))
     assert {*read} == {*SCHEMAS.values()}
