@@ -2,8 +2,6 @@
 
 import csv
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from safetensors.numpy import save_file
 from equipoise import report
 from equipoise.audits.config import load_as
 from equipoise.cli.app import run as command
-from equipoise.config.files import keys
 from equipoise.core import ConfigError, InputError, ModelError, Verdict
 from equipoise.explain.visualisation import visualise
 from equipoise.mitigate.neurons.config import Config
@@ -225,12 +222,3 @@ def test_an_image_is_made_for_the_planted_unit():
         visualise(model, Site(LAYER, units=(0,)), marked.images[0], text="a doctor", steps=0)
     with pytest.raises(ModelError):
         visualise(model, Site("acts", units=(0,)), marked.images[0], text="a doctor")
-
-
-def test_documented_keys_are_those_of_the_configuration(tmp_path):
-    text = (Path(__file__).parents[2] / "docs" / "neurons.md").read_text(encoding="utf-8")
-    example = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1]
-    (tmp_path / "neurons.yaml").write_text(example)
-    assert load_as(tmp_path / "neurons.yaml", Config).kinds == ("units", "heads")
-    rows = [row.split("|")[1] for row in text.split("## Components")[0].splitlines() if "|" in row]
-    assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == {*keys(Config)}

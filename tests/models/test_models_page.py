@@ -1,4 +1,4 @@
-"""docs/models.md names every prefix, extra, architecture, and option there is."""
+"""docs/models.md names every prefix, extra, architecture, option and key."""
 
 import inspect
 import re
@@ -9,23 +9,50 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import yaml
 
+from equipoise.cli.training import TrainConfig
+from equipoise.config.fields import ExtractionConfig, RowsConfig, RunConfig
+from equipoise.config.images import PicturesConfig
 from equipoise.models import load_model
 from equipoise.models.hf import ANSWERERS, ENCODERS, SCORERS
 from equipoise.models.protocols import PROTOCOLS
 from equipoise.models.python import load
 from equipoise.models.registry import Options, adapters
+from schema_keys import schema_keys
+from yaml_keys import yaml_blocks, yaml_keys
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+BLOCKS = yaml_blocks(PAGE)
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 ARCHITECTURES = [*ENCODERS, *SCORERS, *ANSWERERS]
-OPTIONS = [name for name in inspect.signature(load_model).parameters if name != "name"]
+OPTIONS = {*inspect.signature(load_model).parameters} - {"name"}
+KEYS = set().union(*map(yaml_keys, BLOCKS))
 
 
-@pytest.mark.parametrize("name", [*(f"{p}:" for p in adapters()), *ARCHITECTURES, *OPTIONS])
+@pytest.mark.parametrize("name", [*(f"{p}:" for p in adapters()), *ARCHITECTURES])
 def test_every_name_is_on_the_page(name):
     assert f"`{name}" in PAGE
+
+
+def test_every_option_and_key_is_in_a_block():
+    keys = OPTIONS | schema_keys(RunConfig) | schema_keys(ExtractionConfig)
+    elsewhere = schema_keys(PicturesConfig) | schema_keys(RowsConfig)
+    assert keys | (schema_keys(TrainConfig) - elsewhere) <= KEYS
+
+
+def test_the_blocks_of_keys_are_read_by_their_schemas():
+    blocks = [*map(yaml.safe_load, BLOCKS)]
+    _, own, served = (values["models"] for values in blocks if "models" in values)
+    assert RunConfig.model_validate(own["ours"]).device == "cuda:1"
+    service = {key: served["llava"][key] for key in ("model", "service")}
+    assert RunConfig.model_validate(service).service.budget == 5
+    _, extraction = (values["extraction"] for values in blocks if "extraction" in values)
+    assert ExtractionConfig.model_validate(extraction) == ExtractionConfig(part=256)
+    training, staged = (values for values in blocks if "schedule" in values)
+    assert TrainConfig.model_validate(training).schedule.patience == 3
+    assert len(TrainConfig.model_validate(training | staged).schedule.stages) == 2
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS.values(), ids=lambda kind: kind.__name__)

@@ -1,4 +1,4 @@
-"""The scenes as an experiment, on the shipped models; docs/mitigation-experiments.md has others."""
+"""The scenes as an experiment, on the shipped models; docs/mitigation.md has the numbers."""
 
 import pytest
 
