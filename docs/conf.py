@@ -13,6 +13,11 @@ from sphinx.errors import ExtensionError
 import equipoise
 
 DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))
+
+from tools.room_table import with_table  # noqa: E402
+from tools.studies import details  # noqa: E402
+
 EXAMPLES = DOCS.parent / "examples"
 REPORTS = DOCS / "_generated" / "reports"
 REPORTS.mkdir(parents=True, exist_ok=True)
@@ -81,9 +86,13 @@ def write_reports(_: Sphinx) -> None:
 
 
 def prepare_source(_: Sphinx, name: str, source: list[str]) -> None:
-    """List the reports in the gallery; examples, which are no pages, link to it."""
+    """Add generated text to pages; link examples to the gallery."""
     if name == "gallery":
         source[0] += DEMO + "".join(_entry(folder) for folder in examples())
+    if name == "contributing":
+        source[0] = with_table(source[0])
+    if name == "studies":
+        source[0] += f"\n{details()}\n"
     gallery = "gallery.md" if "/" not in name else "../gallery.md"
     source[0] = _OUTSIDE.sub(lambda _: f"]({gallery})", source[0])
 
