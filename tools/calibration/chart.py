@@ -43,8 +43,8 @@ def alarms_chart(folder: Path = FOLDER) -> str:
         if row["p_0.05"]:
             shares.setdefault(family, []).append(float(row["p_0.05"]))
     ticks = {value / 100: f"{value} %" for value in (0, 2, 4, 6, 8, 10)}
-    rows = [DotRow(f"{name} ({len(values)} tests)", values) for name, values in shares.items()]
-    axis = Axis("share of p-values at most 0.05 (5 % expected)", ticks, 0.05)
+    rows = [DotRow(f"{name} (n = {len(values)})", values) for name, values in shares.items()]
+    axis = Axis("share of p-values at most 0.05, n tests (5 % expected)", ticks, 0.05)
     return dot_chart("False alarms where no bias was planted", axis, rows)
 
 
