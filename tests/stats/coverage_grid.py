@@ -648,7 +648,7 @@ TABLES = {
     "associations": (embedding_table, 1000),
     "ranking-widths": (widths_table, 200),
     "ranking-blocks": (blocks_table, 400),
-    "amplification": (partial(worlds_table, AMPLIFICATION), 400),
+    "amplification": (partial(worlds_table, AMPLIFICATION), 200),
     "references": (partial(worlds_table, REFERENCES), 200),
     "predicted-groups": (partial(worlds_table, PREDICTED_GROUPS), 200),
     "predicted-shares": (partial(worlds_table, PREDICTED_SHARES), 200),
