@@ -1,108 +1,93 @@
-"""The pages of the benchmarks, made of the record: docs/benchmarks.md and a block in README.md."""
+"""Files of docs/benchmarks.md, made of the record: tables, a chart and the list of machines."""
 
+import csv
+import math
 from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
-from textwrap import fill
 
-from benchmarks.harness import exponents, goal_of, ratio_of, seconds
+from benchmarks.harness import exponents, goal_of
+from tools.charts import Axis, DotRow, dot_chart
 
-ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "benchmarks.md"
-README = ROOT / "README.md"
-SHORT = (
-    ("W3", "[Hall], 4 groups", "numpy, each sample sorted"),
-    ("W4", "every query ranks all images", "debias-vision-lang's data frames"),
-    ("W6", "all rates with intervals", "numpy row bootstrap"),
-    ("W7", "JPEG to vectors, bfloat16", "Pillow, transformers on torch, float32"),
-    ("W9", "a whole audit of predictions", "one pass"),
-)
-"""Workload, what and peer of the rows that README shows."""
-START, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
-WIDTH = 100
-
-INTRODUCTION = """\
-# Benchmarks
-
-`make bench` measures every workload and writes this page. `python -m benchmarks --only w3 --keep`
-measures one anew and leaves the others as they stand: each says on which machine it was measured,
-and when. With `--quick` instead, a workload runs at its smallest size and nothing is written.
-
-Each row times equipoise and a peer, alternated in one process after a warm-up, and checks first
-that both give the same numbers. Both sides have one BLAS thread; equipoise spreads its kernels over
-the cores, and the results have the same bytes on any number of them. No peer does as much as a
-whole audit: its rows (W8, W9) time the command and something smaller, as whole processes.
-
-{machines}
-
-What the columns say:
-
-- **peer, its time, our time**: the usual or the strongest other way to compute the number, and the
-  medians of wall time. Calls that take less than 0.2 seconds are repeated for as long in each
-  round, as Python's timeit does: a first call after other work takes up to twice as long. Compiling
-  kernels, once on a machine, is not in them.
-- **ratio, goal**: the peer's time over ours, and the ratio that was set before anything was built;
-  rows without a goal show growth, or a whole task. Of whole audits the ratio is our time over that
-  of the smaller thing, and the goal is the most that the ratio or our time may be.
-- **× limit**: our time over the least that the machine needs for the work, estimated as told in
-  the notes: bytes to read, numbers to draw or products to sum.
-- **memory**: peak resident memory that the call adds, in a process of its own.
-"""
-
-
-ABOUT = {
-    "W2": """\
-With 8 targets a side all 12,870 partitions are counted, where the peer draws 10,000; that is less
-than half of the call, and the rest is the check of the input and the estimate.
-""",
-    "W4": """\
-The goals of 20× and 40× refer to what the field runs, debias-vision-lang's loop, here on a
-processor. Beside the quicker script of ours they cannot be reached by reading each vector once and
-summing each product once: at the machine's limit the ratio would be what the note gives, for numpy
-sorts with vector units where the processor has them. Beside torch's ranking alone, which returns no
-measure, the goal of 1.5× depends on the processor and on the kernels that numpy takes for it. The
-products are most of the time: on an EPYC of family 26 with kernels for AVX2 (`OPENBLAS_CORETYPE`
-set to Haswell) they took 116 ms of 164, and the ratio was 1.2×; with those that numpy chooses
-itself, 70 ms. On both cores of an EPYC of family 25, which has no others, the products alone would
-give 1.7×, and with the lengths of the vectors, which torch's peer does not need, 1.55×: it was
-1.25×. On an Intel Xeon, where torch multiplies faster than numpy, it is less than the goal.
-""",
-}
-"""What must be known of a workload to read its ratios."""
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE, CHART = DOCS / "benchmarks.md", DOCS / "figures" / "benchmarks.svg"
+ROWS, GROWTH = DOCS / "benchmarks" / "workloads.csv", DOCS / "benchmarks" / "growth.csv"
+HEAD = (
+    "workload", "what", "size", "peer", "peer_seconds", "seconds", "ratio", "ratio_of", "goal",
+    "reached", "times_limit", "memory_mb", "limit", "note", "machine", "day",
+)  # fmt: skip
+TICKS = {
+    0.1: "0.1", 1.0: "1", 10.0: "10", 1e2: "100", 1e3: "1,000", 1e4: "10⁴", 1e5: "10⁵", 1e6: "10⁶",
+    1e7: "10⁷",
+}  # fmt: skip
 
 
 def write_pages(measurements):
-    """Write docs/benchmarks.md and the block in README.md."""
-    PAGE.write_text(page(measurements), encoding="utf-8")
-    README.write_text(with_block(README.read_text(encoding="utf-8"), short(measurements)), "utf-8")
+    """Write the tables and the chart, and the machines into docs/benchmarks.md."""
+    write_csv(ROWS, HEAD, rows(measurements))
+    write_csv(GROWTH, ("workload", "what", "peer", "equipoise_power", "peer_power"),
+              growth(measurements))  # fmt: skip
+    CHART.write_text(chart(measurements), encoding="utf-8", newline="\n")
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_block(text, "machines", machines(measurements)), encoding="utf-8")
 
 
-def page(measurements):
-    """Return docs/benchmarks.md."""
-    # A is the machine with the earliest day.
-    names = lettered(
-        measurement.facts
-        for measurement in sorted(measurements, key=lambda measurement: measurement.day)
-    )
-    parts = [INTRODUCTION.format(machines="\n".join(machines(measurements, names)))]
+def write_csv(path, head, lines):
+    """Write a table as CSV."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(lines)
+
+
+def rows(measurements):
+    """Yield the rows of the table of workloads."""
+    names = letters(measurements)
     for measurement in measurements:
-        workload = measurement.rows[0].workload
-        about = [ABOUT[workload]] if workload in ABOUT else []
-        measured = f"Measured on {measurement.day} on machine {names[measurement.facts]}.\n"
-        parts += [
-            f"## {workload}\n",
-            measured,
-            *about,
-            *full(measurement.rows),
-            "",
-            *notes(measurement.rows),
-        ]
-    return "\n".join([*parts, *growth(rows_of(measurements))]) + "\n"
+        for row in measurement.rows:
+            limit = row.seconds / row.limit_seconds if row.limit_seconds else None
+            yield (
+                row.workload, row.what, row.size, row.peer,
+                *map(digits, (row.peer_seconds, row.seconds, row.ratio)), row.over or "peer",
+                goal_of(row), row.reached if row.has_goal else "", digits(limit),
+                digits(row.memory_mb), row.limit, row.note, names[measurement.facts],
+                measurement.day,
+            )  # fmt: skip
 
 
-def rows_of(measurements):
-    """Return the rows of all workloads."""
-    return [*chain.from_iterable(measurement.rows for measurement in measurements)]
+def growth(measurements):
+    """Yield the rows of the table of fitted exponents."""
+    for names, powers in exponents(rows_of(measurements)).items():
+        yield *names, *(f"{power:.2f}" for power in powers)
+
+
+def chart(measurements):
+    """Return the chart of ratios to peers: each workload at its largest size."""
+    ratios = {}
+    for row in rows_of(measurements):
+        if not row.over:
+            ratios.setdefault(f"{row.workload}: {row.what}", {})[row.peer] = row.ratio
+    lines = [DotRow(what, [*by_peer.values()]) for what, by_peer in ratios.items()]
+    axis = Axis("time of the peer / time of equipoise", TICKS, 1.0, math.log10)
+    return dot_chart("How many times faster than each peer", axis, lines)
+
+
+def machines(measurements):
+    """Return the list of machines."""
+    lines = [
+        "- Machine {}: {processor}; {cores} cores; {memory}; {system}; {libraries}".format(
+            letter, **dict(facts)
+        )
+        for facts, letter in letters(measurements).items()
+    ]
+    return "\n".join(lines)
+
+
+def letters(measurements):
+    """Return a letter for each machine: A has the earliest day."""
+    ordered = sorted(measurements, key=lambda measurement: measurement.day)
+    return lettered(measurement.facts for measurement in ordered)
 
 
 def lettered(names):
@@ -110,103 +95,19 @@ def lettered(names):
     return dict(zip(dict.fromkeys(names), ascii_uppercase, strict=False))
 
 
-def machines(measurements, letters):
-    """Yield the lines of the table of machines."""
-    names = ("processor", "cores", "memory", "system", "libraries")
-    yield table_line("machine", *names, "days")
-    yield "|---|---|---|---|---|---|---|"
-    for facts, letter in letters.items():
-        days = sorted(
-            {measurement.day for measurement in measurements if measurement.facts == facts}
-        )
-        yield table_line(letter, *(dict(facts)[name] for name in names), ", ".join(days))
+def rows_of(measurements):
+    """Return the rows of all workloads."""
+    return [*chain.from_iterable(measurement.rows for measurement in measurements)]
 
 
-def full(rows):
-    """Yield the lines of a table with all columns but the notes."""
-    yield "| what | size | peer | its time | our time | ratio | goal | × limit | memory |"
-    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
-    for row in rows:
-        limit = f"{row.seconds / row.limit_seconds:.1f}" if row.limit_seconds else ""
-        memory = "" if row.memory_mb is None else f"{row.memory_mb:,.0f} MB"
-        cells = (row.what, row.size, row.peer, seconds(row.peer_seconds), seconds(row.seconds))
-        yield table_line(*cells, ratio_of(row), goal(row), limit, memory)
+def digits(number):
+    """Return a number with three digits; an empty cell for None."""
+    return "" if number is None else f"{float(f'{number:.3g}'):.10g}"
 
 
-def notes(rows):
-    """Return what must be known about rows: of each limit and peer, at the largest size."""
-    lines = {}
-    for row in rows:
-        if row.limit:
-            lines[row.what, ""] = f"- {row.what}, limit: {row.limit}."
-        if row.note:
-            lines[row.what, row.peer] = f"- {row.what}, {row.peer}: {row.note}."
-    return [*lines.values(), ""] if lines else []
-
-
-def growth(rows):
-    """Yield the table of fitted exponents."""
-    fitted = exponents(rows)
-    if not fitted:
-        return
-    yield "## Growth\n"
-    yield "Time grows as size to this power, fitted over the sizes above; 1 is linear.\n"
-    yield table_line("workload", "what", "peer", "equipoise", "the peer")
-    yield "|---|---|---|--:|--:|"
-    for names, powers in fitted.items():
-        yield table_line(*names, *(f"{power:.2f}" for power in powers))
-
-
-def short(measurements):
-    """Return the block of the README: some rows that have a goal, each at its largest size."""
-    rows = {
-        (row.workload, row.what, row.peer): row for row in rows_of(measurements) if row.has_goal
-    }
-    shown_rows = {key: rows[key] for key in SHORT if key in rows}
-    workloads = {row.workload for row in shown_rows.values()}
-    lines = [
-        fill(
-            processors(
-                [
-                    measurement
-                    for measurement in measurements
-                    if measurement.rows[0].workload in workloads
-                ]
-            ),
-            WIDTH,
-        ),
-        "",
-        "| | what | peer | its time | our time | ratio | goal |",
-        "|---|---|---|--:|--:|--:|--:|",
-    ]
-    for row in shown_rows.values():
-        label, times = f"{row.what}, {row.size}", (row.peer_seconds, row.seconds)
-        cells = (row.workload, label, row.peer, *map(seconds, times))
-        lines.append(table_line(*cells, ratio_of(row), goal(row)))
-    return "\n".join(lines)
-
-
-def processors(measurements):
-    """Return the sentence that says which workloads were measured on which processor."""
-    names = {}
-    for measurement in measurements:
-        names.setdefault(measurement.machine["processor"], []).append(measurement.rows[0].workload)
-    text = "; ".join(f"{', '.join(workloads)} on {name}" for name, workloads in names.items())
-    return f"Measured: {text or 'nothing with a goal yet'}."
-
-
-def goal(row):
-    """Return a goal, and whether it was missed."""
-    return goal_of(row) if row.reached else f"{goal_of(row)}, missed"
-
-
-def table_line(*cells):
-    """Return a line of a Markdown table."""
-    return f"| {' | '.join(cells)} |"
-
-
-def with_block(text, block):
-    """Return a page with the block between its markers replaced."""
-    before, remainder = text.split(START)
-    after = remainder.split(END)[1]
-    return f"{before}{START}\n{block}\n{END}{after}"
+def with_block(text, name, block):
+    """Return a page with the block between the markers of a name replaced."""
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    before, remainder = text.split(start)
+    after = remainder.split(end)[1]
+    return f"{before}{start}\n{block}\n{end}{after}"

@@ -5,7 +5,7 @@
 Each audit reads generated evidence, measures, and writes its run, in a process of its own. Without
 a choice the sizes take a minute or two; `--full` takes an hour on two cores, and goes to 10 million
 rows, of vectors of 32 numbers. `--keep` adds what was measured to the record beside this file, and
-makes docs/scale.md of it anew; `--page` makes the page alone.
+writes the tables of docs/benchmarks.md; `--page` writes them from the record.
 """
 
 import argparse
@@ -48,8 +48,8 @@ def main():
     parser.add_argument("--full", action="store_true", help="to 10M rows")
     parser.add_argument("--sizes", help="rows, with commas between")
     parser.add_argument("--dimension", type=int, help=f"numbers per vector [{DIMENSION}]")
-    parser.add_argument("--keep", action="store_true", help="record, and write docs/scale.md")
-    parser.add_argument("--page", action="store_true", help="write docs/scale.md of the record")
+    parser.add_argument("--keep", action="store_true", help="record, and write the tables")
+    parser.add_argument("--page", action="store_true", help="write the tables of the record")
     parser.add_argument("--folder", help="where evidence is generated [a temporary one]")
     parser.add_argument("--audit", nargs=2, type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()

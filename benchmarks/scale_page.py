@@ -1,94 +1,50 @@
-"""The page of how audits grow: a table and fits."""
+"""Tables of how audits grow: all measurements, their fits, and a short table in the page."""
 
-from pathlib import Path
+from benchmarks.harness import seconds
+from benchmarks.pages import DOCS, PAGE, digits, with_block, write_csv
+from benchmarks.scale_growth import growths
 
-from benchmarks.harness import machine, seconds
-from benchmarks.pages import lettered, table_line
-from benchmarks.scale_growth import DIMENSION, NARROW, NOISE, STRAIGHT, growths
-
-DOCS = Path(__file__).parent.parent / "docs"
-
-INTRODUCTION = """\
-# How audits grow
-
-Use this page to estimate the time and memory of a whole audit. `equipoise plan` estimates the
-seconds of yours.
-
-A row is one audit in its own process: it reads and joins generated evidence, measures every
-interval, chance level and p-value, and writes the run with its report.
-
-- **predictions**: Parquet, 40 classes, two attributes and their intersection, two models, text ids
-  in another order
-- **diversity**, **associations**: float16 vectors in Parquet, matched by id; six sets; two sets of
-  images beside twenty words
-- **retrieval**, **similarity**: float16 vectors as `.npy`; twenty queries that rank all images, or
-  are compared with them
-- **concepts**: `.npy` of scores and of labels, twenty concepts; average precision and AUROC
-
-How to read the tables:
-
-- **Vectors** have {narrow} or {wide} numbers. Ten million of {wide} would be files of 5 GB.
-- **Memory** is the peak of the process; Python and libraries take about 220 MB. A `.npy` is
-  mapped, and its memory is given back. Vectors in Parquet stay as they are stored.
-- **Processor time** is of all threads. Loading is reading and joining. Other work on the machine
-  lengthens it somewhat.
-- Each kind and vector length was measured on one machine.
-
-| | |
-|---|---|
-{facts}
-
-`python -m benchmarks.scale --keep` measures and writes this page (`--full`: every size).
-"""
-
-
-FITTED = """\
-Memory and time are fitted as a + b · rows^p, and as a straight line a + b · rows. The table has the
-largest miss of the line. Growth counts as straight up to p = {straight}, or where the line misses
-by at most {noise}: a busy machine allows no finer call.
-
-"""
+ROWS, FITS = DOCS / "benchmarks" / "scale.csv", DOCS / "benchmarks" / "scale-growth.csv"
+SHOWN = 1_000_000
+HEAD = ("audit", "rows", "dimension", "processor", "peak_mb", "processor_seconds", "load_seconds")
+FIT = ("audit", "dimension", "quantity", "power", "line_misses_by", "straight")
 
 
 def write_page(measurements):
-    """Write docs/scale.md and its figure from measurements."""
-    entries = {
-        f"machine {letter}": name
-        for name, letter in lettered(measurement.processor for measurement in measurements).items()
-    }
-    entries |= {name: value for name, value in machine().items() if name != "processor"}
-    facts = "\n".join(table_line(name, value) for name, value in entries.items())
-    wide, narrow = DIMENSION, NARROW
-    about = INTRODUCTION.format(facts=facts, wide=wide, narrow=narrow)
-    page = [about, *table(measurements), "", *fits(measurements)]
-    (DOCS / "scale.md").write_text("\n".join(page) + "\n", encoding="utf-8")
+    """Write the tables, and the short one into docs/benchmarks.md."""
+    write_csv(ROWS, HEAD, rows(measurements))
+    write_csv(FITS, FIT, fits(measurements))
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_block(text, "scale", table(measurements)), encoding="utf-8")
 
 
-def table(measurements):
-    """Yield the lines of the table of all that was measured."""
-    names = lettered(measurement.processor for measurement in measurements)
-    yield table_line("audit", "rows", "machine", "peak memory", "processor time", "of it loading")
-    yield "|---|--:|---|--:|--:|--:|"
+def rows(measurements):
+    """Yield the rows of the table of all measurements."""
     for measurement in measurements:
-        wide = f" × {measurement.dimension}" if measurement.dimension else ""
-        times = (measurement.processor_seconds, measurement.by_step["load"])
-        memory, name = f"{measurement.peak_mb:,.0f} MB", names[measurement.processor]
-        yield table_line(
-            measurement.world, f"{measurement.rows:,}{wide}", name, memory, *map(seconds, times)
-        )
+        times = measurement.processor_seconds, measurement.by_step["load"]
+        yield (
+            measurement.world, measurement.rows, measurement.dimension or "",
+            measurement.processor, *map(digits, (measurement.peak_mb, *times)),
+        )  # fmt: skip
 
 
 def fits(measurements):
-    """Yield the lines that tell how each series grows."""
-    yield from FITTED.format(straight=STRAIGHT, noise=f"{NOISE:.0%}").splitlines()
-    yield table_line("audit", "what", "p", "the line misses by", "a straight line")
-    yield "|---|---|--:|--:|---|"
-    for about, members in series(measurements).items():
+    """Yield how each series grows: the power of the rows, and what a straight line misses by."""
+    for (world, dimension, _), members in series(measurements).items():
         for quantity, growth in growths(members).items():
-            answer = "yes" if growth.straight else "no"
-            yield table_line(
-                named(about), quantity, f"{growth.power:.2f}", f"{growth.off:.0%}", answer
-            )
+            numbers = f"{growth.power:.2f}", f"{growth.off:.2f}"
+            yield world, dimension or "", quantity, *numbers, growth.straight
+
+
+def table(measurements):
+    """Return a Markdown table of the audits of a million rows."""
+    lines = ["| audit | peak memory | processor time |", "|---|--:|--:|"]
+    for measurement in measurements:
+        if measurement.rows == SHOWN:
+            wide = f", {measurement.dimension} numbers" if measurement.dimension else ""
+            time = seconds(measurement.processor_seconds)
+            lines.append(f"| {measurement.world}{wide} | {measurement.peak_mb:,.0f} MB | {time} |")
+    return "\n".join(lines)
 
 
 def series(measurements):
@@ -100,9 +56,3 @@ def series(measurements):
         ).append(measurement)
     # A size alone shows no growth.
     return {about: members for about, members in lines.items() if len(members) > 1}
-
-
-def named(about):
-    """Return what a series is called."""
-    world, dimension, _ = about
-    return f"{world}, {dimension} numbers" if dimension else world

@@ -13,7 +13,12 @@ from sphinx.errors import ExtensionError
 import equipoise
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS.parent))  # for tools
+sys.path.insert(0, str(DOCS.parent))
+
+from tools.metric_page import metric_list  # noqa: E402
+from tools.room_table import with_table  # noqa: E402
+from tools.studies import details  # noqa: E402
+
 EXAMPLES = DOCS.parent / "examples"
 REPORTS = DOCS / "_generated" / "reports"
 REPORTS.mkdir(parents=True, exist_ok=True)
@@ -82,13 +87,15 @@ def write_reports(_: Sphinx) -> None:
 
 
 def prepare_source(_: Sphinx, name: str, source: list[str]) -> None:
-    """List the reports in the gallery and all metrics; links to examples go to the gallery."""
+    """Add generated text to pages; link examples to the gallery."""
     if name == "metrics":
-        from tools.metric_page import metric_list
-
         source[0] += metric_list()
     if name == "gallery":
         source[0] += DEMO + "".join(_entry(folder) for folder in examples())
+    if name == "contributing":
+        source[0] = with_table(source[0])
+    if name == "studies":
+        source[0] += f"\n{details()}\n"
     gallery = "gallery.md" if "/" not in name else "../gallery.md"
     source[0] = _OUTSIDE.sub(lambda _: f"]({gallery})", source[0])
 

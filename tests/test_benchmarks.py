@@ -47,19 +47,34 @@ def test_a_workload_replaces_its_own_line_and_no_other():
     assert [entry["seconds"] for entry in json.loads(after[1])["rows"]] == [0.5, 0.25]
 
 
-def test_the_shipped_page_of_growth_follows_its_record():
-    measurements = scale.recorded()
-    text = (ROOT / "docs" / "scale.md").read_text("utf-8")
-    assert "\n".join(scale_page.table(measurements)) in text
-    assert "\n".join(scale_page.fits(measurements)) in text
+def test_the_shipped_tables_of_growth_follow_their_record(monkeypatch, tmp_path):
+    shipped = scale_page.ROWS, scale_page.FITS
+    monkeypatch.setattr(scale_page, "ROWS", tmp_path / "scale.csv")
+    monkeypatch.setattr(scale_page, "FITS", tmp_path / "scale-growth.csv")
+    page = copy_of(pages.PAGE, tmp_path)
+    monkeypatch.setattr(scale_page, "PAGE", page)
+    scale_page.write_page(scale.recorded())
+    for path in (*shipped, pages.PAGE):
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path
 
 
-def test_the_shipped_pages_follow_the_record(monkeypatch):
+def test_the_shipped_tables_and_chart_follow_the_record(monkeypatch, tmp_path):
+    shipped = pages.ROWS, pages.GROWTH, pages.CHART, pages.PAGE
+    for name, path in zip(("ROWS", "GROWTH", "CHART"), shipped, strict=False):
+        monkeypatch.setattr(pages, name, tmp_path / path.name)
+    page = copy_of(pages.PAGE, tmp_path)
+    monkeypatch.setattr(pages, "PAGE", page)
     monkeypatch.setattr(record, "RECORD", ROOT / "benchmarks" / "record.jsonl")
-    measurements = record.recorded()
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == pages.page(measurements)
-    assert readme == pages.with_block(readme, pages.short(measurements))
+    pages.write_pages(record.recorded())
+    for path in shipped:
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path
+
+
+def copy_of(path, folder):
+    """Return a copy of a file in a folder."""
+    copy = folder / path.name
+    copy.write_bytes(path.read_bytes())
+    return copy
 
 
 def test_a_whole_audit_is_a_multiple_of_something_smaller():
@@ -71,11 +86,6 @@ def test_a_whole_audit_is_a_multiple_of_something_smaller():
     assert (peer.ratio, peer.reached) == (2.0, True)
     assert not replace(peer, goal=3.0).reached
     assert not replace(peer, goal=None).has_goal
-
-
-def test_readme_shows_five_rows_and_one_whole_audit():
-    whole_audits = [key for key in pages.SHORT if key[0] == "W9"]
-    assert (len(pages.SHORT), len(whole_audits)) == (5, 1)
 
 
 def test_the_small_table_has_the_config_of_the_example(tmp_path):

@@ -1,5 +1,6 @@
-"""docs/run-directory.md names every table and column of a run, in their order."""
+"""docs/run-directory names every table and column of a run, in their order."""
 
+import csv
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -14,17 +15,18 @@ from equipoise.audits.comparison import CHANGES
 from equipoise.audits.demonstrating import _PLANTED, PLANTED
 from equipoise.audits.group_sizes import FAILURES
 from equipoise.core import GroupValue
+from equipoise.core.conclusion import Adjustment, Conclusion
 from equipoise.core.finding import SCHEMA
 from equipoise.studies.claims import _CLAIMS, _COMPARISONS, CLAIMS, COMPARISONS
 
-PAGE = (Path(__file__).parent.parent / "docs" / "run-directory.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "run-directory.md").read_text(encoding="utf-8")
 
 
-def documented(title):
-    """Columns in the first table under a heading."""
-    section = re.split(rf"^##+ {title}\n", PAGE, flags=re.MULTILINE)[1]
-    section = re.split("^##", section, flags=re.MULTILINE)[0]
-    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+def rows(name):
+    """The rows of a table of columns."""
+    with (DOCS / "run-directory" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return [*csv.DictReader(file)]
 
 
 @pytest.fixture(scope="module")
@@ -71,25 +73,30 @@ def tables():
 
 
 def test_every_column_of_the_findings():
-    assert documented("Findings") == SCHEMA.names
+    assert [row["column"] for row in rows("findings")] == SCHEMA.names
 
 
 def test_every_field_of_a_group_and_of_an_exclusion():
-    lines = {
-        name: next(x for x in PAGE.splitlines() if x.startswith(f"| `{name}`"))
-        for name in ("by_group", "excluded")
-    }
+    meanings = {row["column"]: row["meaning"] for row in rows("findings")}
     names = [field.name for field in fields(GroupValue)]
-    assert re.findall("`(\\w+)`", lines["by_group"])[1:] == names
-    assert re.findall("`(\\w+)`", lines["excluded"])[1:] == ["reason", "count"]
-
-
-def test_every_table_and_no_other(tables):
-    section = PAGE.split("\n## Tables\n")[1]
-    assert set(re.findall("^### (.+)$", section, re.MULTILINE)) == tables.keys()
+    assert re.findall("`(\\w+)`", meanings["by_group"]) == names
+    assert re.findall("`(\\w+)`", meanings["excluded"]) == ["reason", "count"]
 
 
 def test_every_column_of_every_table(tables):
-    assert {name: documented(name) for name in tables} == {
-        name: table.column_names for name, table in tables.items()
-    }
+    documented = {}
+    for row in rows("tables"):
+        documented.setdefault(row["table"], []).append(row["column"])
+    assert documented == {name: table.column_names for name, table in tables.items()}
+
+
+def test_the_page_lists_every_table_and_no_other(tables):
+    section = PAGE.split("\n## Tables\n")[1]
+    listed = [name for line in re.findall("^- (.+?):", section, re.M) for name in line.split(", ")]
+    assert {name.strip("`") for name in listed} == tables.keys()
+
+
+def test_every_field_of_a_conclusion():
+    documented = {name for row in rows("conclusions") for name in row["field"].split(", ")}
+    adjustments = {f"adjustments.{field.name}" for field in fields(Adjustment)}
+    assert documented == {field.name for field in fields(Conclusion)} | adjustments

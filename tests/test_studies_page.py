@@ -1,44 +1,50 @@
-"""The page of studies is written from the studies and their sources."""
+"""The page of studies lists every study; its details come from the studies and their sources."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from equipoise.studies import STUDIES
 from equipoise.studies.study import read_study
 from equipoise.studies.works import WORKS, read_work
-from tools.studies import END, PAGE, START, missing, page_text, printed_cells, shown_cells
+from tools.studies import details, missing, printed_cells, shown_cells
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE = (DOCS / "studies.md").read_text(encoding="utf-8")
+DETAILS = details()
 
 
-def test_the_page_is_up_to_date():
-    page = PAGE.read_text(encoding="utf-8")
-    assert page_text(page) == page, "run: python -m tools.studies"
-
-
-def test_what_stands_between_the_markers_is_replaced():
-    page = page_text(f"before\n{START}\nold text\n{END}\nafter\n")
-    assert page.startswith("before\n")
-    assert page.endswith("\nafter\n")
-    assert "old text" not in page
+def test_the_page_lists_every_study():
+    assert re.findall(r"^- `([a-z-]+)`:", PAGE, re.MULTILINE) == sorted(STUDIES)
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_has_its_commands_and_tables(name):
-    page = PAGE.read_text(encoding="utf-8")
     study = read_study(name)
-    assert f"equipoise new study.yaml --study {name}" in page
+    assert f"equipoise new study.yaml --study {name}" in DETAILS
     for number in study.reproduces:
-        assert f"| {number}: {study.work.tables[number].title} | this run " in page
+        assert f"| {number}: {study.work.tables[number].title} | this run " in DETAILS
 
 
 @pytest.mark.parametrize("name", WORKS)
-def test_every_table_and_claim_of_a_source_is_on_the_page(name):
-    page, work = PAGE.read_text(encoding="utf-8"), read_work(name)
-    _, _, section = page.partition(f"## {work.title}\n")
+def test_every_table_and_claim_of_a_source_has_details(name):
+    work = read_work(name)
+    _, _, section = DETAILS.partition(f"### {work.title}\n")
     for number, table in work.tables.items():
         assert f"| {number}: {table.title} |" in section
     for claim in work.claims.values():
         assert claim.claim in section
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)\s:]+)\)", DETAILS))))
+def test_links_of_the_details_resolve(target):
+    name, _, anchor = target.partition("#")
+    assert (DOCS / name).exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.+)$", (DOCS / name).read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings]
 
 
 def test_cells_without_a_number_of_the_run_are_not_counted():

@@ -1,14 +1,10 @@
-"""Write the table of rooms in docs/contributing.md from the import contract.
-
-python -m tools.room_table
-"""
+"""Table of packages, which the build adds to docs/contributing.md, from the import contract."""
 
 import ast
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "contributing.md"
 START, END = "<!-- rooms -->", "<!-- /rooms -->"
 
 
@@ -22,7 +18,7 @@ def rooms() -> list[str]:
 
 def table() -> str:
     """Return the table: each room with the first line of its docstring."""
-    lines = ["| room | what it holds |", "|---|---|"]
+    lines = ["| package | content |", "|---|---|"]
     for room in rooms():
         text = (ROOT / "src" / "equipoise" / room / "__init__.py").read_text(encoding="utf-8")
         summary = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
@@ -35,7 +31,3 @@ def with_table(page: str) -> str:
     before, _, remainder = page.partition(START)
     _, _, after = remainder.partition(END)
     return f"{before}{START}\n{table()}\n{END}{after}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

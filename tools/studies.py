@@ -1,7 +1,9 @@
-"""Write the studies of docs/studies.md, or list what the package has no printed numbers of.
+"""Details of every study, which the build adds to docs/studies.md.
 
 python -m tools.studies
 python -m tools.studies --missing FOLDER
+
+The first prints them as Markdown. The second lists tables whose printed numbers the package lacks.
 
 FOLDER has a folder of JSON files for each published work, a file for each table that was collected.
 """
@@ -14,22 +16,15 @@ from pathlib import Path
 
 from equipoise.report import text as formatted
 from equipoise.studies import STUDIES
-from equipoise.studies.page import CHANCE, chance_range, chance_words
+from equipoise.studies.page import chance_range, chance_words
 from equipoise.studies.study import Study, command_of, config_path, read_study
 from equipoise.studies.works import WORKS, PrintedTable, Work, read_work
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "studies.md"
-START, END = "<!-- studies -->", "<!-- /studies -->"
 MAIN = Path("study.yaml")
-PROTOCOLS = "Published protocols"
+PROTOCOLS = "Numbers of fair models"
 _ABOUT = (
-    "A protocol has fixed sizes, and these decide which numbers a model without any bias gets. For "
-    "these studies the report has the table "
-    f'"{CHANCE}": in words whether a fair model gives the number of this run, that number, the '
-    "numbers of 95 of 100 fair models, and their mean. They are simulated for the sizes that the "
-    "table names: 3,000 runs with seed 0, where the report says no other. A protocol in whose row "
-    'stands "nor of fairness" is so small that a fair model gives numbers that would matter.'
+    "Simulated for the sizes of each protocol: 3,000 runs with seed 0, unless the report states "
+    "another number."
 )
 _BEFORE = {"train": 0, "augment": 0, "generation": 1}
 """Configurations whose runs make what the main one reads."""
@@ -58,12 +53,10 @@ def printed_cells(table: PrintedTable) -> int:
     return sum(cell is not None for row in table.rows.values() for cell in row)
 
 
-def page_text(page: str) -> str:
-    """Return the text of the page with the studies of today between its markers."""
-    before, _, remainder = page.partition(START)
-    _, _, after = remainder.partition(END)
-    works = "\n\n".join("\n\n".join(_work(name)) for name in WORKS)
-    return f"{before}{START}\n{_protocols()}\n\n{works}\n{END}{after}"
+def details() -> str:
+    """Return the protocols and every study, by published work, as Markdown."""
+    works = ["\n\n".join(_work(name)) for name in WORKS]
+    return "\n\n".join([_protocols(), *works])
 
 
 def _protocols() -> str:
@@ -81,12 +74,12 @@ def _protocols() -> str:
                 chance_words(entry),
             )
             rows.append(f"| {' | '.join([*first, entry.number, *numbers])} |")
-    return "\n\n".join([f"## {PROTOCOLS}", _ABOUT, "\n".join(rows)])
+    return "\n\n".join([f"### {PROTOCOLS}", _ABOUT, "\n".join(rows)])
 
 
 def _work(name: str) -> Iterator[str]:
     work, studies = read_work(name), studies_of(name)
-    yield f"## {work.title}"
+    yield f"### {work.title}"
     yield f"{work.source}."
     for study_name, study in studies.items():
         yield from _study(study_name, study)
@@ -97,7 +90,7 @@ def _work(name: str) -> Iterator[str]:
 
 
 def _study(name: str, study: Study) -> Iterator[str]:
-    yield f"### {name}"
+    yield f"#### {name}"
     yield study.question
     yield "\n".join(["```sh", *_commands(name, study), "```"])
     yield f"Data: {study.data}. Licence: {study.licence}. Size: {study.size}. Time: {study.time}."
@@ -204,15 +197,12 @@ def _missing_tables(work: Work, studies: Mapping[str, Study]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the page, or print what is missing."""
+    """Print the details, or missing tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--missing", type=Path, metavar="FOLDER")
     folder = parser.parse_args().missing
-    if folder is None:
-        text = page_text(PAGE.read_text(encoding="utf-8"))
-        PAGE.write_text(text, encoding="utf-8", newline="\n")
-    else:
-        print("\n".join(missing(folder)))  # noqa: T201 - it is a command
+    text = details() if folder is None else "\n".join(missing(folder))
+    print(text)  # noqa: T201 - it is a command
 
 
 if __name__ == "__main__":

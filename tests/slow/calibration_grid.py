@@ -1,13 +1,12 @@
 """How often chance alone gives small p-values and the verdict `disparity`, by simulation.
 
-`PYTHONPATH=tests python -m slow.calibration_grid` writes docs/calibration.md, with `--only WORLD`
-the rows of some worlds; the slow tests run the same worlds.
+`PYTHONPATH=tests python -m slow.calibration_grid` writes p-values.csv and corrections.csv of
+docs/calibration, with `--only WORLD` the rows of some worlds; the slow tests run the same worlds.
 """
 
 import math
 from argparse import ArgumentParser
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from equipoise.stats import Permutation
 from equipoise.stats.chance import benjamini_hochberg
 from equipoise.stats.streams import stream
 from slow.worlds import WORLDS, group_of
+from tools.calibration.tables import decimal, read, write
 
 SEED = 31
 LEVELS = (0.01, 0.05, 0.1)
@@ -140,12 +140,7 @@ def discoveries(samples=SAMPLES):
 
 
 _FRESH = 4
-_HEAD = "| world | test | " + " | ".join(f"t = {t:g}" for t in LEVELS) + " |"
-
-
-def _row(rate):
-    shares = " | ".join(f"{share:.1%}" for share in rate.shares)
-    return f"| {rate.world} | {rate.metric} | {shares} |"
+P_VALUES = "world", "test", "samples", *(f"p_{t:g}" for t in LEVELS)
 
 
 def measured_again(world, high, samples):
@@ -156,123 +151,46 @@ def measured_again(world, high, samples):
         yield from (rate for rate in fresh if rate.metric in names)
 
 
-@dataclass(frozen=True)
-class Results:
-    """What the page shows.
-
-    Attributes
-    ----------
-    rates, remeasured : list of Rate
-        `remeasured` are those that were too high, on fresh samples.
-    n_high : int
-        How many were.
-    corrections : list of Discoveries
-    """
-
-    rates: list[Rate]
-    remeasured: list[Rate]
-    n_high: int
-    corrections: list[Discoveries]
-
-
-def results_of(worlds, samples=SAMPLES):
-    """Measure worlds."""
-    rates = [rate for world in worlds for rate in rates_of(world, samples)]
+def rows_of(world, samples=SAMPLES):
+    """Return the rows of a world: its tests, then too high ones again, on fresh samples."""
+    rates = list(rates_of(world, samples))
     high = [rate for rate in rates if rate.excess > 3]
-    remeasured = [rate for world in worlds for rate in measured_again(world, high, samples)]
-    return Results(rates, remeasured, len(high), [])
+    again = measured_again(world, high, samples)
+    return [*(_row(rate, samples) for rate in rates), *(_row(r, _FRESH * samples) for r in again)]
 
 
-def with_worlds(text, names, samples=SAMPLES):
-    """Return the page with the rows of some worlds measured anew, and the others as they are."""
-    tests, corrections = text.split("## Correction")
-    first, again = tests.split("Of these ")
-    written = results_of([world for world in WORLDS if world.__name__ in names], samples)
-    rates, remeasured = (
-        [
-            rate
-            for world in WORLDS
-            for rate in (fresh if world.__name__ in names else _rates(part, world.__name__))
-            if rate.world == world.__name__
-        ]
-        for part, fresh in ((first, written.rates), (again, written.remeasured))
-    )
-    kept = sum(rate.world not in names for rate in remeasured)
-    page_text = page_of(Results(rates, remeasured, kept + written.n_high, []), samples)
-    return f"{page_text.split('## Correction')[0]}## Correction{corrections}"
+def _row(rate, samples):
+    return (rate.world, rate.metric, samples, *map(decimal, rate.shares))
 
 
-def _rates(text, world):
-    """Yield the rates of a world that a part of the page shows."""
-    for line in text.split("\n"):
-        cells = [cell.strip() for cell in line.strip("| ").split("|")]
-        if cells[0] == world and len(cells) == 2 + len(LEVELS):
-            yield Rate(world, cells[1], 0, tuple(float(cell[:-1]) / 100 for cell in cells[2:]))
+def write_p_values(names):
+    """Write the table of p-values: worlds of these names measured anew, others as they are."""
+    recorded = [] if len(names) == len(WORLDS) else read("p-values")
+    rows = []
+    for world in WORLDS:
+        name = world.__name__
+        rows += (
+            rows_of(world)
+            if name in names
+            else [tuple(row.values()) for row in recorded if row["world"] == name]
+        )
+    write("p-values", P_VALUES, rows)
 
 
-def page(samples=SAMPLES):
-    """Return docs/calibration.md."""
-    results = results_of(WORLDS, samples)
-    return page_of(replace(results, corrections=[*discoveries(samples // 2)]), samples)
-
-
-def page_of(results, samples):
-    """Return the page as Markdown."""
-    rates, n_shares = results.rates, len(results.rates) * len(LEVELS)
-    lines = [
-        "# Measured calibration",
-        "",
-        "How often equipoise sees something where there is nothing. Written by",
-        "`PYTHONPATH=tests python -m slow.calibration_grid` (fixed seed; do not edit). How chance",
-        "levels and p-values are made: [statistics.md](statistics.md).",
-        "",
-        "## P-values",
-        "",
-        "Share of p-values of at most t in worlds whose groups are exchangeable: at most t, or the",
-        f"test finds too much. {samples} samples a world (standard error at 5 %:",
-        f"{math.sqrt(0.05 * 0.95 / samples):.1%}), {RESAMPLING.replicates} permutations each;",
-        "tests per class are averaged over classes. Where few rows leave few different values, or",
-        "a null hypothesis leaves few rearrangements, shares are below t: the test is careful.",
-        "",
-        *(f"- **{world.__name__}**: {world.__doc__}" for world in WORLDS),
-        "",
-        _HEAD,
-        "|---" * (len(LEVELS) + 2) + "|",
-        *map(_row, rates),
-        "",
-        f"Of these {n_shares} shares, rows with one over t + 3 standard errors: {results.n_high}.",
-        "Luck alone lifts a share of an exact test so far about once in 740. Such rows are",
-        f"measured again on {_FRESH * samples} fresh samples, and both results stand here.",
-        "",
-        *([_HEAD, "|---" * (len(LEVELS) + 2) + "|"] if results.n_high else []),
-        *map(_row, results.remeasured),
-        *([""] if results.n_high else []),
-        "## Correction",
-        "",
-        "Ten classes, three of which are mistaken more often in one group: mean share of false",
-        f"discoveries among q ≤ {ALPHA:g}, and share of the three that are found.",
-        "",
-        "| metric | samples | false discoveries | found |",
-        "|---|---|---|---|",
-        *(
-            f"| {row.metric} | {row.samples} | {row.false_share:.1%} | {row.found:.0%} |"
-            for row in results.corrections
-        ),
-        "",
+def write_corrections(samples=SAMPLES // 2):
+    """Write the table of discoveries after correction."""
+    rows = [
+        (row.metric, row.samples, decimal(row.false_share), decimal(row.found, 2))
+        for row in discoveries(samples)
     ]
-    return "\n".join(lines)
+    write("corrections", ("metric", "samples", "false_discoveries", "found"), rows)
 
 
 if __name__ == "__main__":
-    parser = ArgumentParser(description="Measure p-values and write docs/calibration.md.")
-    parser.add_argument("samples", nargs="?", type=int, default=SAMPLES)
+    parser = ArgumentParser(description="Measure p-values and write tables of docs/calibration.")
     names = [world.__name__ for world in WORLDS]
     parser.add_argument("--only", nargs="+", choices=names, metavar="WORLD")
-    options = parser.parse_args()
-    target = Path(__file__).parents[2] / "docs" / "calibration.md"
-    measured = (
-        with_worlds(target.read_text(encoding="utf-8"), options.only, options.samples)
-        if options.only
-        else page(options.samples)
-    )
-    target.write_text(measured, encoding="utf-8")
+    chosen = parser.parse_args().only
+    write_p_values(chosen or names)
+    if not chosen:
+        write_corrections()

@@ -1,4 +1,4 @@
-"""The promises of docs/calibration-audits.md, measured again."""
+"""The promises of docs/calibration/audits.csv, measured again."""
 
 import pytest
 from scipy import stats

@@ -1,4 +1,4 @@
-"""The promises of docs/calibration.md, measured again."""
+"""The promises of docs/calibration/p-values.csv, measured again."""
 
 import math
 

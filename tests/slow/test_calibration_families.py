@@ -1,4 +1,4 @@
-"""The promises of docs/calibration-families.md, measured again."""
+"""The promises of docs/calibration about families of metrics, measured again."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Worlds of docs/coverage.md: tests keep their level, intervals cover, planted truths are found."""
+"""Worlds of docs/calibration: tests keep their level, intervals cover, planted truths are found."""
 
 import math
 

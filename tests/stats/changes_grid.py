@@ -7,6 +7,7 @@ import numpy as np
 
 from equipoise.metrics.labels.changes import PairedRate, extreme_change
 from stats.least_widths import least_width
+from tools.calibration.tables import decimal
 
 LEVEL, SEED = 0.95, 33
 EXTREMES = {"worst group": "worst", "largest gap": "gap", "overall - worst": "shortfall"}
@@ -119,46 +120,34 @@ def _extreme(values, extreme):
     return (values.max(axis=1) if extreme == "gap" else values.mean(axis=1)) - values.min(axis=1)
 
 
-def section(samples):
-    """Return the section of docs/coverage.md."""
-    few = max(samples // 5, 1)
-    cases = [*grid(samples, few)]
+def changes_table(samples):
+    """Return coverage and widths; sparse cases have fewer than `LEAST_CHANGED` changed answers.
+
+    Widths are over that of a normal interval with the true spread, and `over_least` the most over
+    the least that any interval of the same coverage can have (Pratt 1961).
+    """
+    head = (
+        "interval", "cases", "coverage", "least_coverage", "below_93", "width", "widest",
+        "over_least", "least_case",
+    )  # fmt: skip
     by_kind = {}
-    for case in cases:
+    for case in grid(samples, max(samples // 5, 1)):
         by_kind.setdefault(case.kind, []).append(case)
-    lines = [
-        "## Changes between two models by group",
-        "",
-        "2, 5 and 14 groups of 50, 200 and 1000 rows; answers of the models that share a random",
-        "number in 0, 50 or 90 % of the rows; equal groups, one group that gets worse by 15",
-        "points, another group that is worst, groups that move both ways, and rare errors.",
-        f"{samples} samples per case, {few} of extremes. Coverage of groups is that of all",
-        "groups of a sample together. Width: over that of a normal interval of one number with",
-        f"the true spread; “sparse”: fewer than {LEAST_CHANGED:g} answers of a group are expected",
-        "to differ. Where hardly any does, no interval is as narrow as the normal one. “Over",
-        "least” is the most that the mean width is over the least that any interval of the same",
-        "coverage can have (Pratt 1961).",
-        "",
-        "| interval | cases | mean | least | below 93 % | width | widest | over least "
-        "| where the least is |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows = []
     for kind, members in by_kind.items():
         for name, chosen in (
             (kind, [case for case in members if case.changed >= LEAST_CHANGED]),
             (f"{kind}, sparse", [case for case in members if case.changed < LEAST_CHANGED]),
         ):
-            lines.append(_summary(name, chosen))
-    return [*lines, ""]
+            rows.append(_summary(name, chosen))
+    return head, rows
 
 
 def _summary(name, cases):
     coverages, widths = np.array([(case.coverage, case.width) for case in cases]).T
     least = min(cases, key=lambda case: case.coverage)
     over = [case.over_least for case in cases if not np.isnan(case.over_least)]
-    over_text, share_low = f"{max(over):.2f}" if over else "–", (coverages < 0.93).mean()
-    return (
-        f"| {name} | {len(cases)} | {coverages.mean():.1%} | {coverages.min():.1%} "
-        f"| {share_low:.1%} | {widths.mean():.2f} | {widths.max():.2f} | {over_text} "
-        f"| {least.case}; {least.size} |"
-    )
+    most = max(over) if over else np.nan
+    shares = coverages.mean(), coverages.min(), (coverages < 0.93).mean()
+    numbers = *map(decimal, shares), decimal(widths.mean(), 2), decimal(widths.max(), 2)
+    return name, len(cases), *numbers, decimal(most, 2), f"{least.case}; {least.size}"

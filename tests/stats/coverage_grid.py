@@ -1,14 +1,13 @@
 """How often the intervals hold the truth: exact sums and simulations, one row per case.
 
-`python -m stats.coverage_grid` in tests/ writes docs/coverage.md, with `--only HEADING` some
-sections of it; the slow tests run the same grid with fewer samples.
+`PYTHONPATH=tests python -m stats.coverage_grid` writes tables of docs/calibration, with
+`--only NAME` some of them; the slow tests run the same grid with fewer samples.
 """
 
 from argparse import ArgumentParser
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from scipy import stats
@@ -28,14 +27,16 @@ from equipoise.stats.intervals import (
     wilson,
 )
 from equipoise.stats.streams import stream
-from stats.changes_grid import section as changes_section
+from stats.changes_grid import changes_table
 from stats.null_worlds import (
-    amplification_section,
-    predicted_groups_section,
-    predicted_shares_section,
-    references_section,
+    AMPLIFICATION,
+    PREDICTED_GROUPS,
+    PREDICTED_SHARES,
+    REFERENCES,
+    worlds_table,
 )
-from stats.ranking_coverage import rankings_section
+from stats.ranking_coverage import blocks_table, widths_table
+from tools.calibration.tables import decimal, write
 
 LEVEL = 0.95
 SEED = 20
@@ -278,18 +279,12 @@ def _association(p, n, v, case, samples):
 CORRECTED = ((3, 2), (3, 6), (12, 2), (12, 6))
 
 
-def corrected_section(samples):
-    """Return the section on the bias-corrected V."""
-    lines = [
-        "## The bias-corrected V",
-        "",
-        "3 and 12 groups, 2 and 6 labels, 50 to 3000 rows; margins and differences as above. The",
-        "interval belongs to the bias-corrected V. “Below threshold” is wrong where the high end",
-        f"lies below a V that reaches the threshold. {samples} samples per case.",
-        "",
-        "| groups × labels | V | coverage | least | “below threshold” wrong | most | width |",
-        "|---|---|---|---|---|---|---|",
-    ]
+def corrected_table(samples):
+    """Return coverage of the bias-corrected V; `wrong` are cases wrongly below the threshold."""
+    head = (
+        "table", "v", "samples", "coverage", "least_coverage", "wrong", "most_wrong", "width",
+    )  # fmt: skip
+    rows = []
     for v in (0.1, 0.2, 0.4):
         cases = list(association_cases(samples, shapes=CORRECTED, strengths=(v,)))
         for kind, kind_cases in by_kind(cases).items():
@@ -297,11 +292,9 @@ def corrected_section(samples):
                 [getattr(case, field) for case in kind_cases]
                 for field in ("coverage", "above", "width")
             )
-            lines.append(
-                f"| {kind} | {v} | {np.mean(coverage):.1%} | {min(coverage):.1%} "
-                f"| {np.mean(above):.1%} | {max(above):.1%} | {np.mean(width):.3f} |"
-            )
-    return [*lines, ""]
+            numbers = np.mean(coverage), min(coverage), np.mean(above), max(above), np.mean(width)
+            rows.append((kind, v, samples, *map(decimal, numbers)))
+    return head, rows
 
 
 EFFECTS = {
@@ -390,26 +383,23 @@ def known_width(case):
     return float(stats.binom.pmf(counts, n, share) @ (high - low)) * 2.0
 
 
-def inequality_section(samples):
-    """Return the section on the inequality of shares."""
-    lines = [
-        "## The inequality of shares",
-        "",
-        "Σ |share − mean share| of one set of images and its mean over 8 and 28 sets, 2 and 3",
-        "classes; one class has the true share and the others the rest, the same class in all sets",
-        f"(one) or each class in turn (all). {samples} samples per case. The last column compares",
-        "the mean width with that of an exact interval that is told which class each set favours;",
-        "nothing that has to find it out can be as narrow where sets differ or shares are even.",
-        "",
-        "| sets × images | case | truth below | truth above | coverage | width | ratio |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for case in inequality_cases(samples):
-        lines.append(
-            f"| {case.kind} | {case.case} | {case.below:.1%} | {case.above:.1%} "
-            f"| {case.coverage:.1%} | {case.width:.3f} | {case.width / known_width(case):.2f} |"
+def inequality_table(samples):
+    """Return coverage of the inequality of shares.
+
+    `ratio` compares the width with that of an exact interval for known favoured classes.
+    """
+    head = "table", "case", "samples", "truth_below", "truth_above", "coverage", "width", "ratio"
+    rows = [
+        (
+            case.kind,
+            case.case,
+            samples,
+            *map(decimal, (case.below, case.above, case.coverage, case.width)),
+            decimal(case.width / known_width(case), 2),
         )
-    return [*lines, ""]
+        for case in inequality_cases(samples)
+    ]
+    return head, rows
 
 
 def _texts(lean):
@@ -456,26 +446,22 @@ def _images(name, n, gap):
     return images
 
 
-def embedding_section(samples):
-    """Return the section on associations of embeddings."""
-    return [
-        "## Associations of embeddings",
-        "",
-        "Two sets of 8 to 50 images, 0 to 1.5 standard deviations apart, with given texts.",
-        f"{samples} samples per case (standard error {np.sqrt(0.05 * 0.95 / samples):.1%}).",
-        "",
-        "| metric | images of each set | coverage | least | width |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {kind} | {size} | {np.mean([case.coverage for case in size_cases]):.1%} "
-            f"| {min(case.coverage for case in size_cases):.1%} "
-            f"| {np.mean([case.width for case in size_cases]):.3f} |"
-            for kind, cases in by_kind(list(embedding_cases(samples))).items()
-            for size in ("n = 8", "n = 25", "n = 50")
-            for size_cases in [[case for case in cases if case.size == size]]
-        ),
-        "",
-    ]
+def embedding_table(samples):
+    """Return coverage of associations of embeddings by size of the sets."""
+    return _by_size(embedding_cases(samples), ("n = 8", "n = 25", "n = 50"), samples)
+
+
+def _by_size(cases, sizes, samples):
+    head = "case", "size", "samples", "coverage", "least_coverage", "width"
+    rows = []
+    for kind, kind_cases in by_kind(list(cases)).items():
+        for size in sizes:
+            coverage, width = np.transpose([
+                (case.coverage, case.width) for case in kind_cases if case.size == size
+            ])  # fmt: skip
+            numbers = coverage.mean(), coverage.min(), width.mean()
+            rows.append((kind, size, samples, *map(decimal, numbers)))
+    return head, rows
 
 
 RARE_LABELS = {
@@ -515,26 +501,9 @@ def _labelled(name, n, shares, right, labellers):
     return np.where(is_right, truth, others).ravel(), image, labeller
 
 
-def agreement_section(samples):
-    """Return the section on Krippendorff's alpha."""
-    return [
-        "## Agreement of labellers",
-        "",
-        "Krippendorff's alpha of 2 or 3 labellers, where a label is rare. A case counts the",
-        f"samples where both labels occur, of {samples}.",
-        "",
-        "| share of a label | images | coverage | least | width |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {kind} | {size} | {np.mean([case.coverage for case in size_cases]):.1%} "
-            f"| {min(case.coverage for case in size_cases):.1%} "
-            f"| {np.mean([case.width for case in size_cases]):.3f} |"
-            for kind, cases in by_kind(list(agreement_cases(samples))).items()
-            for size in ("n = 60", "n = 150", "n = 400")
-            for size_cases in [[case for case in cases if case.size == size]]
-        ),
-        "",
-    ]
+def agreement_table(samples):
+    """Return coverage of Krippendorff's alpha by number of images."""
+    return _by_size(agreement_cases(samples), ("n = 60", "n = 150", "n = 400"), samples)
 
 
 @dataclass(frozen=True)
@@ -594,15 +563,18 @@ def _range_sf(k, value):
     return float(stats.studentized_range.sf(value, k, np.inf))
 
 
+SUMMARY = "interval", "cases", "coverage", "least_coverage", "below_93", "least_case"
+
+
 def summary(cases):
-    """Return a Markdown row: cases, mean and least coverage, and where the least is."""
-    coverage = np.array([case.coverage for case in cases])
-    worst = cases[int(coverage.argmin())]
-    share = float((coverage < 0.93).mean())
-    return (
-        f"| {worst.kind} | {len(cases)} | {coverage.mean():.1%} | {coverage.min():.1%} "
-        f"| {share:.1%} | {worst.case}; {worst.size} |"
-    )
+    """Return a row for each kind: mean and least coverage, and the case with the least."""
+    rows = []
+    for kind, kind_cases in by_kind(list(cases)).items():
+        coverage = np.array([case.coverage for case in kind_cases])
+        worst = kind_cases[int(coverage.argmin())]
+        numbers = coverage.mean(), coverage.min(), (coverage < 0.93).mean()
+        rows.append((kind, len(kind_cases), *map(decimal, numbers), f"{worst.case}; {worst.size}"))
+    return SUMMARY, rows
 
 
 def by_kind(cases):
@@ -613,49 +585,25 @@ def by_kind(cases):
     return kinds
 
 
-SUMMARY_HEAD = [
-    "| interval | cases | mean | least | below 93 % | where the least is |",
-    "|---|---|---|---|---|---|",
-]
+def rates_table(samples):
+    """Return coverage for proportions, differences and extremes over groups."""
+    return summary([*wilson_cases(), *newcombe_cases(), *extreme_cases(samples)])
 
 
-def clustered_section(samples):
-    """Return the section on extremes over groups of units."""
-    return [
-        "## Extremes over groups where rows repeat by unit",
-        "",
-        "2 to 12 groups, each of 12 units of 10 rows, 30 of 8 or 100 of 4; rates of units follow a",
-        "beta distribution, so that two rows of a unit have a correlation of 0.05, 0.3 or 0.8;",
-        f"{samples} samples per case.",
-        "",
-        *SUMMARY_HEAD,
-        *(summary(members) for members in by_kind(list(clustered_cases(samples))).values()),
-        "",
-    ]
+def effects_table(samples):
+    """Return coverage of Cramér's V; sparse tables have expected counts between 0.1 and 1."""
+    head, rows = summary(association_cases(samples))
+    _, sparse = summary(association_cases(samples, expected=(0.1, 1.0)))
+    return head, [*rows, *((f"{kind}, sparse", *cells) for kind, *cells in sparse)]
 
 
-def accuracy_section(samples):
-    """Return the section on the difference in accuracy between groups."""
-    cases = [accuracy_case(*situation, samples) for situation in ACCURACIES]
-    return [
-        "## Differences in accuracy between groups",
-        "",
-        "Highest minus lowest accuracy of 2 and 5 groups of 60 or 400 rows, three classes. Groups",
-        "are right for 86 %, or one of them is 8 or 30 points below. Rows are independent, or",
-        f"repeat four times with a correlation of 0.3. {samples} samples per case.",
-        "",
-        *SUMMARY_HEAD,
-        summary(cases),
-        "",
-    ]
-
-
-def means_table(cases):
-    """Return a Markdown table: number of classes and pattern by errors, coverage and width."""
-    lines = [
-        "| classes | V | truth below | truth above | coverage | least | width |",
-        "|---|---|---|---|---|---|---|",
-    ]
+def means_table(samples):
+    """Return errors, coverage and width of the mean of V by number of classes and pattern."""
+    head = (
+        "classes", "v", "samples", "truth_below", "truth_above", "coverage", "least_coverage",
+        "width",
+    )  # fmt: skip
+    cases, rows = list(mean_cases(samples)), []
     for k in CLASSES:
         for name in EFFECTS:
             family_cases = [c for c in cases if c.case.startswith(f"{k} classes, V {name}, skewed")]
@@ -663,10 +611,9 @@ def means_table(cases):
                 float(np.mean([getattr(c, field) for c in family_cases]))
                 for field in ("below", "above", "coverage", "width")
             )
-            least = min(pooled(family_cases).values())
-            shares = f"{below:.1%} | {above:.1%} | {coverage:.1%} | {least:.1%}"
-            lines.append(f"| {k} | {name} | {shares} | {width:.3f} |")
-    return lines
+            numbers = below, above, coverage, min(pooled(family_cases).values()), width
+            rows.append((k, name, samples, *map(decimal, numbers)))
+    return head, rows
 
 
 def pooled(cases):
@@ -675,131 +622,45 @@ def pooled(cases):
     return {kind: float(np.mean([c.coverage for c in kind_cases])) for kind, kind_cases in kinds}
 
 
-SECTIONS = {
-    "Extremes over groups where rows repeat by unit": clustered_section,
-    "Differences in accuracy between groups": lambda samples: accuracy_section(samples // 2),
-    "Changes between two models by group": lambda samples: changes_section(2 * samples),
-    "The bias-corrected V": lambda samples: corrected_section(2 * samples // 5),
-    "The inequality of shares": lambda samples: inequality_section(samples // 5),
-    "Associations of embeddings": embedding_section,
-    "Preferences of rankings": lambda samples: rankings_section(samples // 5),
-    "Amplification": lambda samples: amplification_section(2 * samples // 5),
-    "References that are samples": lambda samples: references_section(samples // 5),
-    "Groups that a model predicted": lambda samples: predicted_groups_section(samples // 5),
-    "Shares of groups that a model predicted": lambda samples: predicted_shares_section(
-        samples // 5
+def tails_table(repeats):
+    """Return P(p <= t) / t of the approximate tail from 1000 draws, when chance alone is at work.
+
+    1 is exact; above 1 there are too many small p-values.
+    """
+    cases = list(tail_cases(repeats))
+    levels = list(cases[0].ratios)
+    rows = [(case.null, *(decimal(case.ratios[t], 2) for t in levels)) for case in cases]
+    return ("null", *(f"t_{t:g}" for t in levels)), rows
+
+
+TABLES = {
+    "rates": (rates_table, 2000),
+    "rates-of-units": (lambda samples: summary(clustered_cases(samples)), 1000),
+    "accuracy-differences": (
+        lambda samples: summary(accuracy_case(*case, samples) for case in ACCURACIES),
+        500,
     ),
-    "Agreement of labellers": lambda samples: agreement_section(samples // 2),
+    "changes": (changes_table, 2000),
+    "effect-sizes": (effects_table, 1000),
+    "corrected-effect-sizes": (corrected_table, 400),
+    "mean-effect-sizes": (means_table, 50),
+    "inequality": (inequality_table, 200),
+    "associations": (embedding_table, 1000),
+    "ranking-widths": (widths_table, 200),
+    "ranking-blocks": (blocks_table, 400),
+    "amplification": (partial(worlds_table, AMPLIFICATION), 200),
+    "references": (partial(worlds_table, REFERENCES), 200),
+    "predicted-groups": (partial(worlds_table, PREDICTED_GROUPS), 200),
+    "predicted-shares": (partial(worlds_table, PREDICTED_SHARES), 200),
+    "agreement": (agreement_table, 500),
+    "tails": (tails_table, 200),
 }
-"""Sections that can be written by themselves, by heading."""
-
-
-def page(samples=1000):
-    """Return docs/coverage.md."""
-    exact = [*wilson_cases(), *newcombe_cases()]
-    extremes = list(extreme_cases(2 * samples))
-    matched = list(association_cases(samples))
-    sparse = list(association_cases(samples, expected=(0.1, 1.0)))
-    means, tails = list(mean_cases(samples // 20)), list(tail_cases(200))
-    levels = list(tails[0].ratios)
-    lines = [
-        "# Measured coverage",
-        "",
-        "How often the 95 % intervals of equipoise hold the truth. Written by",
-        "`python -m stats.coverage_grid` in `tests` (fixed seed; do not edit). What each interval",
-        "is and which to trust when: [statistics.md](statistics.md).",
-        "",
-        "## Proportions, differences, extremes over groups",
-        "",
-        "Rates with n · min(p, 1 − p) ≥ 1 in every group. Wilson and Newcombe: exact sums over all",
-        f"counts. Extremes: {2 * samples} samples per case, 2 to 14 groups of 30 to 1000 rows.",
-        "",
-        *SUMMARY_HEAD,
-        *(summary(members) for members in by_kind(exact + extremes).values()),
-        "",
-        "The intervals of extremes are conservative between two tight spots: all groups equal, and",
-        "one group far from the rest.",
-        "",
-        *SECTIONS["Extremes over groups where rows repeat by unit"](samples),
-        *SECTIONS["Differences in accuracy between groups"](samples),
-        *SECTIONS["Changes between two models by group"](samples),
-        "## Effect sizes of tables",
-        "",
-        "Cramér's V, true values 0 to 0.9; even margins, and margins that fall as 1, 1/2, 1/3, …;",
-        "one group or all groups differing; n from 50 to 20 000 with every expected count at least",
-        f"1; {samples} multinomial samples per case (standard error "
-        f"{np.sqrt(0.05 * 0.95 / samples):.1%}).",
-        "",
-        *SUMMARY_HEAD,
-        *(summary(members) for members in by_kind(matched).values()),
-        "",
-        "Sparse tables, the smallest expected count between 0.1 and 1:",
-        "",
-        *SUMMARY_HEAD,
-        *(summary(members) for members in by_kind(sparse).values()),
-        "",
-        *SECTIONS["The bias-corrected V"](samples),
-        "## The mean of Cramér's V over classes",
-        "",
-        "2 to 200 classes of 60, 300 or 3000 rows each, every expected count at least 1; even",
-        "margins and all groups differing, or falling margins and one group differing. All V 0,",
-        "0.1 or 0.3; a tenth of them 0.5 and the others 0; or evenly spread from 0 to 0.4.",
-        f"{len(means)} cases of {samples // 20} samples each. How often the truth lies below and",
-        "above, mean coverage, the least over the four shapes of tables, and mean width.",
-        "",
-        *means_table(means),
-        "",
-        *SECTIONS["The inequality of shares"](samples),
-        *SECTIONS["Associations of embeddings"](samples),
-        *SECTIONS["Preferences of rankings"](samples),
-        *SECTIONS["Amplification"](samples),
-        *SECTIONS["References that are samples"](samples),
-        *SECTIONS["Groups that a model predicted"](samples),
-        *SECTIONS["Shares of groups that a model predicted"](samples),
-        *SECTIONS["Agreement of labellers"](samples),
-        "## Approximate tails of p-values",
-        "",
-        "P(p ≤ t) / t of the approximate tail from 1000 draws when chance alone is at work: 1 is",
-        "exact, above 1 too many small p-values.",
-        "",
-        "| null distribution | " + " | ".join(f"t = {t:g}" for t in levels) + " |",
-        "|---" * (len(levels) + 1) + "|",
-        *(
-            f"| {case.null} | "
-            + " | ".join(f"{case.ratios[t]:.2f}" if t in case.ratios else "" for t in levels)
-            + " |"
-            for case in tails
-        ),
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def with_sections(text, headings, samples=1000):
-    """Return the page with some sections measured anew, and the others as they are."""
-    head, *sections = text.split("\n## ")
-    by_heading = {section.split("\n", 1)[0]: section for section in sections}
-    for heading in headings:
-        # A new section goes behind the one before it in the whole page.
-        order = [*SECTIONS]
-        before = order[order.index(heading) - 1]
-        names = [*by_heading]
-        if heading not in names:
-            names.insert(names.index(before) + 1, heading)
-        written = "\n".join(SECTIONS[heading](samples)).removeprefix("## ")
-        by_heading = {name: written if name == heading else by_heading[name] for name in names}
-    return "\n## ".join([head, *by_heading.values()])
+"""Functions of the tables by name, and the samples of each case."""
 
 
 if __name__ == "__main__":
-    parser = ArgumentParser(description="Measure coverage and write docs/coverage.md.")
-    parser.add_argument("samples", nargs="?", type=int, default=1000)
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="HEADING")
-    options = parser.parse_args()
-    target = Path(__file__).parents[2] / "docs" / "coverage.md"
-    measured = (
-        with_sections(target.read_text(encoding="utf-8"), options.only, options.samples)
-        if options.only
-        else page(options.samples)
-    )
-    target.write_text(measured, encoding="utf-8")
+    parser = ArgumentParser(description="Measure coverage and write tables of docs/calibration.")
+    parser.add_argument("--only", nargs="+", choices=TABLES, metavar="NAME", default=[*TABLES])
+    for name in parser.parse_args().only:
+        table, samples = TABLES[name]
+        write(name, *table(samples))

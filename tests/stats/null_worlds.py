@@ -1,6 +1,6 @@
 """Worlds whose truth is planted: how often a test rejects, and how often an interval holds it.
 
-Each world draws an estimate from a seed. `docs/coverage.md` and the slow tests share the worlds.
+Each world draws an estimate from a seed. Tables of docs/calibration and the slow tests share them.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,7 @@ from equipoise import audits
 from equipoise import metrics as m
 from equipoise.core import Aggregate, Estimate, Finding
 from equipoise.stats import Bootstrap
+from tools.calibration.tables import decimal
 
 FEW = Bootstrap(400, 200)
 
@@ -57,25 +58,15 @@ def measure(world, samples):
     return Measured(world.name, world.truth, *np.mean(rows, axis=0).tolist())
 
 
-def section(heading, text, worlds, samples):
-    """Return a section of docs/coverage.md."""
-    lines = [
-        f"## {heading}",
-        "",
-        *text,
-        f"{samples} samples of each world.",
-        "",
-        "| world | truth | p ≤ 0.05 | coverage | mean value | mean corrected |",
-        "|---|---|---|---|---|---|",
-    ]
+def worlds_table(worlds, samples):
+    """Return how often the test of each world rejects, and how often its interval covers."""
+    head = "world", "truth", "samples", "rejected", "coverage", "mean_value", "mean_corrected"
+    rows = []
     for world in worlds:
         row = measure(world, samples)
-        corrected = "–" if np.isnan(row.corrected) else f"{row.corrected:.3f}"
-        lines.append(
-            f"| {row.name} | {row.truth:.3f} | {row.rejected:.1%} | {row.covered:.1%} "
-            f"| {row.value:.3f} | {corrected} |"
-        )
-    return [*lines, ""]
+        numbers = row.rejected, row.covered, row.value, row.corrected
+        rows.append((row.name, decimal(row.truth), samples, *map(decimal, numbers)))
+    return head, rows
 
 
 def _images(rng, n, leans, prevalence=0.2):
@@ -146,15 +137,6 @@ AMPLIFICATION = [
 ]
 
 
-def amplification_section(samples):
-    """Return the section on amplification."""
-    text = (
-        "500 images and 8 labels, two groups. Where nothing is planted, the published value is",
-        "below 0; the corrected one, of which interval and p are, is not.",
-    )
-    return section("Amplification", text, AMPLIFICATION, samples)
-
-
 def _references(counted, kind, shares=(0.7, 0.3), images=2000):
     """Return a world of images held against people who were counted in the same population."""
 
@@ -195,16 +177,6 @@ REFERENCES = [
     World("outside shares, 300 people counted", 0.0, _outside(300)),
     World("planted: 85 % of images, 70 % of 300 people", 0.15, _outside(300, (0.85, 0.15))),
 ]
-
-
-def references_section(samples):
-    """Return the section on references that are samples."""
-    text = (
-        "Shares of 2,000 images, and of 400 images by a classifier with 5 % errors, against a",
-        "reference of 300 people who were counted. Taken as exact, these give p ≤ 0.05 in a third",
-        "of the worlds without a difference.",
-    )
-    return section("References that are samples", text, REFERENCES, samples)
 
 
 def predicted_groups(rng, gap, n=2000, labelled=300, error=0.1, share=0.1):
@@ -266,16 +238,6 @@ PREDICTED_GROUPS = [
 ]
 
 
-def predicted_groups_section(samples):
-    """Return the section on groups that a model predicted."""
-    text = (
-        "Accuracy by a group that a model predicts with 10 % errors: 2,000 rows, of which 300 are",
-        "labelled. Value: the accuracy of all rows less that of the worst group. Uncorrected, a",
-        "gap of 10 points is one of 5 where the group has 10 % of the rows.",
-    )
-    return section("Groups that a model predicted", text, PREDICTED_GROUPS, samples)
-
-
 def _corrected_shares(shares, reference, labelled=300, error=0.1, images=2000):
     """Return a world of images whose groups a classifier predicts, held against a population."""
     names, n = tuple("abcdefghijklmn"[: len(shares)]), len(shares)
@@ -333,13 +295,3 @@ PREDICTED_SHARES = [
         _corrected_shares((0.5, 0.4, 0.1), (0.5, 0.3, 0.2)),
     ),
 ]
-
-
-def predicted_shares_section(samples):
-    """Return the section on shares of groups that a model predicted."""
-    text = (
-        "Shares of 2,000 images by a classifier with 10 % errors, of which 300 labelled images",
-        "tell (1,400 of 14 groups), against a population. Value: the largest difference.",
-        "Uncorrected, a group of 10 % is one of 18 %.",
-    )
-    return section("Shares of groups that a model predicted", text, PREDICTED_SHARES, samples)

@@ -8,6 +8,7 @@ import numpy as np
 
 from equipoise.metrics import systematic_preference
 from equipoise.stats import Bootstrap, Permutation
+from tools.calibration.tables import decimal
 
 IMAGES, FIRST = 400, 40
 QUERIES, SHARED = (24, 100, 200), (0.0, 0.3)
@@ -99,46 +100,40 @@ def level(likeness, groups, dimensions, samples, shift=0.0):
     )  # fmt: skip
 
 
-def rankings_section(samples):
-    """Return the section of the page on preferences of rankings."""
-    crossed_worlds = [widths(*case, samples) for case in product(QUERIES, SHARED)]
-    crossed_worlds += [widths(24, shared, samples, shift=0.3) for shared in SHARED]
-    n_levels = 2 * samples
+def widths_table(samples):
+    """Return intervals of one group; `too_small` are largest preferences judged below 5 points."""
+    head = "queries", "image_variance", "shift", "samples", "coverage", "width", "too_small"
+    worlds = [widths(*case, samples) for case in product(QUERIES, SHARED)]
+    worlds += [widths(24, shared, samples, shift=0.3) for shared in SHARED]
+    rows = [
+        (
+            case.queries, decimal(case.shared, 2), case.shift, samples, decimal(case.coverage),
+            decimal(case.ratio, 2), decimal(case.small, 2),
+        )
+        for case in worlds
+    ]  # fmt: skip
+    return head, rows
+
+
+def blocks_table(samples):
+    """Return how often p is at most 0.05 for 24 queries in blocks of four similar ones."""
+    head = (
+        "likeness", "groups", "dimensions", "shift", "samples", "rejected", "clusters",
+        "effective_queries",
+    )  # fmt: skip
     blocks = [
-        level(like, n, size, n_levels)
+        level(like, n, size, samples)
         for size, n, like in product(DIMENSIONS[::-1], GROUPS, LIKENESS)
     ]
     blocks += [
-        level(like, n, size, n_levels, shift=0.6)
+        level(like, n, size, samples, shift=0.6)
         for like, n, size in product((0.0, 0.5), GROUPS, DIMENSIONS)
     ]
-    return [
-        "## Preferences of rankings",
-        "",
-        f"Systematic preference: {IMAGES} images in two groups, the first {FIRST} of each query;",
-        "images carry none or 30 % of the variance of scores. Width: mean width of the interval",
-        "of a group over the width that its variance needs. “Too small” is how often the largest",
-        f"preference is said to be below 5 points. {samples} samples per case.",
-        "",
-        "| queries | variance of images | shift of a group | coverage | width | too small |",
-        "|---|---|---|---|---|---|",
-        *(
-            f"| {case.queries} | {case.shared:.0%} | {case.shift} | {case.coverage:.1%} | "
-            f"{case.ratio:.2f} | {case.small:.0%} |"
-            for case in crossed_worlds
-        ),
-        "",
-        "24 queries in blocks of four: vectors of a block have the correlation “likeness”. Each",
-        "query prefers some group, none is preferred on the whole, but where a group's scores are",
-        "shifted. How often p ≤ 0.05, how many clusters there are on average, and how many",
-        f"independent queries the 24 count as. {n_levels} samples per case.",
-        "",
-        "| likeness | groups | dimensions | shift | p ≤ 0.05 | clusters | count as |",
-        "|---|---|---|---|---|---|---|",
-        *(
-            f"| {case.likeness} | {case.groups} | {case.dimensions} | {case.shift} | "
-            f"{case.rejected:.1%} | {case.independent:.1f} | {case.effective:.1f} |"
-            for case in blocks
-        ),
-        "",
-    ]
+    rows = [
+        (
+            case.likeness, case.groups, case.dimensions, case.shift, samples,
+            decimal(case.rejected), decimal(case.independent, 1), decimal(case.effective, 1),
+        )
+        for case in blocks
+    ]  # fmt: skip
+    return head, rows

@@ -1,4 +1,4 @@
-"""What docs/coverage.md promises, measured again."""
+"""What docs/calibration promises, measured again."""
 
 import numpy as np
 import pytest

@@ -21,6 +21,7 @@ from equipoise.cli.runs import page_of
 from equipoise.core import Finding, Verdict
 from equipoise.report.summary import summarize
 from equipoise.stats.streams import stream
+from tools.calibration.tables import FOLDER, decimal, write
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED, ALPHA = 29, 0.05
@@ -229,51 +230,26 @@ def power(groups: int, images: int, gap: float, number: int) -> tuple[float, flo
     return leading, overall
 
 
-PAGE = """\
-# Calibration of whole audits
-
-What the report says first where the bias is known. Written by `make calibrate` (fixed
-seed: the same bytes; do not edit).
-
-## Worlds without bias
-
-The [examples](../examples/README.md), whose groups are dealt out anew among images:
-within counterfactual sets, queries and regions, and between persons. Predictions are
-drawn, and as many generated images show men as women.
-{number} audits of each kind, α = {alpha:g}, documented thresholds. At most 29 of 400
-should have a leading disparity. The last column counts audits with a disparity anywhere.
-
-| world | leading disparity | any disparity |
-|---|---|---|
-{alarms}
-
-## One group against all others
-
-Predictions of three classes, right for 85 of 100 images; one group is wrong more often
-by the gap. Share of audits that lead with a disparity of this group against all others,
-and share that have one. 20 audits each.
-
-| groups | images of each | gap | leads | disparity |
-|---|---|---|---|---|
-{powers}
-"""
+AUDITS = "world", "audits", "leading_disparity", "any_disparity"
+POWERS = "groups", "images", "gap", "audits", "leads", "disparity"
+POWER_AUDITS = 20
 
 
-def page(number: int) -> str:
-    """Return the page as Markdown, from so many audits of each world."""
+def write_tables(number: int, folder: Path = FOLDER) -> None:
+    """Write the tables of whole audits, from so many audits of each world."""
     cells = [*product((3, 6), (50, 100, 200, 400), (0.1, 0.2))]
     with ProcessPoolExecutor(mp_context=get_context("forkserver")) as pool:
         alarms = pool.map(false_alarms, WORLDS, repeat(number))
-        powers = pool.map(power, *zip(*cells, strict=True), repeat(20))
-        return PAGE.format(
-            number=number,
-            alpha=ALPHA,
-            alarms="\n".join(
-                "| {} | {} | {} |".format(name, *counts)
-                for name, counts in zip(WORLDS, alarms, strict=True)
+        powers = pool.map(power, *zip(*cells, strict=True), repeat(POWER_AUDITS))
+        counted = [(name, number, *counts) for name, counts in zip(WORLDS, alarms, strict=True)]
+        write("audits", AUDITS, counted, folder)
+        shares = zip(cells, powers, strict=True)
+        write(
+            "audit-power",
+            POWERS,
+            (
+                (*cell, POWER_AUDITS, *(decimal(share, 2) for share in pair))
+                for cell, pair in shares
             ),
-            powers="\n".join(
-                "| {} | {} | {:g} | {:.0%} | {:.0%} |".format(*cell, *shares)
-                for cell, shares in zip(cells, powers, strict=True)
-            ),
+            folder,
         )

@@ -1,4 +1,4 @@
-"""Check what equipoise guarantees, print one table, and keep it in docs/guarantees.md.
+"""Check what equipoise guarantees, print one table, and record it in docs/guarantees.
 
     python -m tools.soak [--only NAME] [--minutes 15] [--seed 0] [--self-check] [--keep]
 
@@ -30,7 +30,7 @@ from tools.soak.kills import Task, extraction, fine_tuning, generation, kill_and
 from tools.soak.locks import LOCKED, locked
 from tools.soak.ray_kills import ray_kills
 from tools.soak.seeded import SEEDS, self_check
-from tools.soak.table import PAGE, Row, keep, table
+from tools.soak.table import TABLE, Row, keep, table
 from tools.soak.writers import writers
 
 MINUTES = 15
@@ -160,7 +160,7 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the moments and the damage")
     parser.add_argument("--self-check", action="store_true", help="the seeded faults alone")
-    parser.add_argument("--keep", action="store_true", help=f"write the table into {PAGE.name}")
+    parser.add_argument("--keep", action="store_true", help=f"record the table in {TABLE.name}")
     chosen = parser.parse_args()
     only = ("Self-check",) if chosen.self_check else tuple(chosen.only)
     if chosen.keep and only:

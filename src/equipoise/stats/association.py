@@ -179,7 +179,7 @@ class Association:
         ----------
         Smithson 2003, Confidence Intervals, chapter 4 (inversion); Bishop, Fienberg & Holland 1975,
         Discrete Multivariate Analysis, section 11.3 (delta method); Haldane 1940, Biometrika 31,
-        346-355 (variance at fixed margins). Coverage: docs/coverage.md.
+        346-355 (variance at fixed margins). Coverage: docs/calibration.
         """
         check_level(level)
         defined = self.df > 0

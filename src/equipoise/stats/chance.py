@@ -241,7 +241,7 @@ def tail(null_draws: ArrayLike, observed: float) -> PValue:
     Pareto distribution fitted to the largest 15 % of them by probability-weighted moments. The
     first never ends, the second sees a tail that is heavier than the moments tell. From 1000
     draws, P(p <= t) stays below 1.5 t down to t = 1e-6 for statistics with a normal or lighter
-    tail, such as gaps and Cramér's V, and below 3 t for chi-squared tails (docs/coverage.md).
+    tail, such as gaps and Cramér's V, and below 3 t for chi-squared tails (docs/calibration).
     A tail that is heavier still is understated; more draws are the remedy.
 
     Parameters

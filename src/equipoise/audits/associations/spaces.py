@@ -232,7 +232,7 @@ class Space:
 
         An item has similarity 1 with itself, which says nothing of its set. Leaving out these
         pairs alone would leave the two sets of a question dependent, and p-values too small: see
-        docs/nulls-and-intervals.md.
+        docs/statistics.md.
 
         Raises
         ------

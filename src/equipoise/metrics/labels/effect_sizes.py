@@ -430,7 +430,7 @@ class MeanEffect:
 
     References
     ----------
-    Zou & Donner 2008, Statistics in Medicine 27, 1693-1702 (MOVER). Coverage: docs/coverage.md.
+    Zou & Donner 2008, Statistics in Medicine 27, 1693-1702 (MOVER). Coverage: docs/calibration.
     """
 
     tables: Association
