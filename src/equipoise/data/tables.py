@@ -41,6 +41,7 @@ from equipoise.data.files import (
 from equipoise.data.json_tables import cell_paths, cells_at, json_lines, json_records
 from equipoise.data.problems import check_columns, counted, is_whole, listed, show
 from equipoise.data.results import read_results
+from equipoise.data.spreadsheets import XLSX, read_sheet
 from equipoise.stats.threads import each
 
 EXACT_INTEGERS = 2.0**53
@@ -329,7 +330,7 @@ ROW_NUMBER = "row number"
 FRAME = " (data frame)"
 """What follows the role of a table that is no file, where errors name it."""
 
-FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .json"
+FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl, .ndjson, .json or .xlsx"
 LISTS = (".txt", ".lst", ".data")
 """How lists without a header end, too."""
 FILE = "file"
@@ -597,6 +598,9 @@ def _open_source(recipe: TableRecipe, role: str, encoding: str, delimiter: str) 
         text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
         records = json_records(text, name, recipe.records, header)
         return _of_records(records, hash_parts([content]), name)
+    if extension == XLSX:
+        opened = _open_frame(read_sheet(content, name), name, name)
+        return replace(opened, digest=hash_parts([content]))
     if extension in (".csv", ".tsv", *(LISTS if header else ())):
         # A .tsv that is separated by commas is rarer than a user who names no delimiter.
         tabs = extension == ".tsv" and delimiter == ","
