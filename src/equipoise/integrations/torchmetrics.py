@@ -5,13 +5,13 @@ Each class collects rows and measures them with the metric of `equipoise.metrics
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
-from equipoise.core import Estimate, InputError, Verdict
+from equipoise.core import Estimate, Facts, InputError, Verdict
 from equipoise.core.errors import MissingExtraError
 from equipoise.integrations.verdicts import verdict_of
 from equipoise.metrics import evaluate
@@ -65,7 +65,7 @@ class GroupMetric(torchmetrics.Metric):  # type: ignore[misc]
     """
 
     name: ClassVar[str]
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    defaults: ClassVar[Facts] = MappingProxyType({})
     is_differentiable = False
     higher_is_better = False
     full_state_update = False
@@ -77,7 +77,7 @@ class GroupMetric(torchmetrics.Metric):  # type: ignore[misc]
         groups: Sequence[str] = (),
         *,
         threshold: float = 0.5,
-        options: Mapping[str, Any] | None = None,
+        options: Facts | None = None,
         **settings: Unpack[Settings],
     ) -> None:
         super().__init__(**settings)
@@ -211,7 +211,7 @@ class MaxSkew(GroupMetric):
         k: int,
         groups: Sequence[str] = (),
         *,
-        options: Mapping[str, Any] | None = None,
+        options: Facts | None = None,
         **settings: Unpack[Settings],
     ) -> None:
         super().__init__(groups, options={"k": k, **(options or {})}, **settings)
