@@ -193,6 +193,16 @@ KINDS = Places(
 """Package of each kind by name, with its `config`, `audit` and `page`, imported on first use."""
 
 
+TRACKERS = Places(
+    "experiment tracker",
+    "equipoise.trackers",
+    Path(__file__).parent / "integrations" / "trackers",
+    "*.py",
+    "equipoise.integrations.trackers.{name}:TRACKER",
+)
+"""The `equipoise.report.tracking.Tracker` of each name: of files of the folder, and of plugins."""
+
+
 class Registry(Mapping[str, T], Generic[T]):
     """Items that modules register by name when they are imported.
 

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import openpyxl
 import polars as pl
 import pytest
 import yaml
@@ -342,3 +343,15 @@ def test_a_list_deep_in_json_is_named(tmp_path):
     with pytest.raises(DataError) as caught:
         guess_config(path)
     assert "records: results.items" in caught.value.fix
+
+
+def test_quick_audits_a_sheet(quick, tmp_path):
+    rows = [(n, "mf"[n % 2], n // 2 % 2, n // 2 % 2 if n % 8 else 1 - n // 2 % 2)
+            for n in range(400)]  # fmt: skip
+    book = openpyxl.Workbook()
+    for row in [("id", "gender", "label", "pred"), *rows]:
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    result, config, _ = quick(tmp_path / "t.xlsx")
+    assert result.groups == {"gender": {"f": 200, "m": 200}}
+    assert config["audit"] == "predictions"

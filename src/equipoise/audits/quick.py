@@ -27,6 +27,7 @@ from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing, nearest
 from equipoise.data.quantities import check_predicted, is_quantity
 from equipoise.data.sentinels import sentinels_of
+from equipoise.data.spreadsheets import XLSX
 from equipoise.data.tables import TableSource, open_table
 from equipoise.metrics.spec import SPECS
 from equipoise.models.modules import as_model
@@ -723,7 +724,7 @@ def encoding_of(table: TableSource) -> str:
     """Return the encoding of a text file: UTF-8 if valid, else the one of Excel."""
     if not isinstance(table, str | os.PathLike) or not Path(table).is_file():
         return "utf-8"
-    if Path(table).suffix.lower() in (".parquet", ".pq"):
+    if Path(table).suffix.lower() in (".parquet", ".pq", XLSX):
         return "utf-8"
     content = Path(table).read_bytes()
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

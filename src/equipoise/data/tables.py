@@ -41,6 +41,7 @@ from equipoise.data.files import (
 from equipoise.data.json_tables import cell_paths, cells_at, json_lines, json_records
 from equipoise.data.problems import check_columns, counted, is_whole, listed, show
 from equipoise.data.results import read_results
+from equipoise.data.spreadsheets import XLSX, read_sheet
 from equipoise.stats.threads import each
 
 EXACT_INTEGERS = 2.0**53
@@ -329,7 +330,7 @@ ROW_NUMBER = "row number"
 FRAME = " (data frame)"
 """What follows the role of a table that is no file, where errors name it."""
 
-FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl, .ndjson or .json"
+FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl, .ndjson, .json or .xlsx"
 LISTS = (".txt", ".lst", ".data")
 """How lists without a header end, too."""
 FILE = "file"
@@ -590,17 +591,27 @@ def _open_source(recipe: TableRecipe, role: str, encoding: str, delimiter: str) 
     if extension in (".parquet", ".pq"):
         return _open_parquet(path) if content is None else _open_parquet_bytes(content, name)
     content = read_whole(path, FORMATS) if content is None else content
-    if extension in (".jsonl", ".ndjson"):
-        text = to_utf8(content, name, encoding).decode("utf-8-sig")
-        return _of_records(json_lines(text, name), hash_parts([content]), name)
-    if extension == ".json":
-        text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
-        records = json_records(text, name, recipe.records, header)
-        return _of_records(records, hash_parts([content]), name)
     if extension in (".csv", ".tsv", *(LISTS if header else ())):
         # A .tsv that is separated by commas is rarer than a user who names no delimiter.
         tabs = extension == ".tsv" and delimiter == ","
         return _open_csv(content, name, encoding, "\t" if tabs else delimiter, header)
+    return _open_content(content, extension, recipe, name, encoding)
+
+
+def _open_content(
+    content: bytes, extension: str, recipe: TableRecipe, name: str, encoding: str
+) -> OpenTable:
+    """Open the content of a workbook, or of a file of JSON."""
+    digest = hash_parts([content])
+    if extension == XLSX:
+        return replace(_open_frame(read_sheet(content, name), name, name), digest=digest)
+    if extension in (".jsonl", ".ndjson"):
+        text = to_utf8(content, name, encoding).decode("utf-8-sig")
+        return _of_records(json_lines(text, name), digest, name)
+    if extension == ".json":
+        text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
+        records = json_records(text, name, recipe.records, recipe.header)
+        return _of_records(records, digest, name)
     raise unknown_extension(Path(name), FORMATS)
 
 

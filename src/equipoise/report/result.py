@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from os import PathLike
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Protocol
 
 from equipoise.core import AuditResult, Finding, RunError
@@ -25,6 +25,7 @@ from equipoise.report.overview import all_findings
 from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
 from equipoise.report.summary import summarize
 from equipoise.report.text import count, enclose, listed, plural, verdict_title, visible
+from equipoise.report.tracking import tracked, tracker_of
 from equipoise.report.words import compares, has_shares, models_of
 
 if TYPE_CHECKING:
@@ -197,6 +198,33 @@ class Result(AuditResult):
             When the folder is taken or can't be written, or the result is a run already.
         """
         return self._known_origin.save(self, Path(run), overwrite=overwrite)
+
+    def log(self, to: str | None = None, *, step: int | None = None) -> None:
+        """Log numbers, verdicts and the report to the active run of an experiment tracker.
+
+        Each finding that was tested has its value and the ends of its interval as metrics, and its
+        verdict. The report and `findings.json` are artefacts.
+
+        Parameters
+        ----------
+        to : str, optional
+            "mlflow" or "wandb"; the tracker with an active run unless given.
+        step : int, optional
+            The step of the training that the result is of.
+
+        Raises
+        ------
+        InputError
+            When no tracker has this name; or without a name no run is active, or several.
+        RunError
+            When the result can't be saved, or the tracker has no active run.
+        """
+        tracker, run = tracker_of(to), self._known_origin.run
+        with TemporaryDirectory(prefix="equipoise-") as folder:
+            if run is None:
+                run = Path(folder, "run")
+                self.save(run)
+            tracker.log(tracked(self, run, step))
 
     def open(self) -> Path:
         """Show the report in a browser, and return its file."""

@@ -10,6 +10,7 @@ from equipoise.core import DataError, Facts, Fields, InputError, PluginError
 from equipoise.core.types import FileFacts, Json
 from equipoise.data.files import RepeatedKeyError, hash_parts, parse_json, read_whole, to_utf8
 from equipoise.data.problems import listed, nearest, show
+from equipoise.data.spreadsheets import XLSX, read_sheet
 from equipoise.discovery import Places
 
 READERS = Places(
@@ -163,9 +164,7 @@ class ResultsReader:
         files = self.find(path)
         if not files:
             return False
-        with files[0].open("rb") as file:
-            head = file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
-        return re.search(self.mark, head) is not None
+        return re.search(self.mark, _head(files[0])) is not None
 
     def error(self, problem: str, file: Path | str, row: int | None = None) -> DataError:
         """Return the error of a file that the tool didn't write."""
@@ -176,6 +175,17 @@ class ResultsReader:
             expected=f"results of {self.tool}: {self.files}",
             fix="name the file or folder that the tool wrote, or another reader under `results:`",
         )
+
+
+def _head(path: Path) -> str:
+    """Return the start of a file; of a workbook the names of its columns."""
+    if path.suffix == XLSX:
+        try:
+            return "\t".join(read_sheet(path.read_bytes(), str(path)).columns)
+        except DataError:
+            return ""
+    with path.open("rb") as file:
+        return file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
 
 
 def reader_of(name: str) -> ResultsReader:

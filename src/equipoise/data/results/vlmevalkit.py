@@ -1,10 +1,8 @@
-"""Answers of VLMEvalKit: tables in `.tsv` or `.xlsx`, with or without what a judge said."""
+"""Answers of VLMEvalKit: tables in `.tsv` or `.xlsx`, with or without a judge's verdict."""
 
 import csv
-import importlib
 import io
 import re
-import zipfile
 from collections.abc import Iterator
 from string import ascii_uppercase
 
@@ -21,17 +19,17 @@ from equipoise.data.results import (
     is_right,
     numbered,
 )
+from equipoise.data.spreadsheets import XLSX, read_sheet
 
 _FAILURE = "Failed to obtain answer via API"
 """What stands in the place of an answer that the model's server didn't give."""
 _COLUMNS = {"index", "question", "answer", "prediction", "hit", "log", "image", "image_path"}
-_XLSX = ".xlsx"
 
 
 def read(files: Files) -> Iterator[Sample]:
     """Yield the samples of every table; a repetition is another epoch."""
     for file in files:
-        rows = _xlsx_rows(file) if file.path.suffix == _XLSX else _tsv_rows(file)
+        rows = _sheet_rows(file) if file.path.suffix == XLSX else _tsv_rows(file)
         for place, row in enumerate(rows, 1):
             if not {"index", "prediction"} <= {*row}:
                 problem = "the table has no columns index and prediction"
@@ -51,25 +49,8 @@ def _tsv_rows(file: ResultFile) -> list[Fields]:
         raise READER.error(f"it is no table separated by tabs ({error})", file.path) from None
 
 
-def _xlsx_rows(file: ResultFile) -> list[Fields]:
-    try:
-        openpyxl = importlib.import_module("openpyxl")
-    except ImportError:
-        raise READER.error(
-            "openpyxl, which reads .xlsx, isn't installed (pip install openpyxl); or save the "
-            "table as .tsv",
-            file.path,
-        ) from None
-    try:
-        sheet = openpyxl.load_workbook(io.BytesIO(file.content), read_only=True, data_only=True)
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        problem = f"it is no table of .xlsx ({type(error).__name__})"
-        raise READER.error(problem, file.path) from None
-    header, *rows = sheet.active.iter_rows(values_only=True)
-    return [
-        {str(name): cell for name, cell in zip(header, row, strict=True) if name is not None}
-        for row in rows
-    ]
+def _sheet_rows(file: ResultFile) -> list[Fields]:
+    return read_sheet(file.content, str(file)).to_dicts()
 
 
 def _sample(row: Fields, model: str | None, task: str | None) -> Sample:
@@ -101,5 +82,5 @@ READER = ResultsReader(
     "a table that ends in .tsv or .xlsx, with the columns index and prediction",
     r".*\.(tsv|xlsx)",
     read,
-    mark=r"\APK|\A(?=[^\n]*\bindex\b)(?=[^\n]*\bquestion\b)[^\n]*\bprediction\b",
+    mark=r"\A(?=[^\n]*\bindex\b)(?=[^\n]*\bquestion\b)[^\n]*\bprediction\b",
 )

@@ -1,0 +1,1 @@
+"""Integrations with other tools: a file for each, whose library is an extra."""

@@ -1,0 +1,139 @@
+"""Evaluations with Inspect's mock model: scores by group in the log, and the log as a table."""
+
+import sys
+import tomllib
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import equipoise
+from equipoise.core import InputError
+from equipoise.data import read_table
+from equipoise.data.tables import TableRecipe
+
+inspect_ai = pytest.importorskip("inspect_ai")
+
+from inspect_ai._util.entrypoints import clear_entry_points_state  # noqa: E402
+from inspect_ai.model import ModelOutput, get_model  # noqa: E402
+from inspect_ai.scorer import SampleScore, Score  # noqa: E402
+
+from equipoise.integrations.inspect_ai import by_group, group_difference  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+# Inspect warns about libraries that it uses.
+pytestmark = pytest.mark.filterwarnings("ignore")
+ROWS = 120
+
+
+class Words:
+    """Counts words in place of tokens, whose table is read from the network."""
+
+    def encode(self, text, **_):
+        return text.split()
+
+
+@pytest.fixture
+def evaluate(tmp_path, monkeypatch):
+    """Return a function that evaluates a task, found by the entry point, with answers."""
+    monkeypatch.setattr("tiktoken.get_encoding", lambda _: Words())
+    monkeypatch.chdir(tmp_path)
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    info = tmp_path / "site" / "equipoise_points-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: equipoise-points\nVersion: 1.0\n")
+    lines = [f"{name} = {value}" for name, value in points["inspect_ai"].items()]
+    (info / "entry_points.txt").write_text("\n".join(["[inspect_ai]", *lines]))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
+    assert any(point.name == "equipoise" for point in entry_points(group="inspect_ai"))
+    clear_entry_points_state()
+
+    def run(task, answers, **options):
+        outputs = (ModelOutput.from_content("mock", f"ANSWER: {letter}") for letter in answers)
+        model = get_model("mockllm/model", custom_outputs=list(outputs))
+        (log,) = inspect_ai.eval(
+            task, model=model, max_samples=1, max_connections=1, log_dir="logs", display="none",
+            task_args=options,
+        )  # fmt: skip
+        assert log.status == "success", log.error
+        return log
+
+    return run
+
+
+def people(path):
+    """Write a table, and return the answers of a model that is wrong about a third of women."""
+    letters = ["AB"[n // 2 % 2] for n in range(ROWS)]
+    table = pl.DataFrame(
+        {
+            "id": [f"p{n}" for n in range(ROWS)],
+            "label": [{"A": "chef", "B": "nurse"}[letter] for letter in letters],
+            "gender": ["women" if n % 2 else "men" for n in range(ROWS)],
+            "file": ["face.png"] * ROWS,
+        }
+    )
+    table.write_csv(path)
+    wrong = [n % 2 and n % 3 == 0 for n in range(ROWS)]
+    return ["AB"[(letter == "B") != bool(w)] for letter, w in zip(letters, wrong, strict=True)]
+
+
+def test_an_evaluation_has_numbers_by_group_and_its_log_is_a_table(evaluate, tmp_path):
+    answers = people("people.csv")
+    log = evaluate("equipoise/label_images", answers, table="people.csv")
+    values = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+    assert (values["women"], values["men"]) == (pytest.approx(2 / 3), 1.0)
+    assert values["women low"] < values["women"] < values["women high"]
+    assert values["difference"] == pytest.approx(1 / 3)
+    assert values["difference low"] > 0.1
+    assert values["verdict: disparity"] == 1.0
+    # The audit of the log comes to the same.
+    path = next(Path("logs").glob("*.eval"))
+    recipe = TableRecipe(path, results="inspect_ai")
+    table = read_table(recipe, texts=("sample", "answer", "target", "metadata.gender"))
+    assert table.rows == ROWS
+    assert table.texts["answer"].to_list() == [answers[int(name[1:])]
+                                               for name in table.texts["sample"]]  # fmt: skip
+    result = equipoise.audit(
+        pl.DataFrame(table.texts), target="target", pred="answer", groups="metadata.gender"
+    )
+    finding = next(
+        f for f in result.findings if (f.metric, f.aggregate) == ("accuracy", "worst_group")
+    )
+    assert finding.value == pytest.approx(2 / 3)
+
+
+def test_rows_may_have_images(evaluate, tmp_path):
+    answers = people("people.csv")
+    (tmp_path / "face.png").write_bytes(b"\x89PNG\r\n")
+    log = evaluate("equipoise/label_images", answers, table="people.csv", image="file")
+    parts = log.samples[0].input[0].content
+    assert [part.type for part in parts] == ["text", "image"]
+    # The log keeps the content of the picture.
+    assert any(text.startswith("data:image/png") for text in log.samples[0].attachments.values())
+
+
+def scores(numbers, groups):
+    return [
+        SampleScore(score=Score(value=number), sample_metadata={"gender": group})
+        for number, group in zip(numbers, groups, strict=True)
+    ]
+
+
+def test_scores_of_any_scorer_are_compared():
+    numbers = np.tile([0.5, 1.0, 0.25, 0.75], 30)
+    values = group_difference("gender")(scores(numbers, ["women", "men"] * 60))
+    assert values["difference"] == pytest.approx(0.5)
+    assert (values["women"], values["men"]) == (0.375, 0.875)
+    few = group_difference("gender")(scores(["C", "I"] * 5, ["women", "men"] * 5))
+    assert few["verdict: not estimable"] == 1.0
+    assert "difference" not in few
+    with pytest.raises(InputError, match="no sample has a group under 'age'"):
+        group_difference("age")(scores([1.0], ["women"]))
+
+
+def test_the_scorer_is_known_by_its_name():
+    from inspect_ai._util.registry import registry_info
+
+    assert registry_info(by_group()).name.endswith("by_group")
