@@ -48,7 +48,7 @@ calibrate: .venv/.installed-test ## all simulations; measures metrics and audits
 	$(MAKE) slow SLOW_SAMPLE=1
 	OMP_NUM_THREADS=1 $(BIN)/python -m tools.calibration
 
-bench: .venv/.installed-bench ## time the metrics beside their peers; writes docs/benchmarks.md and README's table
+bench: .venv/.installed-bench ## time the metrics beside their peers; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks --keep
 	$(BIN)/python -m benchmarks.scale
 

@@ -3,8 +3,8 @@
     python -m benchmarks [--only w3 ...] [--quick | --keep]
 
 `--keep` puts what was measured in the place of these workloads' lines in the record beside this
-file, and makes docs/benchmarks.md and the block in README.md of it anew; `--page` makes the pages
-alone. Nothing is written otherwise.
+file, and makes docs/benchmarks.md of it anew; `--page` makes the page alone. Nothing is written
+otherwise.
 
 Libraries choose their kernels for the processor, as they do for users: variables that name another
 processor to them (`OPENBLAS_CORETYPE` and the like) are taken out of the environment first.
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.harness import Row, line, write
-from benchmarks.pages import PAGE, README, write_pages
+from benchmarks.pages import PAGE, write_page
 from benchmarks.record import keep, recorded
 
 HERE = Path(__file__).parent
@@ -41,8 +41,8 @@ def main():
         "--only", choices=names, nargs="+", action="extend", metavar="w3", help=", ".join(names)
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, one round each")
-    parser.add_argument("--keep", action="store_true", help="record, and write the pages")
-    parser.add_argument("--page", action="store_true", help="write the pages of the record")
+    parser.add_argument("--keep", action="store_true", help="record, and write the page")
+    parser.add_argument("--page", action="store_true", help="write the page of the record")
     chosen = parser.parse_args()
     if chosen.page and (chosen.keep or chosen.quick or chosen.only):
         parser.error("--page measures nothing: leave out the others")
@@ -51,8 +51,8 @@ def main():
     for name in () if chosen.page else chosen.only or names:
         measure(name, quick=chosen.quick, keep_rows=chosen.keep)
     if chosen.keep or chosen.page:
-        write_pages(recorded())
-        write(f"wrote {PAGE.name} and the block in {README.name}")
+        write_page(recorded())
+        write(f"wrote {PAGE.name}")
 
 
 def unnamed(environment):

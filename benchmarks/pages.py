@@ -1,25 +1,13 @@
-"""The pages of the benchmarks, made of the record: docs/benchmarks.md and a block in README.md."""
+"""The page of the benchmarks, made of the record: docs/benchmarks.md."""
 
 from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
-from textwrap import fill
 
 from benchmarks.harness import exponents, goal_of, ratio_of, seconds
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
-README = ROOT / "README.md"
-SHORT = (
-    ("W3", "[Hall], 4 groups", "numpy, each sample sorted"),
-    ("W4", "every query ranks all images", "debias-vision-lang's data frames"),
-    ("W6", "all rates with intervals", "numpy row bootstrap"),
-    ("W7", "JPEG to vectors, bfloat16", "Pillow, transformers on torch, float32"),
-    ("W9", "a whole audit of predictions", "one pass"),
-)
-"""Workload, what and peer of the rows that README shows."""
-START, END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
-WIDTH = 100
 
 INTRODUCTION = """\
 # Benchmarks
@@ -71,10 +59,9 @@ give 1.7×, and with the lengths of the vectors, which torch's peer does not nee
 """What must be known of a workload to read its ratios."""
 
 
-def write_pages(measurements):
-    """Write docs/benchmarks.md and the block in README.md."""
+def write_page(measurements):
+    """Write docs/benchmarks.md."""
     PAGE.write_text(page(measurements), encoding="utf-8")
-    README.write_text(with_block(README.read_text(encoding="utf-8"), short(measurements)), "utf-8")
 
 
 def page(measurements):
@@ -157,44 +144,6 @@ def growth(rows):
         yield table_line(*names, *(f"{power:.2f}" for power in powers))
 
 
-def short(measurements):
-    """Return the block of the README: some rows that have a goal, each at its largest size."""
-    rows = {
-        (row.workload, row.what, row.peer): row for row in rows_of(measurements) if row.has_goal
-    }
-    shown_rows = {key: rows[key] for key in SHORT if key in rows}
-    workloads = {row.workload for row in shown_rows.values()}
-    lines = [
-        fill(
-            processors(
-                [
-                    measurement
-                    for measurement in measurements
-                    if measurement.rows[0].workload in workloads
-                ]
-            ),
-            WIDTH,
-        ),
-        "",
-        "| | what | peer | its time | our time | ratio | goal |",
-        "|---|---|---|--:|--:|--:|--:|",
-    ]
-    for row in shown_rows.values():
-        label, times = f"{row.what}, {row.size}", (row.peer_seconds, row.seconds)
-        cells = (row.workload, label, row.peer, *map(seconds, times))
-        lines.append(table_line(*cells, ratio_of(row), goal(row)))
-    return "\n".join(lines)
-
-
-def processors(measurements):
-    """Return the sentence that says which workloads were measured on which processor."""
-    names = {}
-    for measurement in measurements:
-        names.setdefault(measurement.machine["processor"], []).append(measurement.rows[0].workload)
-    text = "; ".join(f"{', '.join(workloads)} on {name}" for name, workloads in names.items())
-    return f"Measured: {text or 'nothing with a goal yet'}."
-
-
 def goal(row):
     """Return a goal, and whether it was missed."""
     return goal_of(row) if row.reached else f"{goal_of(row)}, missed"
@@ -203,10 +152,3 @@ def goal(row):
 def table_line(*cells):
     """Return a line of a Markdown table."""
     return f"| {' | '.join(cells)} |"
-
-
-def with_block(text, block):
-    """Return a page with the block between its markers replaced."""
-    before, remainder = text.split(START)
-    after = remainder.split(END)[1]
-    return f"{before}{START}\n{block}\n{END}{after}"

@@ -54,12 +54,10 @@ def test_the_shipped_page_of_growth_follows_its_record():
     assert "\n".join(scale_page.fits(measurements)) in text
 
 
-def test_the_shipped_pages_follow_the_record(monkeypatch):
+def test_the_shipped_page_follows_the_record(monkeypatch):
     monkeypatch.setattr(record, "RECORD", ROOT / "benchmarks" / "record.jsonl")
     measurements = record.recorded()
-    readme = (ROOT / "README.md").read_text("utf-8")
     assert (ROOT / "docs" / "benchmarks.md").read_text("utf-8") == pages.page(measurements)
-    assert readme == pages.with_block(readme, pages.short(measurements))
 
 
 def test_a_whole_audit_is_a_multiple_of_something_smaller():
@@ -71,11 +69,6 @@ def test_a_whole_audit_is_a_multiple_of_something_smaller():
     assert (peer.ratio, peer.reached) == (2.0, True)
     assert not replace(peer, goal=3.0).reached
     assert not replace(peer, goal=None).has_goal
-
-
-def test_readme_shows_five_rows_and_one_whole_audit():
-    whole_audits = [key for key in pages.SHORT if key[0] == "W9"]
-    assert (len(pages.SHORT), len(whole_audits)) == (5, 1)
 
 
 def test_the_small_table_has_the_config_of_the_example(tmp_path):
