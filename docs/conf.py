@@ -36,6 +36,8 @@ nb_execution_raise_on_error = True
 nb_merge_streams = True
 nb_output_stderr = "remove"
 nb_execution_in_temp = True
+# Photos are shown as JPEG, which is a fraction of the PNG.
+nb_mime_priority_overrides = [("html", "image/jpeg", 45)]
 
 autosummary_generate = True
 autodoc_typehints = "none"
