@@ -1,14 +1,15 @@
 """Build of the documentation: `make docs`."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import cast
 
-import yaml
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.search.en import SearchEnglish
 
 import equipoise
 
@@ -41,6 +42,8 @@ nb_execution_raise_on_error = True
 nb_merge_streams = True
 nb_output_stderr = "remove"
 nb_execution_in_temp = True
+# Photos are shown as JPEG, which is a fraction of the PNG.
+nb_mime_priority_overrides = [("html", "image/jpeg", 45)]
 
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -53,6 +56,13 @@ html_title = f"equipoise {version}"
 html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
 html_extra_path = ["_generated"]
 html_show_sourcelink = False
+
+SEARCHES = (
+    "fairness", "bias", "demographic parity", "equalized odds", "equal opportunity", "tpr", "JUnit",
+    "false positive rate", "calibration", "WEAT", "NDKL", "MaxSkew", "skin tone", "gender",
+    "FairFace", "COCO", "CLIP", "Stable Diffusion", "vision-language model", "scikit-learn",
+)  # fmt: skip
+"""Words of the field that the site's search finds."""
 
 _OUTSIDE = re.compile(r"\]\((?:\.\./)+examples/([\w/.]*)\)")
 
@@ -90,38 +100,12 @@ def prepare_source(_: Sphinx, name: str, source: list[str]) -> None:
     """Add generated text to pages; link examples to the gallery."""
     if name == "metrics":
         source[0] += metric_list()
-    if name == "gallery":
-        source[0] += DEMO + "".join(_entry(folder) for folder in examples())
     if name == "contributing":
         source[0] = with_table(source[0])
     if name == "studies":
         source[0] += f"\n{details()}\n"
     gallery = "gallery.md" if "/" not in name else "../gallery.md"
     source[0] = _OUTSIDE.sub(lambda _: f"]({gallery})", source[0])
-
-
-FRAME = """<p><a href="reports/{0}/report.html">Open the report</a></p>
-<iframe src="reports/{0}/report.html" title="Report of {0}" loading="lazy"
- style="width:100%;height:26rem;border:1px solid #8888"></iframe>
-"""
-DEMO = f"""
-## Predictions
-
-{FRAME.format("predictions")}
-Six classifiers with planted bias: `equipoise demo`. To write one: [the configuration](config.md).
-"""
-
-
-def _entry(folder: Path) -> str:
-    config = (folder / "audit.yaml").read_text(encoding="utf-8")
-    kind = yaml.safe_load(config)["audit"]
-    page = "config.md" if kind == "predictions" else f"audits/{kind}.md"
-    return (
-        f"\n## {folder.name.replace('_', ' ').capitalize()}\n\n"
-        f"{FRAME.format(folder.name)}\n"
-        f":::{{dropdown}} Configuration\n```yaml\n{config}```\n:::\n\n"
-        f"How to write one: [audits of {kind}]({page}).\n"
-    )
 
 
 def look_at_tutorials(app: Sphinx, error: Exception | None) -> None:
@@ -136,9 +120,33 @@ def look_at_tutorials(app: Sphinx, error: Exception | None) -> None:
             raise ExtensionError(f"{notebook.name} shows fewer than two images, or no chart")
 
 
+def look_at_search(app: Sphinx, error: Exception | None) -> None:
+    """Fail where the search of the site finds no page for words of the field."""
+    if error is not None:
+        return
+    text = (Path(app.outdir) / "searchindex.js").read_text("utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    stem = SearchEnglish({}).stem
+
+    def pages(word: str) -> set[int]:
+        entries = [index[part].get(stem(word.lower()), []) for part in ("terms", "titleterms")]
+        return {
+            page for entry in entries for page in (entry if isinstance(entry, list) else [entry])
+        }
+
+    missing = [
+        search
+        for search in SEARCHES
+        if not set.intersection(*map(pages, re.findall(r"\w+", search)))
+    ]
+    if missing:
+        raise ExtensionError(f"the search finds no page for {', '.join(missing)}")
+
+
 def setup(app: Sphinx) -> None:
     """Register the steps before a build."""
     app.connect("builder-inited", write_reports)
     app.connect("build-finished", look_at_tutorials)
+    app.connect("build-finished", look_at_search)
     app.connect("source-read", prepare_source)
     app.connect("autodoc-process-docstring", escape_bars)

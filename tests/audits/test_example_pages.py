@@ -15,7 +15,7 @@ EXAMPLES = HERE.parents[1] / "examples"
 WHOLE = ("activations", "concepts", "dataset", "questions", "regression")
 QUICK = ("associations", "counterfactuals", "retrieval", "similarity", "text_to_image")
 WRITTEN = ("activations", "answers", "associations", "concepts", "dataset", "diversity",
-           "generation", "questions", "regression",
+           "generation", "jobs", "questions", "regression",
            "retrieval", "similarity", "text_to_image")  # fmt: skip
 
 
