@@ -352,22 +352,22 @@ def _groups_chart(finding: Finding) -> Chart:
 
 def _estimates(findings: Sequence[Finding]) -> Chart:
     """Return the values of findings with intervals, over what chance gives."""
-    marks = {}
+    marks, palette = {}, dict[str, tuple[str, str]]()
     for finding in findings:
         label = enclose("", finding.subject, ": ") + name_of(finding)
-        # Two findings about one number differ in what they hold it against.
+        # Two findings about one number differ in their null hypothesis.
         if finding.null is NullHypothesis.WITHIN_CLASS:
             label = f"Within class: {label}"
-        word = verdict_title(finding.verdict)
+        word = metric_verdict(finding) or verdict_title(finding.verdict)
+        palette[word] = VERDICTS[VERDICT_TITLES[finding.verdict]]
         line = finding.chance + harmful_side(finding) * finding.threshold
         tip = f"{label}, {word}: {figures(finding)}"
         marks[label, finding.value, finding.ci_low, line] = {
             **_mark(finding, label), "series": word, "line": line, "tip": tip,
         }  # fmt: skip
-    verdicts = dict.fromkeys(verdict_title(finding.verdict) for finding in findings)
     key = "Point: value; line: interval. Grey bar: chance; tick: threshold."
     label = f"{heading(findings[0])}. {key}"
-    return intervals([*marks.values()], label, Axis(), series=[*verdicts], palette=VERDICTS)
+    return intervals([*marks.values()], label, Axis(), series=[*palette], palette=palette)
 
 
 def all_findings(findings: Sequence[Finding]) -> Section | None:

@@ -392,7 +392,7 @@ def _build_picture_address(chosen: Selection, size: str, image: int, place: int)
 def _refuse() -> Response:
     from starlette.responses import PlainTextResponse
 
-    return PlainTextResponse("There is no such page.", HTTPStatus.FORBIDDEN)
+    return PlainTextResponse("This page doesn't exist.", HTTPStatus.FORBIDDEN)
 
 
 def _answer_disconnect(request: Request, error: Exception) -> Response:  # noqa: ARG001 - a handler's signature
