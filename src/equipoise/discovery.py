@@ -77,7 +77,7 @@ class Place:
             raise refused(problem, f"update or uninstall {self.package}", self) from error
         if not isinstance(loaded, expected):
             problem = f"{self} has a {type(loaded).__name__} in place of a {expected.__name__}"
-            raise refused(problem, "correct what the entry point names", self)
+            raise refused(problem, "correct the name in the entry point", self)
         return loaded
 
 

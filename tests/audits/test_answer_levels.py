@@ -40,7 +40,7 @@ def test_one_answer_to_all_images_is_told_first(kind):
     result = run(kind, ["male"] * ROWS, labels)
     finding = lead(result)
     # No group is worse off.
-    assert statements_of(result)[0].badge.word == "One answer"
+    assert statements_of(result)[0].badge.word == "Disparity"
     assert (finding.metric, finding.value) == ("dominant_answer", 1.0)
     assert finding.parameters["answer"] == "male"
     assert finding.verdict is Verdict.DISPARITY

@@ -221,7 +221,7 @@ def test_a_table_that_says_too_little_is_listed(
 
 def test_what_is_named_is_not_guessed(tmp_path):
     rows = pl.DataFrame({"gender": ["f", "m"] * 50, "label": ["a", "b"] * 50})
-    with pytest.raises(DataError, match="no such column"):
+    with pytest.raises(DataError, match="the column doesn't exist"):
         equipoise.audit(rows, target="lable", groups="gender")
 
 

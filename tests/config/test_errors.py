@@ -70,7 +70,7 @@ def test_a_pipe_or_a_device_is_not_waited_for(tmp_path):
     (tmp_path / "zero.yaml").symlink_to("/dev/zero")
     for name, kind in (
         ("pipe.yaml", "no regular file"), ("zero.yaml", "no regular file"), ("", "Is a directory"),
-        ("no.yaml", "no such file"),
+        ("no.yaml", "doesn't exist"),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=kind) as raised:
             load_config(tmp_path / name)
@@ -146,7 +146,7 @@ def within():
         (retrieval(revision="main", **FILES), "models.m: 'revision' is about a model to run"),
         (retrieval() | {"ranking": {"k": "12"}}, "ranking.k[0]: given '12'; expected a whole"),
         (retrieval() | {"ranking": {"desired": "unifrom"}}, "ranking.desired: given 'unifrom'; "),
-        (retrieval(images={"file": "f.npy"}), "models.m: what is ranked is not clear"),
+        (retrieval(images={"file": "f.npy"}), "models.m: given {'images': {'file': 'f.npy'}}; "),
         (sets(queries={"table": "q.csv", "id": "q"}) | {"prefixes": ["A"]}, "'queries' and 'prefi"),
         (similarity(HYPOTHESIS), "hypotheses[0]: neither 'favours' nor 'value' is given"),
         (similarity(HYPOTHESIS | {"favours": "x"}), "hypotheses[0].groups: required where data."),

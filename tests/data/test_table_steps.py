@@ -351,7 +351,7 @@ def test_a_table_in_object_storage_is_read(name):
 @pytest.mark.parametrize(
     ("address", "named"),
     [
-        ("memory://tables/none.csv", "no such file"),
+        ("memory://tables/none.csv", "doesn't exist"),
         ("nowhere://rows.csv", "nowhere"),
         ("https://me:word@example.org/t.csv", "password"),
         ("http://127.0.0.1:9/t.csv", "reached"),

@@ -183,7 +183,7 @@ def test_models_without_a_torch_module_are_refused():
 @pytest.mark.parametrize(
     ("family", "more", "message"),
     [
-        ("siglip2", {}, r"takes images in pieces that lie on no grid, so there is no map of them"),
+        ("siglip2", {}, r"takes images in pieces without a grid, so there is no map of them"),
         ("clip", {"layer": "vision_model.encodr"}, "such as 'vision_model.encoder'"),
         ("clip", {"layer": "visual_projection"}, "visual_projection"),
         ("clip", {"layer": "text_model.encoder"}, "text_model.encoder"),

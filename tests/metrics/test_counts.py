@@ -143,5 +143,7 @@ def test_refused_input(rows, options, message):
 def test_masked_columns_are_refused(subject):
     masked = np.ma.masked_array([0, 1, 3, 0] * 5, mask=[0, 0, 1, 0] * 5)
     columns = {name: np.array([0, 1] * 10) for name in ("y_true", "y_pred", "groups")}
-    with pytest.raises(InputError, match=rf"^{subject}.*: the array is masked, and what is masked"):
+    with pytest.raises(
+        InputError, match=rf"^{subject}.*: the array is masked, and its masked rows"
+    ):
         count(**(columns | {subject: masked}))

@@ -90,7 +90,7 @@ def test_value_is_the_mean_over_estimable_classes():
     assert estimate.value == pytest.approx(np.nanmean([*part_values(estimate).values()]))
     assert estimate.excluded == {
         "labels, smallest expected count below 5": 54,
-        "rows with such a label, smallest expected count below 5": 510,
+        "rows with a label in too few rows, smallest expected count below 5": 510,
         "classes not estimable": 3,
     }
 

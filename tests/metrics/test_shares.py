@@ -93,7 +93,7 @@ def test_what_the_labelled_images_were_never_called_is_left_out_and_counted():
     labels = [*said(a=60, b=40, giraffe=7), None, None, None]
     estimate = corrected_shares(labels, TWO, resampling=None)
     assert shares(estimate)["a"] == pytest.approx(4 / 7)
-    assert estimate.excluded == {"nothing was said": 3, "said giraffe: of no labelled image": 7}
+    assert estimate.excluded == {"no prediction": 3, "said giraffe: of no labelled image": 7}
 
 
 @pytest.mark.parametrize(

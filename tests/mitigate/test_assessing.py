@@ -118,8 +118,8 @@ GUESSED = replace(RECALL, about="flickr", difference=-0.9)
     [
         ([HALF, PRICE], "transfers"),
         ([HALF, NEAR, PRICE], "transfers"),
-        ([NEAR, PRICE], "cannot be told"),
-        ([CHANCE, PRICE], "cannot be told"),
+        ([NEAR, PRICE], "not enough data"),
+        ([CHANCE, PRICE], "not enough data"),
         ([replace(CHANCE, low=-0.3), PRICE], "does not transfer"),
         ([PART, PRICE], "transfers in part"),
         ([HALF, RECALL], "price not measured"),
@@ -139,7 +139,7 @@ def test_a_disparity_of_predicted_groups_has_no_verdict():
     predicted = HALF.withheld("groups are predicted")
     assert (predicted.before, predicted.after) == (HALF.before, HALF.after)
     assert not any((predicted.lowered, predicted.reaches, predicted.open))
-    assert [outcome.conclusion for outcome in conclude([predicted, PRICE])] == ["cannot be told"]
+    assert [outcome.conclusion for outcome in conclude([predicted, PRICE])] == ["not enough data"]
 
 
 def test_too_few_for_an_interval_leave_open_that_a_disparity_fell_halfway():

@@ -41,7 +41,7 @@ def test_a_recipe_gives_another_model_that_its_name_opens(recipe, clip, tmp_path
     np.testing.assert_array_equal(clip.embed_texts(prompt), before[1])
     # The same again is taken as it is; another seed would be another model.
     assert recipe.fit(clip, training(), tmp_path / "made", seed=3).info.key == fitted.info.key
-    with pytest.raises(RunError, match="something lies there, and nothing is written over a model"):
+    with pytest.raises(RunError, match="isn't empty, and a model is never overwritten"):
         recipe.fit(clip, training(), tmp_path / "made", seed=4)
     assert {path.name for path in tmp_path.iterdir()} == {"made"}
 

@@ -103,7 +103,7 @@ def test_a_command_makes_models_and_a_report(project, capsys):
     assert len(withheld) == 3
     # A second time nothing is written over.
     assert command(["mitigate", str(project / "c.yaml")]) == 2
-    assert "nothing is written over" in capsys.readouterr().err
+    assert "never overwritten" in capsys.readouterr().err
 
 
 BASE = f'model: "hf:{WEIGHTS / "clip-biased"}"'
@@ -182,7 +182,7 @@ def test_a_plan_loads_no_model(project, capsys):
         ("batch: 24", "bach: 24", "recipes.tuned.bach: unknown key. Allowed here: recipe, name"),
         ("output: mitigated", "", "output: required, and missing"),
         ("  ensemble:", "  a/b:", "expected a name that a folder can have, without slashes"),
-        ("  ensemble:", "  report:", "something else lies in a folder of this name"),
+        ("  ensemble:", "  report:", "a folder of this name has other content"),
         ("batch: 24", "batch: 1", "recipes.tuned.batch"),
         ("0.34", "1.5", "withheld: given 1.5; expected less than 1"),
         ("attributes: [hue, frame]", "attributes: []", "attributes: given []; expected at least 1"),

@@ -266,7 +266,7 @@ def test_other_checkpoints_are_refused(change, message, state, tokenizer, tmp_pa
 def test_the_tokenizer_must_lie_beside_it(state, tokenizer, tmp_path):
     name = written(tmp_path, state, tokenizer)
     (tmp_path / "tokenizer.json").unlink()
-    with pytest.raises(ModelError, match="holds no tokenizer. To do: put roberta-base's"):
+    with pytest.raises(ModelError, match="has no tokenizer. To do: add roberta-base's"):
         load_model(name, device="cpu", allow_pickle=True)
 
 

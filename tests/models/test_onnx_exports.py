@@ -327,7 +327,7 @@ def test_configs_that_cannot_be_followed(config, words, checkpoint, tmp_path):
 def test_a_float_graph_without_settings_is_refused(tmp_path):
     onnx.save(means_graph(), tmp_path / "model.onnx")
     (tmp_path / "model.labels.txt").write_text("a\nb\nc\n")
-    with pytest.raises(ModelError, match=r"put preprocessor_config\.json .* or write model\.yaml"):
+    with pytest.raises(ModelError, match=r"add preprocessor_config\.json .* or write model\.yaml"):
         load_model(f"onnx:{tmp_path}")
 
 

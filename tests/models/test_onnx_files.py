@@ -134,7 +134,7 @@ def test_a_file_in_the_working_folder_is_not_read(kind, tmp_path, monkeypatch):
     (tmp_path / "elsewhere" / "model.onnx.data").write_bytes(bytes(12))
     np.testing.assert_array_equal(load_model(f"onnx:{path}").predict_proba(IMAGES), expected)
     (path.parent / "model.onnx.data").unlink()
-    with pytest.raises(ModelError, match=r"model/model\.onnx\.data, and there is no such file"):
+    with pytest.raises(ModelError, match=r"model/model\.onnx\.data, which doesn't exist"):
         load_model(f"onnx:{path}")
 
 
@@ -145,7 +145,7 @@ def test_a_path_that_leaves_the_folder_is_refused(kind, at, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path / "model")
     (tmp_path / "weights").write_bytes(VALUES.tobytes())
     path = write(KINDS[kind](at.format(tmp_path)), tmp_path / "model")
-    with pytest.raises(ModelError, match="which lies outside its folder"):
+    with pytest.raises(ModelError, match="outside its folder"):
         load_model(f"onnx:{path}")
 
 
@@ -153,7 +153,7 @@ def test_a_link_that_leaves_the_folder_is_refused(tmp_path):
     path = write(initializer("model.onnx.data"), tmp_path / "model")
     (tmp_path / "model" / "model.onnx.data").rename(tmp_path / "weights")
     (tmp_path / "model" / "model.onnx.data").symlink_to(tmp_path / "weights")
-    with pytest.raises(ModelError, match="which lies outside its folder"):
+    with pytest.raises(ModelError, match="outside its folder"):
         load_model(f"onnx:{path}")
 
 
@@ -179,13 +179,13 @@ def test_a_pipe_in_place_of_a_file_is_refused(tmp_path):
     path = write(initializer("model.onnx.data"), tmp_path)
     (tmp_path / "model.onnx.data").unlink()
     os.mkfifo(tmp_path / "model.onnx.data")
-    with pytest.raises(ModelError, match="there is no such file"):
+    with pytest.raises(ModelError, match="doesn't exist"):
         load_model(f"onnx:{path}")
 
 
 def test_an_address_in_memory_is_no_file(tmp_path):
     path = write(initializer("*/_ORT_MEM_ADDR_/*"), tmp_path, "model.onnx.data")
-    with pytest.raises(ModelError, match="there is no such file"):
+    with pytest.raises(ModelError, match="doesn't exist"):
         load_model(f"onnx:{path}")
 
 

@@ -92,7 +92,7 @@ def test_findings_of_other_columns(run, change):
         "a column has another type": table.set_column(place, "direction", texts),
     }
     pq.write_table(changed[change], run / "findings.parquet")
-    with pytest.raises(RunError, match="its columns are not those of findings"):
+    with pytest.raises(RunError, match="it isn't a table of findings"):
         read(run)
 
 

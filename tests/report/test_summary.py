@@ -43,7 +43,10 @@ def test_not_enough_data_is_a_headline_of_its_own():
     assert statement.badge is not None
     assert statement.badge.verdict == Verdict.INCONCLUSIVE
     assert statement.finding in findings
-    assert any("Add images" in step for step in summary.steps)
+    assert any("images of each group" in step for step in summary.steps)
+    uneven = [replace(part, n=part.n + place) for place, part in enumerate(findings[0].by_group)]
+    uneven_finding = replace(findings[0], by_group=tuple(uneven))
+    assert any("smallest groups" in step for step in summarize(result(uneven_finding), LEADS).steps)
 
 
 def test_models_with_disparities_come_first():

@@ -17,14 +17,20 @@ def page(**fields):
 
 
 def test_texts_are_escaped_and_nothing_is_loaded():
-    text = page(labeller='"><b>')
+    text = page(labeller='"><i>')
     assert "<img src=x" not in text
-    assert "<b>" not in text
+    assert "<i>" not in text
     assert text.count("</script>") == 2
     policy = html.unescape(re.search(r'Policy" content="(.*?)"', text)[1])
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
     assert not re.search(r"(?:src|href)=[\"']?(?:https?:|//)", text)
+
+
+def test_earlier_answers_are_counted_by_person():
+    text = page(answered={"Bo": 2, HOSTILE: 3})
+    assert "Bo: 2 of 3" in text
+    assert "<img src=x" not in text
 
 
 DRIVE = """<pre id="found"></pre><script>
@@ -73,6 +79,6 @@ def test_keys_answer_and_answers_are_saved(chromium, tmp_path):
         ("k1", "yes", "Ann"), ("k2", "yes", "Ann"),
     ]  # fmt: skip
     assert rows[0]["question"] == HOSTILE
-    assert state["progress"] == "Image 3 of 3; 2 answered"
+    assert state["progress"] == "Image 3. Ann: 2 of 3 answered"
     assert state["images"] == 1
     assert "<img src=x onerror" in state["label"]

@@ -16,7 +16,7 @@ from equipoise.metrics.labels.rates import rates_of_classes
 from equipoise.metrics.spec import MetricSpec, spec_of_finding
 from equipoise.stats.intervals import wilson
 
-_NULL = "rows exchange their groups with those of all other groups"
+_NULL = "rows of the group and of all other groups exchange places"
 _METHOD = "Newcombe, the group against all others"
 # Leaves of a metric beyond which only some are made, and how many then.
 _MOST, _FEW = 300, 60

@@ -16,7 +16,7 @@ from equipoise.models.service import Address, Service
 from equipoise.models.spending import Spending, Spent, Usage, estimate_usage
 
 _RULE = (
-    "a token for 4 characters of text and for 28 x 28 pixels of a picture, taken as a square of "
+    "a token for 4 characters of text and for 28 x 28 pixels of a square picture with "
     "its longest side, and answers of full length"
 )
 
@@ -113,9 +113,9 @@ class Bill:
         if cost is not None and self.service.budget is not None and cost > self.service.budget:
             yield Note(
                 self.model,
-                f"Warning: the budget of {self.service.limit} is smaller than what is spent and "
-                f"estimated, {self.service.amount(cost)}. Where it is used up, pictures are left "
-                "out. To do: raise `service.budget`, or audit fewer pictures.",
+                f"Warning: the budget of {self.service.limit} is smaller than the estimated cost, "
+                f"{self.service.amount(cost)}. Pictures beyond the budget are left out. "
+                "To do: raise `service.budget`, or audit fewer pictures.",
             )
 
     def facts(self) -> Facts:

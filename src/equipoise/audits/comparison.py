@@ -139,7 +139,7 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
             "is no disparity, on average over the subjects that both models have. The tests speak "
             "of subjects like these, not of these images.",
             "That a disparity went or came is a change of its verdict, and no test of the change.",
-            f"Level, thresholds and seed are those of run {name}.",
+            f"Level, thresholds and seed come from run {name}.",
             *merged(notes_on_changes(predicted)),
         ),
     )
@@ -326,7 +326,7 @@ def _compare_parts(
 def _reason_untested(names: set[str], subjects: Sequence[str], groups: set[str]) -> str:
     """Return why nothing is tested over the subjects of parts; "" where they are."""
     if len(subjects) > 1 and names <= groups:
-        return "the numbers are those of the groups, which depend on each other: none is tested"
+        return "the numbers of the groups depend on each other, so none is tested"
     n_subjects = len({*subjects})
     if n_subjects >= FEWEST:
         return ""

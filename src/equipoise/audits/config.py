@@ -675,7 +675,7 @@ def _read_values(path: str | Path) -> tuple[Any, str, Any]:
         content = read_regular(path)
     except FileNotFoundError:
         raise ConfigError(
-            f"{source}: no such file. To do: create one with 'equipoise new {source}'"
+            f"{source}: the file doesn't exist. To do: create it with 'equipoise new {source}'"
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

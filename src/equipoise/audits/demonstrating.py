@@ -302,7 +302,7 @@ _SCENE_NOTES = (
     "with strengths from 0 to 0.9.",
     "A trained model has small preferences of its own, and tests find them in the model "
     f"{CLIPS[1]}, too: within subjects, and over all subjects for a few hues and the frame. They "
-    "are real, as other scenes show them again. Planted preferences are told from them by size, as "
-    "gaps in logits, and by following the planted favourites: the audit of similarity tests both. "
-    f"Over all subjects those of {BIASED.name} cancel, as each subject has favourites of its own.",
+    "are real, as other scenes show them again. Planted preferences are larger (as gaps in logits) "
+    "and follow the planted favourites: the audit of similarity tests both. Over all subjects the "
+    f"preferences of {BIASED.name} cancel, as each subject has favourites of its own.",
 )

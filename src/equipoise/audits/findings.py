@@ -266,7 +266,7 @@ def more_alike(groups: Sequence[GroupValue]) -> Sentence:
         return Sentence()
     low, high = sorted(groups, key=lambda group_value: group_value.value)
     return Sentence(
-        "images of ", named(low.group), f" (diversity {low.value:.3f}) are more alike than those "
+        "images of ", named(low.group), f" look more alike (diversity {low.value:.3f}) than images "
         "of ", named(high.group), f" ({high.value:.3f})",
     )  # fmt: skip
 

@@ -94,7 +94,7 @@ def _source(name: str, section: GroupSourceConfig, base: Path) -> Source:
         problem = f"a group has {least} labelled rows; expected {_LEAST_LABELLED} or more of each"
         return Source(None, problem)
     if confusion.arranged(confusion.classes, ()).condition > _MOST_CONDITION:
-        return Source(None, "it hardly tells the groups apart")
+        return Source(None, "it hardly separates the groups")
     return Source(confusion, "")
 
 
@@ -124,7 +124,7 @@ def notes_on_sources(config: AuditConfig, sources: Mapping[str, Source]) -> Iter
             yield Note(
                 name,
                 "the name says that a model predicted the groups. Errors of the model make gaps "
-                "look smaller. Say under `group_sources` where they are from: `source: machine` "
+                "look smaller. Declare their origin under `group_sources`: `source: machine` "
                 "with its `confusion`, or `source: people`.",
             )
 

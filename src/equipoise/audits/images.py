@@ -323,7 +323,7 @@ def _open_pictures(
         return _read_from_rows(base / section.files, rows, ids, paths, corners)
     if not root.is_dir():
         raise DataError(
-            "there is no such folder",
+            "the folder doesn't exist",
             file=str(root),
             expected="the folder of the images (`root`)",
             fix="correct the path; it is relative to the configuration",
@@ -499,7 +499,7 @@ def _read_folder(folder: Path, levels: tuple[str, ...]) -> ImageSet:
         inside = path.split("/")[:-1]
         if len(inside) < len(levels):
             raise DataError(
-                f"the image {path!r} lies in {len(inside)} folders",
+                f"the image {path!r} is in {len(inside)} folders",
                 file=str(folder),
                 expected=f"at least {len(levels)}, for the columns {', '.join(levels)}",
                 fix="move it, or name fewer columns under 'levels'",
@@ -574,8 +574,8 @@ def required(
     """
     if pictures is None:
         raise ConfigError(
-            f"{place}: models.{model}.model runs on the pictures, and nothing says where they "
-            f"are. To do: {fix}"
+            f"{place}: models.{model}.model runs on pictures, and the config names no pictures. "
+            f"To do: {fix}"
         )
     return pictures
 

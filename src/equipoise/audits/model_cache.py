@@ -62,8 +62,8 @@ class Deferred:
             return loaded
         self.forget()
         raise ModelError(
-            f"{self.info.name} runs otherwise here than where it was run before, though its files "
-            "are the same. To do: run the same command again, which starts anew with it"
+            f"{self.info.name} has other settings here than in the first run, though its files "
+            "are the same. To do: run the same command again, which runs this model from the start"
         )
 
     def open(self) -> None:

@@ -49,7 +49,7 @@ def note_on_sample(
     if kind is None and not math.isinf(size):
         yield Note(
             about,
-            f"the reference has counts that sum to {count(size)}. They are taken as a sample, so "
-            "their own error is in intervals and tests. Add `kind: sample`, or `kind: census` if "
-            "they are exact.",
+            f"the reference has counts that sum to {count(size)}. The audit treats them as a "
+            "sample, so intervals and tests include their error. Add `kind: sample`, or "
+            "`kind: census` if they are exact.",
         )

@@ -356,7 +356,7 @@ class Models:
             # As the kind it is: the command line tells Ctrl-C from a polite kill.
             raise type(error)(
                 f"interrupted; the outputs so far are kept in {self.store}, and the same command "
-                "goes on from there"
+                "continues from there"
             ) from None
 
     def key(self, name: str) -> str:

@@ -201,8 +201,8 @@ def compare_with(baseline: Paths, run: Paths, progress: Progress | None = None) 
         partners = {(models[0][0], models[1][0])}
     if not partners:
         raise RunError(
-            f"{baseline}: none of its models ({', '.join(models[0])}) is among those of {run} "
-            f"({', '.join(models[1])}). To do: compare runs that name their models alike"
+            f"{baseline}: {run} has none of its models. Models: {', '.join(models[0])} and "
+            f"{', '.join(models[1])}. To do: compare runs that name their models alike"
         )
     compared = compare(baseline, run, progress=progress)
     first, second = _named([Path(baseline), Path(run)])

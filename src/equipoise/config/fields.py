@@ -921,14 +921,14 @@ class RunConfig(LoadConfig):
         if self.model is not None and file_keys:
             raise ValueError(
                 f"'model' and {file_keys[0]!r} are given; expected 'model' to run it, or "
-                f"{file_keys[0]!r} to read what it said before"
+                f"{file_keys[0]!r} to read its recorded output"
             )
         _check_prices(self)
         for key in self.needed if self.model is None else ():
             if key not in file_keys:
                 raise ValueError(
-                    f"{key!r} is missing. To do: name what it said before, or under 'model' what "
-                    "to run"
+                    f"{key!r} is missing. To do: name a file of its recorded output, or the model "
+                    "to run under 'model'"
                 )
         return self
 

@@ -28,7 +28,7 @@ _EXPECTED = {
     "model_attributes_type": "a mapping",
     "model_type": "a mapping",
     "string_too_short": "a text that is not empty",
-    "string_type": "text (in quotes where it looks like a number, true, false or null)",
+    "string_type": "text (in quotes if it looks like a number, true, false or null)",
     "tuple_type": "a list",
 }
 """Expected values of each kind of pydantic error, in the words of a configuration."""

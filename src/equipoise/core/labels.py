@@ -63,7 +63,7 @@ def check_unmasked(values: Labels, *, subject: str) -> None:
     """
     if np.ma.isMaskedArray(values):
         raise InputError(
-            f"{subject}: the array is masked, and what is masked would count; expected an array "
+            f"{subject}: the array is masked, and its masked rows would count; expected an array "
             "without a mask. Leave the masked rows out of every array"
         )
 

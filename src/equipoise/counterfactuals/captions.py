@@ -148,7 +148,9 @@ def caption_sets(
     """
     columns = ["caption_id", "set", "attributes", "prefix", "subject", *attributes, "caption"]
     if len({*columns}) < len(columns):
-        raise InputError(f"types of attributes {', '.join(attributes)}: a column has such a name")
+        raise InputError(
+            f"types of attributes {', '.join(attributes)}: a column already has this name"
+        )
     for role, words in {"subjects": subjects, "prefixes": prefixes, **attributes}.items():
         _check_words(role, words)
     varied = [tuple(types) for types in combinations or [[*attributes]]]

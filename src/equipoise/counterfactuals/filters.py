@@ -592,7 +592,7 @@ def released_columns(candidates: Candidates) -> dict[str, list[str]]:
         if pair is None and candidates.made[row]:
             raise InputError(
                 f"the caption {caption!r} doesn't name two attributes, one after the other, as "
-                "those of SocialCounterfactuals do. To do: write_sets: true, which writes any sets"
+                "SocialCounterfactuals does. To do: set write_sets: true, which writes any sets"
             )
         (a1_type, a1), (a2_type, a2) = pair or (("", ""), ("", ""))
         rows.append((name, caption, a1_type, a1, a2_type, a2, f"{a1} {a2}"))

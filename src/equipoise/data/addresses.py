@@ -79,7 +79,7 @@ def _read_storage(address: str) -> bytes:
         named = re.search(r"install (\S+)", needs, re.IGNORECASE)
         raise _no_package(address, named[1].strip("\"'`.,") if named else scheme) from None
     except FileNotFoundError:
-        raise _unreadable(address, "there is no such file") from None
+        raise _unreadable(address, "the file doesn't exist") from None
     except ValueError as error:
         raise _unreadable(address, f"no package reads {scheme}:// ({error})") from None
     except Exception as error:  # noqa: BLE001 - each package of a storage has errors of its own

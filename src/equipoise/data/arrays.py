@@ -265,7 +265,7 @@ class Members:
         """
         with self._open_member(name) as (header, stream):
             if header.columns_first or not header.shape:
-                raise ValueError(f"{show(name)} does not lie row by row")
+                raise ValueError(f"{show(name)} isn't stored row by row")
             for start in range(0, header.shape[0], rows):
                 shape = (min(rows, header.shape[0] - start), *header.shape[1:])
                 values = np.empty(shape, header.dtype)

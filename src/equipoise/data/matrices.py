@@ -725,7 +725,7 @@ class Matrix(ByItem):
             file=self.name,
             column=name,
             row=int(self.rows[first]) + 1,
-            expected="1 where the item shows the concept, 0 where it does not",
+            expected="1 if the item shows the concept, 0 if it doesn't",
             fix="write 0 for -1"
             if values[first] == -1
             else "threshold scores first, or name a column of labels",

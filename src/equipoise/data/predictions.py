@@ -619,7 +619,8 @@ class _Join:
             named = len(rows) > 0 and not self.outputs.live
             row = int(rows[0]) + 1 if named else None
             raise DataError(
-                f"{len(outside)} labels are no classes of {of}: {listed(outside, MAX_OUTSIDE)}",
+                f"its values include labels that aren't classes of {of}: "
+                f"{listed(outside, MAX_OUTSIDE)}",
                 file=self.outputs.source,
                 column=self.outputs.column,
                 row=row,

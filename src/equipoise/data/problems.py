@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from equipoise.core import AnyArray, DataError, InputError, Integers, tally
 
-NO_COLUMN = "there is no such column"
+NO_COLUMN = "the column doesn't exist"
 MAX_LISTED = 20
 MAX_SHOWN = 60
 _WRITTEN_FOR_MISSING = frozenset(

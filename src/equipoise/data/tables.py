@@ -757,7 +757,7 @@ def _open_folder(folder: Path) -> OpenTable:
     """Open the list of the files in a folder and the folders inside it; hidden ones aside."""
     if not folder.is_dir():
         raise DataError(
-            "there is no such folder",
+            "the folder doesn't exist",
             file=str(folder),
             expected="the folder of the files",
             fix="correct the path; it is relative to the configuration",

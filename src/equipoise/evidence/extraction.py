@@ -482,7 +482,7 @@ def _done(
     if len(failures) == n_done and all(failure.stage == "model" for failure in failures):
         raise ModelError(
             f"{engine.info.name} failed on each of {len(failures)} images; {first_failure}. "
-            "To do: run the model on one of them, and see what it needs"
+            "To do: run the model on one of them to see its error"
         )
     raise DataError(
         f"{len(failures)} of {n} images failed, and max_failures allows {allowed}; {first_failure}",

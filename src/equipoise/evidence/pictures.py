@@ -220,7 +220,9 @@ def pictures_in_folder(folder: Path) -> Pictures:
     """
     if not folder.is_dir():
         raise DataError(
-            "there is no such folder", file=str(folder), fix="give the folder that holds the images"
+            "the folder doesn't exist",
+            file=str(folder),
+            fix="give the folder that holds the images",
         )
     paths = sorted(
         Path(directory, file).relative_to(folder).as_posix()
@@ -813,7 +815,7 @@ def _cut(levels: Image, turn: int, crop: Integers | None, decoding: Decoding) ->
     x_min, top, right, bottom = (0, 0, width, height) if crop is None else crop.tolist()
     if not (0 <= x_min < right <= width and 0 <= top < bottom <= height):
         raise ImageError(
-            f"the crop from ({x_min}, {top}) to ({right}, {bottom}) does not lie inside its "
+            f"the crop from ({x_min}, {top}) to ({right}, {bottom}) isn't inside its "
             f"{width} × {height} pixels"
         )
     sides = (right - x_min, bottom - top)

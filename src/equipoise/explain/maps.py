@@ -101,8 +101,8 @@ def find_layer(
         layer = _placed(name, inside.layer(name), outputs.get(name), size, places)
         if layer is None:
             raise ModelError(
-                f"{inside.name}: layer {name!r} doesn't run once for an image, or gives nothing "
-                "that lies over the image. To do: name another layer."
+                f"{inside.name}: layer {name!r} doesn't run once for an image, or its output "
+                "doesn't cover the image. To do: name another layer."
             )
         return layer
     for place in reversed([name for name in outputs if name.startswith(tower)]):
@@ -372,7 +372,7 @@ def _inputs(scored: Scoring, images: Sequence[Any]) -> Tensors:
     inputs = scored.inputs(images)
     if scored.places is None and getattr(inputs.get("pixel_values"), "ndim", 0) != 4:
         raise ModelError(
-            f"{scored.inside.name} takes images in pieces that lie on no grid, so there is no map "
+            f"{scored.inside.name} takes images in pieces without a grid, so there is no map "
             "of them. To do: name a model that takes pixels."
         )
     return inputs

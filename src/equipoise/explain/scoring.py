@@ -142,7 +142,7 @@ def _tokens(model: HfAnswerer, inputs: Tensors) -> Places:
         or positions[-1] - positions[0] + 1 != len(positions)
     ):
         raise ModelError(
-            f"{model.info.name} takes images in pieces that lie on no grid, so there is no map of "
+            f"{model.info.name} takes images in pieces without a grid, so there is no map of "
             "them. To do: name a model that takes the whole image at once."
         )
     return high, wide, positions[0]

@@ -185,7 +185,7 @@ def no_chance_reason(value: float, resampling: Resampling | None) -> str:
     """Return why a number has no chance level."""
     if math.isnan(value):
         return "not estimable"
-    return "nothing to exchange" if resampling else "no resampling was asked for"
+    return "nothing to exchange" if resampling else "resampling is off"
 
 
 def explain_undefined(value: float, reason: str) -> str:

@@ -80,8 +80,8 @@ def build_ensemble(texts: Sequence[SubjectTexts]) -> Ensemble:
     values = list_named_values(texts)
     if not rules or not values:
         raise InputError(
-            "no caption says a neutral prompt with attributes: expected captions that name the "
-            "subject as it is called, and the values of their attributes"
+            "no caption is a neutral prompt with attributes: expected captions that name the "
+            "subject by its own name, and the values of the attributes"
         )
     return Ensemble(
         tuple(Rule(key, tuple(templates)) for key, templates in sorted(rules.items())), values
@@ -176,7 +176,7 @@ class MatchedPrompts(WrappedRecipe):
         for name, templates in self.said.items():
             for text in templates:
                 if text.count(PLACE) != 1 or text.count(VALUE) != 1:
-                    return f"said.{name}: {text!r} does not hold {PLACE} and {VALUE} once each"
+                    return f"said.{name}: {text!r} doesn't contain {PLACE} and {VALUE} once each"
         return ""
 
     def _name_value(self, subject_texts: SubjectTexts, attribute: str, value: str) -> SubjectTexts:

@@ -9,7 +9,7 @@ from equipoise.mitigate.measuring import ACCURACY, ALPHA, MARGIN, Outcome, Row
 
 BEFORE = "before"
 OUTCOMES = (
-    "transfers", "price not measured", "transfers in part", "cannot be told", "costs too much",
+    "transfers", "price not measured", "transfers in part", "not enough data", "costs too much",
     "does not transfer",
 )  # fmt: skip
 """What becomes of a recipe, the best first."""

@@ -50,7 +50,7 @@ def _folder(value: str) -> str:
     if value.startswith(".") or any(character in value for character in "/\\:\0"):
         raise ValueError("expected a name that a folder can have, without slashes and colons")
     if value in (REPORT, IMAGES, WITHHELD):
-        raise ValueError("something else lies in a folder of this name; choose another")
+        raise ValueError("a folder of this name has other content; choose another")
     return value
 
 

@@ -596,8 +596,8 @@ class Outcome:
         halfway to the floor, accuracy was measured, and neither it nor a recall fell by more than
         the margin on any set; "transfers in part", "does not transfer", "costs too much": a bias
         fell, and accuracy or a recall by more than the margin; "price not measured": halfway,
-        without a set to measure accuracy on; or "cannot be told": no fall is shown, and an interval
-        leaves open that it fell halfway, or no bias is clear of the floor.
+        without a set to measure accuracy on; or "not enough data": no fall is shown, and an
+        interval leaves open that it fell halfway, or no bias is clear of the floor.
     sentence : str
         Sentences without a stop at the end; the first begins in lower case, to follow a colon.
     """
@@ -637,7 +637,7 @@ def _conclusion(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
     if lowered and not all(row.reaches for row in clear):
         return "transfers in part"
     if not clear or any(row.open for row in clear):
-        return "cannot be told"
+        return "not enough data"
     if not lowered:
         return "does not transfer"
     if any(row.measure == ACCURACY for row in utilities):

@@ -35,7 +35,7 @@ _CONCLUSIONS = {
     "transfers": "{} transfers",
     "price not measured": "The price of {} wasn't measured",
     "transfers in part": "{} transfers in part",
-    "cannot be told": "Whether {} transfers is unknown",
+    "not enough data": "Whether {} transfers is unknown",
     "costs too much": "{} costs too much",
     "does not transfer": "{} does not transfer",
 }
@@ -59,7 +59,7 @@ def price(result: AuditResult) -> Section | None:
     note = (
         "Across: the share by which a disparity of withheld subjects fell; 1 is the level of a "
         "model without the bias if one was given, else 0. Up: change in zero-shot accuracy, in "
-        "points. Dashed lines: halfway, and two points lost. A recipe that transfers lies to the "
+        "points. Dashed lines: halfway, and two points lost. A recipe that transfers is to the "
         "right of the first and above the second. Lines: 95 % intervals over subjects and images. "
         "A disparity that isn't clearly above that level before has no mark."
     )
@@ -182,11 +182,11 @@ _DISTANCE = (
     "alone."
 )
 _ASSOCIATION = (
-    "Image-image association of the features: how much closer images of a class are to those "
-    "of one group than to those of the other, whose faces are whole; their own faces are whole "
-    "or covered. What classes with covered faces have in common comes from the cover, which "
-    "may look more like one group; what tells them apart does not come from the face. The sum "
-    "of sizes is over classes. Described, without a verdict."
+    "Image-image association of the features: how much closer images of a class are to one "
+    "group than to the other. Faces of the groups are whole; faces of the class are whole or "
+    "covered. A shift that all classes with covered faces share comes from the cover, which may "
+    "look more like one group. Differences between them don't come from the face. The sum of "
+    "sizes is over classes. There is no verdict."
 )
 
 

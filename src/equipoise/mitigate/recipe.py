@@ -204,7 +204,7 @@ def refuse_occupied(out: Path) -> None:
     existing_path = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not existing_path.is_dir() or (existing_path == out and any(out.iterdir())):
         raise RunError(
-            f"{out}: something lies there, and nothing is written over a model. To do: name "
+            f"{out}: the folder isn't empty, and a model is never overwritten. To do: name "
             "another folder, or remove this one"
         )
 

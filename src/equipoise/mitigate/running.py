@@ -377,7 +377,7 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
         floor = "0, which trained models do not reach: no model without the bias was given"
     notes = (
         *assessment.notes,
-        f"Disparities are those of {plural(withheld, 'subject')}, withheld in "
+        f"Disparities are about {plural(withheld, 'subject')}, withheld in "
         f"{plural(len(folds), 'part')} while recipes learned from the others. The floor "
         f"is {floor}. Every recipe is shown.",
         f"A recipe transfers where every disparity fell (q < {ALPHA}, signs of the differences "

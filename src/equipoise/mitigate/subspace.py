@@ -53,15 +53,15 @@ def find_subspace(
     if centre == "group":
         blocks = [np.flatnonzero(groups == group) for group in sorted({*groups.tolist()})]
     elif pairs is None:
-        raise InputError("pairs: missing. To do: name what tells pairs, or centre: group")
+        raise InputError("pairs: missing. To do: name the column of pairs, or set centre: group")
     else:
         names = pairs.astype(str)
         blocks = [np.flatnonzero(names == name) for name in sorted({*names.tolist()})]
         blocks = [rows for rows in blocks if len({*groups[rows].tolist()}) > 1]
         if not blocks:
             raise InputError(
-                "no pair has two groups, so nothing tells in what they differ; expected pairs that "
-                "differ in their group alone, or centre: group"
+                "no pair has two groups, so pairs don't show how groups differ; expected pairs "
+                "that differ in their group alone, or centre: group"
             )
     deviations = np.concatenate([vectors[rows] - vectors[rows].mean(axis=0) for rows in blocks])
     _, sizes, directions = np.linalg.svd(deviations, full_matrices=False)

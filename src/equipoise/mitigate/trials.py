@@ -94,7 +94,7 @@ class Trial:
         if {*(() if self.labels is None else self.labels)} - {*(self.classes or ())}:
             raise InputError("labels: some have no texts in classes; expected texts of each")
         if self.neutral_captions is not None and self.captions is None:
-            raise InputError("neutral_captions: expected captions beside them")
+            raise InputError("neutral_captions: expected captions, too")
         if self.captions is not None and self.retrieval is not None:
             raise InputError("captions, retrieval: recall is of one data set; expected one of them")
 

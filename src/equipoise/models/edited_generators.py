@@ -110,7 +110,7 @@ def _hooked(encoder: "Module", edit: UnitEdit, prefix: str, name: str) -> "Modul
         layer = site.layer.removeprefix(prefix)
         if not site.layer.startswith(prefix) or not layer or layer not in layers:
             raise ModelError(
-                f"the edit changes {site.layer!r}, and the text encoder of {name} has no such "
+                f"the edit changes {site.layer!r}, and the text encoder of {name} lacks this "
                 "layer. To do: name an edit of the kind 'texts', or of a layer that it has, such "
                 f"as {prefix + [*layers][-1]!r}."
             )

@@ -16,7 +16,7 @@ from equipoise.models.runtimes import place
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 PICKLED_ONLY = (
     "{} has its weights only as pickles, which can run any code when they are read. To do: use a "
-    "revision with safetensors, convert the weights, or, if you trust where they come from, set "
+    "revision with safetensors, convert the weights, or, if you trust their source, set "
     "allow_pickle: true."
 )
 

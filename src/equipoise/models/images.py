@@ -42,7 +42,7 @@ def as_rgb(images: Images) -> list[Image]:
         if mode not in {None, "RGB", "L"}:
             raise InputError(
                 f"Image {position} has mode {mode}; a model takes RGB or grey (L). "
-                "To do: image.convert('RGB'), with a background where it is transparent."
+                "To do: image.convert('RGB'), with a background for transparent pixels."
             )
         array = np.asarray(image)
         if array.ndim == 2:

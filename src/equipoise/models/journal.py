@@ -131,8 +131,8 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise RunError(
-                f"{self._path}: can't be used ({error}). To do: see that it can be written; where "
-                "it is damaged, remove it, and the server is asked again"
+                f"{self._path}: can't be used ({error}). To do: make it writable. If "
+                "it is damaged, remove it, and the audit asks the server again"
             ) from None
 
 

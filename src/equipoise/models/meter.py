@@ -124,8 +124,8 @@ def _find(target: str, options: Options) -> LibraryWeights:
     tokens = source.weights.parent / TOKENS
     if not tokens.is_file():
         raise ModelError(
-            f"There is no {tokens}, and a checkpoint of METER holds no tokenizer. To do: put "
-            f"roberta-base's beside it (hf download roberta-base {TOKENS} --local-dir folder)."
+            f"There is no {tokens}, and METER's checkpoint has no tokenizer. To do: add "
+            f"roberta-base's to the folder (hf download roberta-base {TOKENS} --local-dir folder)."
         )
     return replace(source, settings=tokens)
 

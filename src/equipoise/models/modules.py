@@ -123,7 +123,7 @@ class ModuleClassifier:
         if len({image.shape for image in images}) > 1:
             raise ModelError(
                 f"{self.info.name}: images have several sizes. To do: set model.transform to a "
-                "function from a PIL image to a tensor, such as those of torchvision."
+                "function from a PIL image to a tensor, such as a transform of torchvision."
             )
         stacked = torch.from_numpy(np.stack([*images]))
         return stacked.permute(0, 3, 1, 2).float().div(255)

@@ -391,8 +391,8 @@ def _build_inputs(
     settings = read_settings(path)
     if settings is None:
         raise ModelError(
-            f"{path} takes images as {FLOATS[kind]}, and no file says how images become that. "
-            "To do: put preprocessor_config.json and config.json beside it, as optimum writes "
+            f"{path} takes images as {FLOATS[kind]}, and no file describes the preprocessing. "
+            "To do: add preprocessor_config.json and config.json to its folder, as optimum writes "
             f"them, or write {yaml_path(path).name} (docs/models.md)."
         )
     try:

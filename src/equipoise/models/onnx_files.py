@@ -64,7 +64,7 @@ class External(NamedTuple):
         end = len(content) if self.length is None else self.offset + self.length
         if not 0 <= self.offset <= end <= len(content):
             raise ModelError(
-                f"{path}: the tensor {self.name!r} lies in bytes {self.offset} to {end} of "
+                f"{path}: the tensor {self.name!r} is in bytes {self.offset} to {end} of "
                 f"{self.location}, which has {len(content)}. To do: copy or export both again."
             )
         return memoryview(content)[self.offset : end]
@@ -144,13 +144,13 @@ def _find_files(path: Path, tensors: list[External]) -> dict[str, Path]:
         place = (path.parent / location).resolve() if _is_inside(location) else None
         if place is None or not any(place.is_relative_to(folder) for folder in inside):
             raise ModelError(
-                f"{path} keeps tensors in {location!r}, which lies outside its folder. "
+                f"{path} keeps tensors in {location!r}, outside its folder. "
                 "To do: put the file beside the graph, and export or edit the graph to name it so."
             )
         if not place.is_file():
             raise ModelError(
-                f"{path} keeps tensors in {path.parent / location}, and there is no such file. "
-                "To do: copy it from where the graph was exported."
+                f"{path} keeps tensors in {path.parent / location}, which doesn't exist. "
+                "To do: copy it from the folder of the exported graph."
             )
         places[location] = place
     return places
@@ -203,7 +203,7 @@ def _parse_external(tensor: memoryview) -> External | None:
     if location != EXTERNAL:
         return None
     if not entries.get("location"):
-        raise ValueError(f"the tensor {name!r} names no file that it lies in")
+        raise ValueError(f"the tensor {name!r} doesn't name its file")
     length = entries.get("length")
     offset = int(entries.get("offset") or 0)
     return External(name, entries["location"], offset, int(length) if length else None)

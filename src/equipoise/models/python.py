@@ -180,8 +180,8 @@ def _call_factory(target: str, options: Options, kinds: tuple[type, ...], expect
     """
     if options.backend != "auto":
         raise ModelError(
-            f"{options.name} is made by your own code, which chooses its backend itself; backend "
-            f"{options.backend} was asked for. To do: leave it at auto."
+            f"{options.name} is made by your own code, which chooses its backend itself. "
+            f"To do: set backend: auto instead of {options.backend}."
         )
     module, _, name = target.partition(":")
     if not module or not name:

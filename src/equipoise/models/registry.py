@@ -171,7 +171,7 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
     if not target or adapter is None:
         kind = "model that makes images" if makes_images else "model"
         raise ModelError(
-            f"{name!r} names no {kind}. A name is a prefix and what it loads: "
+            f"{name!r} names no {kind}. Expected a prefix and a name: "
             f"{', '.join(f'{known_prefix}:…' for known_prefix in sorted(by_prefix))}"
             f"{by_prefix.left_out}."
         )

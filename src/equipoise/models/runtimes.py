@@ -218,7 +218,7 @@ def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placeme
     if backend not in {"auto", "torch"}:
         if device.startswith("cuda"):
             raise ModelError(
-                f"The backend {backend} runs on the CPU, and device {device} was asked for. "
+                f"The backend {backend} runs on the CPU only, and the config has device: {device}. "
                 "To do: backend: torch, or device: cpu."
             )
         device = "cpu" if device == "auto" else device
@@ -230,7 +230,7 @@ def place(device: str, dtype: str, extra: str, backend: str = "auto") -> Placeme
         raise ModelError(f"There is no device {device!r}. There are auto, cpu, cuda and cuda:1.")
     if kind == "cuda" and int(index or 0) >= gpus():
         raise ModelError(
-            f"The device {device} was asked for, and torch finds {gpus()} GPUs. "
+            f"The config has device: {device}, and torch finds {gpus()} GPUs. "
             "To do: device: cpu, or a torch that is built for this GPU's driver."
         )
     if dtype == "auto":

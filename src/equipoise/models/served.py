@@ -142,7 +142,7 @@ class ServedModel:
         by_name = {entry["id"]: entry for entry in named if isinstance(entry.get("id"), str)}
         if by_name and self.address.model not in by_name:
             names = self.service.hide(", ".join(sorted(by_name)[:10]))
-            raise ModelError(f"{self.name}: the server has no such model. It has: {names}")
+            raise ModelError(f"{self.name}: the server doesn't have this model. It has: {names}")
         entry = by_name.get(self.address.model, {})
         return {name: entry[name] for name in ("id", "root") if name in entry}
 

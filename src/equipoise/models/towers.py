@@ -87,8 +87,8 @@ def torch_only(options: Options, kind: str) -> None:
     """Refuse another backend for a model that has no tower for images alone."""
     if options.backend not in {"auto", "torch"}:
         raise ModelError(
-            f"{options.name} is {kind}, which runs on torch only; backend {options.backend} was "
-            "asked for. To do: backend: torch."
+            f"{options.name} is {kind}, which runs on torch only, not on "
+            f"{options.backend}. To do: set backend: torch."
         )
 
 

@@ -334,6 +334,6 @@ _TERMS = (
      "may be too small to matter, ▽ too small to matter if even the far end of the interval stays "
      "under the threshold, ◆ not enough data otherwise, ○ can't be estimated if there is no "
      "number."),
-    ("Charts", "Point: value. Line: interval. Grey bar: values that chance often gives. Tick "
-     "beside it: threshold."),
+    ("Charts", "Point: value. Line: interval. Grey bar: values that chance often gives. Tick: "
+     "threshold."),
 )  # fmt: skip

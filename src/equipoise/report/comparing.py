@@ -84,20 +84,38 @@ def _differences(findings: Sequence[Finding], places: Iterable[int]) -> list[Dif
             (worse, groups),
         )  # fmt: skip
         merged.setdefault(base, []).extend(members)
+    widest = _widest_gap(findings[place] for members in by_model.values() for place in members)
     differences = list[Difference]()
     for (worse, groups), members in merged.items():
-        ordered = sorted(members, key=lambda place: _place_in_difference(findings[place]))
+        ordered = sorted(members, key=lambda place: _place_in_difference(findings[place], widest))
         differences.append(Difference(groups, worse, tuple(ordered)))
-    return sorted(differences, key=lambda difference: _rank(findings[difference.members[0]]))
+    return sorted(
+        differences, key=lambda difference: _rank(findings[difference.members[0]], widest)
+    )
+
+
+def _widest_gap(changes: Iterable[Finding]) -> float:
+    """Return the largest change of a difference between groups; 0 without one."""
+    sizes = (abs(change.value) for change in changes if change.aggregate is Aggregate.DIFFERENCE)
+    return max(sizes, default=0.0)
+
+
+def _yields(finding: Finding, widest: float) -> bool:
+    """Whether a gap changed more than how far the models' answers ignore the images.
+
+    The latter has no smallest size that matters, so small changes have the gravest verdict.
+    """
+    return spec_of_shown(finding).of_one_answer and abs(finding.value) < widest
 
 
 def _depth(groups: Groups) -> int:
     return groups.count("×")
 
 
-def _place_in_difference(finding: Finding) -> tuple[float, ...]:
+def _place_in_difference(finding: Finding, widest: float) -> tuple[float, ...]:
     """Return how well a finding states a difference of two models, the best first."""
     return (
+        _yields(finding, widest),
         finding.verdict is not Verdict.DISPARITY,
         spec_of_shown(finding).of_base_rates,
         bool(finding.subject),
@@ -106,10 +124,11 @@ def _place_in_difference(finding: Finding) -> tuple[float, ...]:
     )
 
 
-def _rank(finding: Finding) -> tuple[float, ...]:
+def _rank(finding: Finding, widest: float) -> tuple[float, ...]:
     """Return the rank of a difference among all of two models, the leading one first."""
     spec = spec_of_shown(finding)
     return (
+        _yields(finding, widest),
         finding.verdict is not Verdict.DISPARITY,
         not spec.of_exclusion,
         spec.of_base_rates,

@@ -318,7 +318,8 @@ def _steps(conclusions: Sequence[Conclusion]) -> Iterator[str]:
     worse = {conclusion.worse for conclusion in real}
     worse |= {conclusion.reverse.worse for conclusion in real if conclusion.reverse}
     if best := sorted(models - worse):
-        yield f"Prefer {listed(best)}: no metric that leads is worse. Its own report says for whom."
+        names = listed(best)
+        yield f"Prefer {names}: it is worse on no leading metric. Its own report names the groups."
     elif real:
         yield "Decide which metric or group matters most to you: each model is better in some."
     if len(real) < len(conclusions):

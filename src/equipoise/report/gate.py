@@ -313,7 +313,7 @@ def _check(rule: GateRule, finding: Finding) -> GateCheck:
     numbers = _limited_numbers(rule, finding)
     name = _about(rule, finding)
     if any(map(math.isnan, numbers)):
-        reason = visible(finding.reason) or "it has no such number"
+        reason = visible(finding.reason) or "it lacks this number"
         verdict_text = in_words(Verdict.NOT_ESTIMABLE)
         return GateCheck(rule, finding, "not estimable", f"{name}: {verdict_text}: {reason}.")
     outcome: Outcome = "passed"

@@ -211,7 +211,7 @@ def _stated_item(finding: Finding, conclusion: Conclusion) -> _Item:
     text: str = conclusion_sentence(finding, conclusion)
     if finding.beside not in text:
         text = f"{text} {finding.beside}"
-    badge = replace(_badge(finding), verdict=conclusion.verdict)
+    badge = replace(badge_of(finding), verdict=conclusion.verdict)
     return _Item(finding, badge, text, conclusion_certainty(finding, conclusion) + wanted)
 
 
@@ -257,7 +257,7 @@ def _card(text: str, items: Sequence[_Item], first_chart: Chart | None, *, repea
         for item in items
         if not math.isnan(item.finding.value)
     )
-    badge = None if first.audit == "mitigation" else items[0].badge or _badge(first)
+    badge = None if first.audit == "mitigation" else items[0].badge or badge_of(first)
     return Card(badge, items[0].text or text, tuple(lines), tuple(blocks), chart)
 
 
@@ -287,7 +287,8 @@ def _groups_table(finding: Finding) -> Table:
     return Table.of(caption, columns, finding.by_group, source="findings")
 
 
-def _badge(finding: Finding) -> Badge:
+def badge_of(finding: Finding) -> Badge:
+    """Return the verdict of a finding, with its basis."""
     limit, ratio = limit_of(finding), deciding_ratio(finding)
     return Badge(finding.verdict, is_comparison(finding), limit, ratio, metric_verdict(finding))
 
@@ -352,22 +353,22 @@ def _groups_chart(finding: Finding) -> Chart:
 
 def _estimates(findings: Sequence[Finding]) -> Chart:
     """Return the values of findings with intervals, over what chance gives."""
-    marks = {}
+    marks, palette = {}, dict[str, tuple[str, str]]()
     for finding in findings:
         label = enclose("", finding.subject, ": ") + name_of(finding)
-        # Two findings about one number differ in what they hold it against.
+        # Two findings about one number differ in their null hypothesis.
         if finding.null is NullHypothesis.WITHIN_CLASS:
             label = f"Within class: {label}"
-        word = verdict_title(finding.verdict)
+        word = metric_verdict(finding) or verdict_title(finding.verdict)
+        palette[word] = VERDICTS[VERDICT_TITLES[finding.verdict]]
         line = finding.chance + harmful_side(finding) * finding.threshold
         tip = f"{label}, {word}: {figures(finding)}"
         marks[label, finding.value, finding.ci_low, line] = {
             **_mark(finding, label), "series": word, "line": line, "tip": tip,
         }  # fmt: skip
-    verdicts = dict.fromkeys(verdict_title(finding.verdict) for finding in findings)
     key = "Point: value; line: interval. Grey bar: chance; tick: threshold."
     label = f"{heading(findings[0])}. {key}"
-    return intervals([*marks.values()], label, Axis(), series=[*verdicts], palette=VERDICTS)
+    return intervals([*marks.values()], label, Axis(), series=[*palette], palette=palette)
 
 
 def all_findings(findings: Sequence[Finding]) -> Section | None:
@@ -380,7 +381,7 @@ def all_findings(findings: Sequence[Finding]) -> Section | None:
         Column("Value", "value", NUMBER),
         Column("Interval", ("ci_low", "ci_high"), NUMBER),
         Column("Chance", "chance", NUMBER),
-        Column("Verdict", _badge),
+        Column("Verdict", badge_of),
         Column("Model", "model"),
         Column("Attributes", scope_of),
         Column("Excess", "excess", NUMBER),

@@ -86,7 +86,7 @@ def render(result: AuditResult, page: Page | None = None, place: Place | None = 
     summary = first_screen(result, page, place)
     title_spans = plain_title(summary)
     front, back = _sections(result, page, summary.chart)
-    style = asset("equipoise.report", "report.css")
+    style = page_style("equipoise.report", "report.css")
     library = asset("equipoise.report", "vega-bundle.min.js")
     program = asset("equipoise.report", "report.js")
     charts = [*filter(None, [summary.chart])]
@@ -248,17 +248,23 @@ def asset(package: str, name: str) -> str:
     return files(package).joinpath("assets", name).read_text(encoding="utf-8").strip()
 
 
+def page_style(package: str, name: str) -> str:
+    """Return the style that all pages share, and a page's own."""
+    return f"{asset('equipoise.report', 'family.css')}\n{asset(package, name)}"
+
+
 @cache
 def templates(package: str, display: Callable[[str], str]) -> "Environment":
-    """Return the templates of a package, which show texts as a function makes them, escaped."""
-    from jinja2 import Environment, PackageLoader
+    """Return the templates of a package and of reports, which escape and display all texts."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader
 
     def finalize(value: Any) -> Any:
         if not isinstance(value, str) or hasattr(value, "__html__"):
             return value
         return display(value)
 
-    loader = PackageLoader(package, "assets")
+    packages = dict.fromkeys((package, "equipoise.report"))
+    loader = ChoiceLoader([PackageLoader(name, "assets") for name in packages])
     environment = Environment(
         loader=loader, autoescape=True, finalize=finalize, trim_blocks=True, lstrip_blocks=True
     )

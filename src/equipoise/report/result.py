@@ -26,7 +26,7 @@ from equipoise.report.page_verdicts import conclusions_about_groups, with_page_v
 from equipoise.report.summary import summarize
 from equipoise.report.text import count, enclose, listed, plural, verdict_title, visible
 from equipoise.report.tracking import tracked, tracker_of
-from equipoise.report.words import compares, has_shares, models_of
+from equipoise.report.words import compares, has_shares, metric_verdict, models_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -262,7 +262,8 @@ class Result(AuditResult):
     def __repr__(self) -> str:
         conclusions = conclusions_about_groups(self, self.shown_page.leads)
         verdicts = Counter(
-            verdict_title(conclusion.verdict, comparison=bool(conclusion.standings))
+            metric_verdict(self.findings[conclusion.finding])
+            or verdict_title(conclusion.verdict, comparison=bool(conclusion.standings))
             for conclusion in conclusions
         )
         counts = ", ".join(f"{n} {word}" for word, n in verdicts.most_common())

@@ -159,7 +159,7 @@ def read(directory: Path | str) -> AuditResult:
     findings = _read_table(folder / "findings.parquet")
     if not findings.schema.equals(SCHEMA):
         raise RunError(
-            f"{folder / 'findings.parquet'}: its columns are not those of findings. "
+            f"{folder / 'findings.parquet'}: it isn't a table of findings. "
             "To do: run the audit again."
         )
     # What labels of people showed when they were read lies beside them.

@@ -333,6 +333,8 @@ def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, 
         steps.append("Add images: the difference is real, and its size is uncertain.")
     if finding := first.get(Verdict.INCONCLUSIVE):
         more = "images of the smallest groups"
+        if len({part.n for part in finding.by_group}) == 1:
+            more = "more scenes, or more images of each group"
         if has(finding.more):
             of = f" of {finding.more_of}" if finding.more_of else ""
             more = f"about {count(finding.more)} {wanted_items(finding)}{of} to decide"
@@ -340,7 +342,7 @@ def _steps(statements: Sequence[Statement], about: Sequence[str]) -> tuple[str, 
             units = f"{finding.unit}s"
             if finding.unit.endswith("y"):
                 units = f"{finding.unit[:-1]}ies"
-            more = f"{units}: more images of each can't decide"
+            more = f"{units}. More images of the same {units} won't help"
         steps.append(f"Add {more}.")
     # A gate on a difference that is the mix of classes would fail.
     if {*first} == {Verdict.BELOW_THRESHOLD} == {finding.verdict for finding in first.values()}:

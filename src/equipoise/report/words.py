@@ -867,8 +867,8 @@ def changed(result: AuditResult) -> list[str]:
         counts = Counter(row["change"] for row in changes)
         disparities = plural(counts["went"] + counts["stayed"], "disparity", "disparities")
         texts.append(
-            f"Of {disparities} of {first} that {second} was measured for, too, {counts['went']} "
-            f"went and {counts['stayed']} stayed; {counts['came']} came."
+            f"{second} removes {counts['went']} of the {disparities} of {first}, keeps "
+            f"{counts['stayed']} and adds {counts['came']}."
         )
     return texts
 

@@ -5,6 +5,7 @@ from equipoise.review.labellers import SETTLED
 from equipoise.review.labels import (
     add_labels,
     consensus,
+    count_by_labeller,
     disagreements,
     key_of,
     merge_labels,
@@ -41,6 +42,7 @@ __all__ = [
     "ask",
     "conclude",
     "consensus",
+    "count_by_labeller",
     "disagreements",
     "draw_sample",
     "find_pictures",

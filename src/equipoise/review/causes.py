@@ -240,8 +240,8 @@ def _remove_copies(
             continue
         if name in named_causes:
             raise ConfigError(
-                f"--cause {name}: its values are those of {original}, so it explains all of the "
-                "finding and says nothing of why. To do: name another cause"
+                f"--cause {name}: it has the same values as {original}, so it explains all of the "
+                "finding and none of its reasons. To do: name another cause"
             )
         values.pop(name, None)
 
@@ -728,7 +728,7 @@ def sentences(ranking: Ranking, norms: Concreteness | None = None) -> Iterator[s
     for cause, details in ranking.candidates.details.items():
         if not details:
             yield (
-                f"The shares of {cause} are those of the model: nobody has labelled the medium. "
+                f"The shares of {cause} come from the model: nobody has labelled the medium. "
                 "To do: `equipoise label` with --question medium."
             )
     clusters = ranking.candidates.clusters

@@ -151,7 +151,7 @@ class Examples:
         result = read(run)
         if not (run / FOLDER / IMAGES).is_file():
             raise RunError(
-                f"{run}: this run has no images to show. To do: say where they are with `root:` "
+                f"{run}: this run has no images to show. To do: name their folder with `root:` "
                 "or `path:` under data.images, and run the audit again"
             )
         return cls(run, result)

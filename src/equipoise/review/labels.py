@@ -55,6 +55,13 @@ def look_up_values(ids: Iterable[str], keys: pl.Series, values: pl.Series) -> pl
     return id_table.join(table, on="id", how="left", maintain_order="left")["value"]
 
 
+def count_by_labeller(labels: pl.DataFrame, ids: Iterable[str]) -> dict[str, int]:
+    """Return how many of some images each labeller has answered."""
+    table = labels.filter(pl.col("image_id").is_in([*ids]))
+    counts = table.group_by("labeller").agg(pl.col("image_id").n_unique()).sort("labeller")
+    return dict(counts.iter_rows())
+
+
 def add_labels(run: Path, *tables: pl.DataFrame) -> None:
     """Merge labels into a run; they are on the disk when this returns.
 

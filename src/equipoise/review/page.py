@@ -1,9 +1,15 @@
 """The page on which people label images: one file that loads nothing."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from equipoise.report.rendering import asset, content_policy, script_json, templates
+from equipoise.report.rendering import (
+    asset,
+    content_policy,
+    page_style,
+    script_json,
+    templates,
+)
 from equipoise.report.text import visible
 from equipoise.review.labellers import LONGEST_NAME, SETTLED
 from equipoise.review.questions import Question
@@ -16,6 +22,7 @@ def label_page(
     labels: Sequence[str] = (),
     *,
     labeller: str = "",
+    answered: Mapping[str, int] | None = None,
 ) -> str:
     """Return a page that asks a question about images.
 
@@ -30,12 +37,14 @@ def label_page(
         Label of each image, where the question is about it.
     labeller : str
         Fixed name; by default labellers enter their own.
+    answered : mapping of str to int, optional
+        Images of the page that each labeller has answered before.
 
     Returns
     -------
     str
-        HTML with keyboard input that saves answers as JSON or CSV. Its content security
-        policy allows nothing from outside; texts are escaped.
+        HTML with keyboard input that shows progress and saves answers as JSON or CSV. Its
+        content security policy allows nothing from outside; texts are escaped.
     """
     from markupsafe import Markup
 
@@ -46,12 +55,14 @@ def label_page(
         "images": [*zip(keys, pictures, captions, strict=True)],
         "settled": SETTLED,
     }
-    style = asset("equipoise.review", "label.css")
+    style = page_style("equipoise.review", "label.css")
     program = asset("equipoise.review", "label.js")
     template = templates("equipoise.review", visible).get_template("label.html.j2")
     return template.render(
         question=question.text,
         labeller=labeller,
+        n_images=len(keys),
+        answered=answered or {},
         longest=LONGEST_NAME,
         # The package's own files and JSON with its markup escaped; no text of the user's is here.
         style=Markup(style),  # noqa: S704

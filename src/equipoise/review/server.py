@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import socket
 from collections import OrderedDict
@@ -9,7 +10,6 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from http import HTTPStatus
-from importlib.resources import files
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, get_args
@@ -23,16 +23,25 @@ from equipoise.core import (
     Finding,
     Integers,
     MissingExtraError,
+    Verdict,
     record,
 )
 from equipoise.core.writing import FULL
 from equipoise.evidence import ImageError, Pictures, decode, read_pictures, tidy
-from equipoise.report.blocks import distinct
+from equipoise.report.blocks import Role, Span, distinct
 from equipoise.report.concluding import in_order
+from equipoise.report.overview import badge_of
 from equipoise.report.page_verdicts import with_page_verdicts
-from equipoise.report.rendering import templates
+from equipoise.report.rendering import asset, page_style, templates
 from equipoise.report.text import visible
-from equipoise.report.words import heading, sentence, shown_verdict
+from equipoise.report.titles import spans_of
+from equipoise.report.words import (
+    compared_groups,
+    heading,
+    headline,
+    sentence,
+    shown_verdict,
+)
 from equipoise.review.causes_page import CausesPages
 from equipoise.review.coding import check_codes
 from equipoise.review.examples import HIDE, ORDERS, Examples, Selection, ShownImage
@@ -60,6 +69,8 @@ _HEADERS = {
     b"cache-control": b"no-store",
 }
 _ASSETS = {"review.css": "text/css", "review.js": "text/javascript"}
+# Images of each group on the first page.
+_FIRST_IMAGES = 8
 # Pixels of the longer side of a thumbnail and of a large picture; bytes of thumbnails that are
 # kept in memory.
 _SMALL, _LARGE, _CACHE_BYTES = 240, 1200, 64 << 20
@@ -246,11 +257,32 @@ class ReviewPage:
         matching = [
             row for row in rows if model in ("", row["model"]) and verdict in ("", row["verdict"])
         ]
+        hide = query.get("hide", "") if query.get("hide", "") in HIDE else ""
+        first = self._read_first(matching[0]["place"], hide) if matching else {}
         return self.render(
             "index", findings=matching[:_MOST_FINDINGS], n_findings=len(matching),
             choices={"model": distinct(rows, "model"), "verdict": distinct(rows, "verdict")},
             filters={"model": model, "verdict": verdict}, images=len(self.examples),
+            hide=hide, hidden=self._list_areas(), **first,
         )  # fmt: skip
+
+    def _read_first(self, place: int, hide: str) -> Fields:
+        """Return the first images of each group behind a finding."""
+        finding = self.findings[place]
+        outcome = next(iter(self.examples.outcomes(finding)), "")
+        chosen = Selection(outcome=outcome, hide=hide, size=_FIRST_IMAGES)
+        return {
+            "place": place, "outcome": outcome, "title_spans": _title_of(finding),
+            "roles": _roles_of(finding),
+            "columns": [*self.examples.select(finding, chosen)],
+            "address": partial(_build_query, replace(chosen, size=0)),
+            "picture": partial(_build_picture_address, chosen), "side": _SMALL,
+        }  # fmt: skip
+
+    def _list_areas(self) -> dict[str, str]:
+        """Return the areas that can be blurred, with their names."""
+        boxes = self.examples.has_crops or self.examples.has_boxes
+        return {value: name for value, name in HIDE.items() if boxes or value != "outside"}
 
     def _list_findings(self) -> list[Fields]:
         """Return a row for each number: of several tests the first, in the place of the last."""
@@ -261,6 +293,7 @@ class ReviewPage:
                 "sentence": sentence(finding),
                 "heading": heading(finding),
                 "verdict": shown_verdict(finding),
+                "badge": badge_of(finding),
                 "model": finding.model,
             }
             key = row["heading"], row["sentence"]
@@ -274,10 +307,11 @@ class ReviewPage:
         if chosen is None:
             return _refuse()
         finding = self.findings[place]
+        columns = [*self.examples.select(finding, chosen)]
         return self.render(
-            "finding", finding=finding, sentence=sentence(finding), heading=heading(finding),
-            verdict=shown_verdict(finding), examples=self.examples, orders=ORDERS,
-            hidden=HIDE, chosen=chosen, columns=[*self.examples.select(finding, chosen)],
+            "finding", finding=finding, title_spans=_title_of(finding), heading=heading(finding),
+            mark=badge_of(finding), examples=self.examples, orders=ORDERS,
+            hidden=self._list_areas(), chosen=chosen, columns=columns, roles=_roles_of(finding),
             address=partial(_build_query, chosen),
             picture=partial(_build_picture_address, chosen), place=place,
             side=_SMALL, last=len(self.findings) - 1,
@@ -300,7 +334,7 @@ class ReviewPage:
         position = places.index(image)
         neighbours = [None, *places, None]
         return self.render(
-            "image", heading=heading(finding), group=names[position], image=images[position],
+            "image", sentence=sentence(finding), group=names[position], image=images[position],
             place=place, chosen=chosen, address=_build_query(chosen), before=neighbours[position],
             after=neighbours[position + 2], picture=partial(_build_picture_address, chosen),
         )  # fmt: skip
@@ -377,6 +411,19 @@ _MOST_FINDINGS = 300
 _SIDES = {"small": _SMALL, "large": _LARGE}
 
 
+def _title_of(finding: Finding) -> tuple[Span, ...]:
+    """Return the sentence of a finding as a title, with its groups marked."""
+    if finding.verdict is Verdict.NOT_ESTIMABLE or math.isnan(finding.value):
+        return (Span(sentence(finding)),)
+    return spans_of(headline(finding), [*_roles_of(finding)] or ["", ""])
+
+
+def _roles_of(finding: Finding) -> dict[str, Role]:
+    """Return the roles of the two groups that a finding compares."""
+    groups = compared_groups(finding)
+    return {groups[0].group: "worse", groups[1].group: "other"} if groups else {}
+
+
 def _build_query(chosen: Selection, **changes: str | float | None) -> str:
     """Return the query of a selection with some changes."""
     values, usual = asdict(replace(chosen, **changes)), asdict(Selection())  # type: ignore[arg-type]
@@ -392,7 +439,7 @@ def _build_picture_address(chosen: Selection, size: str, image: int, place: int)
 def _refuse() -> Response:
     from starlette.responses import PlainTextResponse
 
-    return PlainTextResponse("There is no such page.", HTTPStatus.FORBIDDEN)
+    return PlainTextResponse("This page doesn't exist.", HTTPStatus.FORBIDDEN)
 
 
 def _answer_disconnect(request: Request, error: Exception) -> Response:  # noqa: ARG001 - a handler's signature
@@ -408,8 +455,8 @@ def _send_asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _ASSETS:
         return _refuse()
-    content = files("equipoise.review").joinpath("assets", name).read_bytes()
-    return Response(content, media_type=_ASSETS[name])
+    read = page_style if name.endswith(".css") else asset
+    return Response(read("equipoise.review", name), media_type=_ASSETS[name])
 
 
 def application(

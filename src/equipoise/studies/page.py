@@ -24,7 +24,7 @@ _MARKS: Mapping[str, str] = {
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
 _CELLS = "Each cell has this run's value with its interval and chance level"
 _BETTER = "↑ and ↓ mark columns where the source calls higher or lower better."
-CHANCE = "What a fair model gives under the published protocol"
+CHANCE = "Value of a fair model under the published protocol"
 _FAIR = (
     "A fair model treats all groups alike. Its numbers are simulated for the published sizes. "
     "This run may have other sizes: its findings have a chance level of their own."
@@ -312,7 +312,7 @@ def count_claims(result: AuditResult) -> str:
     texts = [
         f"{marks[Mark.HOLDS]} of {total} of the source {_verb(marks[Mark.HOLDS], 'holds', 'hold')}",
         f"{fails} {_verb(fails, 'does', 'do')}n't" if fails else "",
-        f"{unknown} can't be told" if unknown else "",
+        f"{unknown} can't be estimated" if unknown else "",
     ]
     return f"{', '.join(filter(None, texts))}."
 

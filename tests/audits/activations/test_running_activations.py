@@ -134,7 +134,7 @@ def test_regions_are_blurred_in_pictures_and_in_nothing_else(pictures, reader, t
     )
     assert repr(plain.findings) == repr(part.findings) == repr(all_blurred.findings)
     assert not any(note.startswith("Blurred") for note in plain.manifest.notes)
-    assert "Blurred in the pictures, and not in what models saw: glyph." in part.manifest.notes
+    assert "Blurred on this page only; models saw it clearly: glyph." in part.manifest.notes
     assert part.manifest.resolved["blur"] == ["glyph"]
     before, after, all_pixels = shown(plain), shown(part), shown(all_blurred)
     with Image.open(pictures / "000.png") as picture:

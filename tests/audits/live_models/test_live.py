@@ -58,7 +58,7 @@ def test_a_stopped_run_continues_with_the_same_command(world):
     assert done.returncode == 130, done.stderr
     assert done.stderr.endswith(
         f"interrupted; the outputs so far are kept in {world / 'evidence'}, and the same "
-        "command goes on from there\n"
+        "command continues from there\n"
     )
     assert not (world / "run").exists()
     parts = {path.name: path.stat().st_mtime_ns for path in world.rglob("part-0*")}

@@ -26,7 +26,7 @@ WRONG = [
     (
         predictions,
         lambda config: config["models"]["m"].update(vocabulary=["a", "b"]),
-        "are no classes",
+        "aren't classes",
     ),
     (diversity, lambda config: config["models"].update(n={"model": "hf:./none"}), "none"),
 ]

@@ -60,7 +60,7 @@ def test_a_model_that_is_another_now_is_forgotten_and_refused():
     forgotten = []
     other = replace(fakes.ENCODER, backend="openvino")
     model = deferred_type("encoder", ())(other, (), fakes.Encoder, lambda: forgotten.append(True))
-    with pytest.raises(ModelError, match="runs otherwise here than where it was run before"):
+    with pytest.raises(ModelError, match="has other settings here than in the first run"):
         model.embed_texts(["a"])
     assert forgotten == [True]
 

@@ -106,7 +106,7 @@ def test_scores_that_are_no_probabilities_are_named_in_a_note():
     measured = {finding.metric for finding in result.findings}
     assert {*NAMES} - measured == {*PROBABILITIES}
     assert "calibration" not in result.tables
-    assert any("no probabilities" in note for note in result.manifest.notes)
+    assert any("aren't probabilities" in note for note in result.manifest.notes)
 
 
 def test_metrics_of_scores_can_be_switched_off_and_have_options():

@@ -120,7 +120,7 @@ def test_within_sets_both_nulls_stand_side_by_side():
     pool_finding = by_metric(result, "null: pool order")["logit_gap", ""]
     assert pool_finding.verdict == Verdict.NONE
     assert not [note for note in result.manifest.notes if "counterfactual sets" in note]
-    assert any("may come from what else they show" in note for note in run().manifest.notes)
+    assert any("the rest may cause a gap" in note for note in run().manifest.notes)
 
 
 def test_each_concept_is_compared_over_its_own_images():
@@ -154,7 +154,7 @@ def test_preferences_are_compared_with_declared_groups():
     findings = by_metric(result)
     gap, rank = findings["favourite_gap", "who"], findings["alignment", "much"]
     assert gap.value > 0
-    assert gap.direction == "preferences follow the column “who”"
+    assert gap.direction == "groups that the column “who” declares lead"
     assert gap.family is Family.COMPOSITE
     assert rank.value == pytest.approx(1.0)
     points = {r["concept"]: r for r in result.tables["hypotheses"].to_pylist()}
@@ -163,7 +163,7 @@ def test_preferences_are_compared_with_declared_groups():
     against = stereotypes(who=["woman", "man", "woman"])
     turned = run(hypotheses=[{"table": against, "concept": "job", "favours": "who"}])
     assert by_metric(turned)["favourite_gap", "who"].direction == (
-        "preferences run against the column “who”"
+        "groups that the column “who” declares trail"
     )
 
 

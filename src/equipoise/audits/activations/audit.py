@@ -54,7 +54,7 @@ _PART = 64
 _SIDE = 32
 
 _NO_VERDICT = "where a model looks is no disparity in itself; the gap between groups is tested"
-_BESIDE = "stands beside the gap in the share itself, which is tested"
+_BESIDE = "the gap in the share itself is tested instead"
 
 
 @audit_kind("activations")
@@ -218,11 +218,11 @@ class Activations(Audit["Config", ActivationData, Design]):
         """Return the notes on maps, on blurred pictures and on images without a map."""
         yield (
             "A map shows the places that the layer's activations and gradients point to. It "
-            "doesn't prove what the model would do without them: hide the region and run it again."
+            "doesn't prove that the model needs them: hide the region and run the model again."
         )
         if config.blur and any(mapped.pictures for mapped in data.models.values()):
             regions = "all of each" if config.blur == "all" else ", ".join(config.blur)
-            yield f"Blurred in the pictures, and not in what models saw: {regions}."
+            yield f"Blurred on this page only; models saw it clearly: {regions}."
         for design in self._designs(config, data):
             if not design.compared:
                 yield Note(

@@ -187,7 +187,7 @@ class Config(AuditConfig):
                 if asks:
                     continue
                 raise ValueError(
-                    f"models.{name}.target: required, and missing: what the model is asked for, "
-                    "where data.target names no column of it"
+                    f"models.{name}.target: required, and missing: the class to map, "
+                    "as data.target names no column"
                 )
         return self

@@ -170,7 +170,7 @@ class Question(Design):
             with_controls = replace(place, version="with what controls show")
             alone = estimate(paired_share_difference, self.mapped.share_differences, ())
             raw = whole(alone, with_controls, Family.LEAF)
-            findings.append(without_verdict(raw, "stands beside the difference less controls"))
+            findings.append(without_verdict(raw, "the difference less controls is tested instead"))
         if self.mapped.falls is not None:
             fallen = [control.fallen for control in self.controls]
             fall = estimate(occlusion_difference, self.mapped.fallen, fallen)

@@ -33,10 +33,10 @@ shares = TableSection(
         Column("By chance", ("chance_low", "chance_high"), NUMBER),
     ],
     text=(
-        "Area is the share of the image that the region covers, which is the share of a map that "
-        "prefers nothing. By chance: where 95 of 100 shares lie if maps are exchanged between "
-        "images, as for a model that always looks at the same place. The model looks at the "
-        "region only where the share is above both."
+        "Area is the share of the image that the region covers. A map without a preference has "
+        "this share of its weight there. By chance: the range of 95 of 100 shares when maps are "
+        "exchanged between images, as for a model that always looks at the same place. The model "
+        "looks at the region if the share is above both."
     ),
 )
 
@@ -58,9 +58,9 @@ questions = TableSection(
         Column("Agree", "agree", NUMBER),
     ],
     text=(
-        "Above 0 more of the map lies on the first person. Controls are taken away. When hidden: "
+        "Above 0 more of the map is on the first person. Controls are subtracted. When hidden: "
         "how much more the model's score falls when the first person is hidden than when the "
-        "second one is. Agree: share of images in which map and hiding point to the same person."
+        "second is. Agree: share of images in which map and hiding point to the same person."
     ),
 )
 

@@ -254,11 +254,11 @@ def _note_uneven_targets(
 
 def _sentence_on_similar_sets(variations: Iterable[Part]) -> str:
     """Return the interval that is about other attributes like these, as a sentence."""
-    text = "d is about these attribute sets."
+    text = "The effect size holds for these attribute sets."
     for part in variations:
         if not math.isnan(part.low):
             ends = f"{number(part.low)} to {number(part.high)}"
-            text += f" For other members like theirs its interval is {ends}."
+            text += f" For similar sets expect {ends}."
     return text
 
 

@@ -537,7 +537,7 @@ def _select_rows(
     for column, condition in where_of(version.choices.where).items():
         cells = pl.Series(column, data.images.columns[column].tolist(), pl.String)
         in_range = condition.keeps(cells, data.images.name).to_numpy()
-        out[f"{column} out of the range asked for"] = ~in_range
+        out[f"{column} out of the chosen range"] = ~in_range
     out[_NO_GROUP] = groups.codes < 0
     counts = dict[str, int]()
     remaining: Booleans = np.ones(len(data.images), dtype=np.bool_)

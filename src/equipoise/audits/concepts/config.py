@@ -223,8 +223,8 @@ class DataConfig(Section):
         labelled = self.images.format is not None or self.images.split_columns
         if self.labels.file is None and not labelled:
             raise ValueError(
-                "labels.file: required, and missing: 'table' and 'folder' say which images there "
-                "are, and not what they show"
+                "labels.file: required, and missing: 'table' and 'folder' list the images, "
+                "but not their labels"
             )
         return self
 

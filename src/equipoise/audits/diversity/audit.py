@@ -137,9 +137,7 @@ def _measure_pairs(
         largest = whole(difference, place, Family.DESCRIPTIVE, by_group=groups).changed(
             direction=more_alike(groups), subject=design.within
         )
-        yield without_verdict(
-            largest, f"the largest of {len(pairs)} pairs, each of which is tested"
-        )
+        yield without_verdict(largest, f"the largest of {len(pairs)} pairs; each pair is tested")
     for draft in pairs:
         finding = draft.finding
         only = len(pairs) == 1 and not design.within
@@ -425,8 +423,8 @@ class Diversity(Audit["Config", DiversityData, Design]):
         self, config: Config, data: DiversityData, designs: Sequence[Design]
     ) -> Iterable[Note | str]:
         """Return the notes on embeddings that can't be used, and on small sets."""
-        yield "Distances are those of the embedding, and show nothing that it doesn't encode."
-        yield "Images are taken as independent: near duplicates make intervals too narrow."
+        yield "Distances ignore features that the embedding doesn't encode."
+        yield "Intervals assume independent images; near duplicates make them too narrow."
         yield from _option_notes(config, designs)
         for name, vectors in data.models.items():
             yield from _embedding_notes(name, vectors)
@@ -546,7 +544,7 @@ def _option_notes(config: Config, designs: Sequence[Design]) -> Iterator[Note | 
     if config.vectors.image_pca is not None:
         yield (
             "With `image_pca` each image has axes of its own: equal places of two vectors belong "
-            "to different axes, and an image can lie far from its own copy."
+            "to different axes, and an image can be far from its own copy."
         )
 
 

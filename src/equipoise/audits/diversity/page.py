@@ -41,7 +41,7 @@ def distances(result: AuditResult) -> Section | None:
         return None
     text = (
         "Diversity (ISS intra) is the mean distance of two images of a set, 1 − cosine of their "
-        "embeddings. A larger distance means a more diverse set. Two sets lie apart if their mean "
+        "embeddings. A larger distance means a more diverse set. Two sets differ if their mean "
         "distance is above the diversity of both. Which distance is large depends on the embedding."
     )
     charts = [

@@ -222,9 +222,7 @@ def load(config: Config, models: Models) -> GenerationData:
         )
     candidates = candidates_of(images.table, config.types, file=images.file)
     if not candidates.made.any():
-        raise DataError(
-            "there is no image: none of those asked for was made", file=images.file or None
-        )
+        raise DataError("there is no image: the generator made none", file=images.file or None)
     if config.write_sets == "social_counterfactuals":
         try:
             released_columns(candidates)

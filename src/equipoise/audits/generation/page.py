@@ -78,7 +78,7 @@ rejections = TableSection(
     ],
     text=(
         "Images that fail a check themselves, of the sets that reached it. For pair similarity: "
-        "the share of an image's pairs. By chance: where a group lies in 95 % of random "
+        "the share of an image's pairs. By chance: the range of a group in 95 % of random "
         "exchanges of the images of a set. A filter can be wrong, and more often for one "
         "group: look at rejected images before you blame the generator."
     ),

@@ -191,8 +191,7 @@ class ModelConfig(RunConfig):
         embedded = self.images is not None and self.queries is not None
         if embedded == (self.scores is not None) or (self.images is None) != (self.queries is None):
             raise ValueError(
-                "what is ranked is not clear; give 'model', 'images' and 'queries', or 'scores' "
-                "alone"
+                "expected either 'model', 'images' and 'queries', to rank images, or 'scores' alone"
             )
         return self
 

@@ -36,6 +36,8 @@ HYPOTHESES = {
 """Columns of the table of declared preferences."""
 # Concepts that a rank correlation needs.
 _MIN_RANKED = 3
+_LEADS = "groups that the column “{}” declares lead", "groups that the column “{}” declares trail"
+_FOLLOWS = "preferences follow the column “{}”", "preferences run against the column “{}”"
 
 
 @record
@@ -181,7 +183,7 @@ class Hypothesis:
         gap = aligned = None
         if self.section.favours is not None:
             estimate = favourite_gap(effects, self.favours, resampling=resampling, rng=seed)
-            gap = _finding(estimate, place, self.section.favours)
+            gap = _finding(estimate, place, self.section.favours, _LEADS)
         numbers = {name: self.values[name] for name in estimable if name in self.values}
         ranked = self.section.statistic == "rank"
         if self.section.value is not None and len(numbers) >= (_MIN_RANKED if ranked else 1):
@@ -192,7 +194,7 @@ class Hypothesis:
                 resampling=resampling,
                 rng=seed,
             )
-            aligned = _finding(estimate, place, self.section.value)
+            aligned = _finding(estimate, place, self.section.value, _FOLLOWS)
         rows = [
             {
                 "hypothesis": self.section.value or self.section.favours,
@@ -206,10 +208,13 @@ class Hypothesis:
         return Compared(gap, aligned, rows)
 
 
-def _finding(estimate: Estimate, place: Place, column: str) -> UncorrectedFinding:
+def _finding(
+    estimate: Estimate, place: Place, column: str, directions: tuple[str, str]
+) -> UncorrectedFinding:
+    """Return a finding with its direction, the first of two for a value above 0."""
     drafted = whole(estimate, place, Family.COMPOSITE)
     direction = Sentence()
     if estimate.value and not math.isnan(estimate.value):
-        verb = "follow" if estimate.value > 0 else "run against"
-        direction = Sentence(f"preferences {verb} the column “{column}”")
+        template = directions[0] if estimate.value > 0 else directions[1]
+        direction = Sentence(template.format(column))
     return drafted.changed(subject=column, direction=direction)

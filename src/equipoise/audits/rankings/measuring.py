@@ -156,7 +156,7 @@ def _group_means(estimate: Estimate, place: Place) -> Iterator[UncorrectedFindin
             clause = f" is {rarer} among the first {k} than chance gives"
             text = Sentence(named(finding.subject), clause)
         if not isinstance(shares, str) and not shares[finding.subject] > 0:
-            reason = "its desired share is 0, and no share can be held against nothing"
+            reason = "its desired share is 0, so the skew is infinite"
         finding = replace(finding, metric=estimate.metric, direction=text, reason=reason)
         yield tested(UncorrectedFinding(finding, "either"))
 
@@ -189,7 +189,7 @@ def beside(draft: UncorrectedFinding) -> UncorrectedFinding:
         null=NullHypothesis.POOL_ORDER if pooled else finding.null,
         version=name if finding.version == "default" else f"{finding.version}, {name}",
         family=Family.DESCRIPTIVE,
-        reason=finding.reason or "stands beside the measure, whose own target is tested",
+        reason=finding.reason or "the measure's own target is tested instead",
     )
     return replace(draft, finding=described)
 

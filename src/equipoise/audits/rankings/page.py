@@ -79,7 +79,7 @@ def curves(result: AuditResult) -> Section | None:
                 )
             )  # fmt: skip
     text = (
-        "Line: mean over queries with its interval. Grey: where the mean lies in 95 of 100 random "
+        "Line: mean over queries with its interval. Grey: range of the mean in 95 of 100 random "
         "orders. Among few images shares are uneven by chance, so a curve within the grey shows no "
         "preference of the model. A curve has gaps where the mean is infinite: a group without an "
         "image in the first K has a skew of −∞."
@@ -266,8 +266,8 @@ hypotheses = TableSection(
     ],
     text=(
         "Preference: similarity to the declared group minus the mean of the other groups. Above "
-        "0 the model prefers the declared group. Where preferences have nothing to do with the "
-        "declaration, about as many lie above 0 as below."
+        "0 the model prefers the declared group. If preferences have nothing to do with the "
+        "declaration, about as many are above 0 as below."
     ),
     keeps=lambda row: has(row["preference"]),
     order=lambda row: -row["preference"],

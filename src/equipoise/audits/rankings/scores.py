@@ -79,7 +79,7 @@ class Queries:
                 "no query has a subject",
                 file=items.name,
                 column=column,
-                expected="what each query asks for",
+                expected="the subject of each query",
                 fix="fill the column in, or name another under queries.subject",
             )
         return cls(items, subjects, column or section.id)

@@ -132,7 +132,7 @@ def _notes(runs: Runs, models: Mapping[str, Floats], config: Config) -> tuple[st
     ]
     others = [run for run, (other, _) in runs.items() if other.metrics != config.metrics]
     first = next(iter(runs))
-    options = f"Options of metrics are those of {first}; {', '.join(others)} has others."
+    options = f"Options of metrics come from {first}; {', '.join(others)} has others."
     return (*missing, *([options] if others else []))
 
 

@@ -185,6 +185,7 @@ def _page(run: Path, images: RunImages, question: Question, options: Options) ->
         review.thumbnails(pictures, ids),
         label_texts,
         labeller=review.SETTLED if options["settle"] else "",
+        answered=review.count_by_labeller(labels, ids),
     )
     if not options["settle"]:
         # First: a page whose sample isn't noted would be drawn again.

@@ -64,7 +64,7 @@ def read_celeba(
         wrong = [name for name, cell in pairs if cell not in ("1", "-1")]
         if wrong or len(cells) != len(names):
             raise DataError(
-                f"the row has {len(cells) + 1} cells, of which {len(wrong)} are neither 1 nor -1",
+                f"the row has {len(cells) + 1} cells; {len(wrong)} of them are neither 1 nor -1",
                 file=file,
                 column=wrong[0] if wrong else None,
                 row=row,

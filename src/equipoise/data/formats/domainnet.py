@@ -40,7 +40,7 @@ def read_domainnet(path: Path | str) -> ImageSet:
     lists = [place] if place.is_file() else sorted(place.glob("*_t*.txt"))
     if not lists:
         raise DataError(
-            "there is no such file, or no list in this folder",
+            "the file doesn't exist, or the folder has no list",
             file=str(path),
             expected="lists such as clipart_train.txt and clipart_test.txt",
             fix="name the folder that holds the lists of DomainNet",

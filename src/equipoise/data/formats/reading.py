@@ -366,7 +366,7 @@ def row_files(path: Path) -> list[Path]:
     files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
     if not files:
         raise DataError(
-            "there is no such file, or no Parquet file in this folder",
+            "the file doesn't exist, or the folder has no Parquet file",
             file=str(path),
             expected="a Parquet file, or a folder of them",
             fix="name the file, or the folder as it was downloaded",

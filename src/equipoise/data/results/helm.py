@@ -50,7 +50,7 @@ def _of_state(folder: Mapping[str, ResultFile]) -> Iterator[Sample]:
         # Of a question that was asked option by option only the chosen option is an answer.
         option = row.get("reference_index")
         if option is not None and "predicted_index" not in stats:
-            problem = f"{_STATS} beside it doesn't say which option each answer is"
+            problem = f"{_STATS} in its folder doesn't say which option each answer is"
             raise READER.error(problem, folder[_STATE].path)
         if option is not None and stats["predicted_index"] != option:
             continue
@@ -71,7 +71,7 @@ def _of_shown(folder: Mapping[str, ResultFile]) -> Iterator[Sample]:
     """Yield the samples that a run displays, without its requests."""
     file = folder[_SHOWN]
     if _INSTANCES not in folder:
-        raise READER.error(f"{_INSTANCES} isn't beside it", file.path)
+        raise READER.error(f"its folder lacks {_INSTANCES}", file.path)
     instances = {
         _key(row["id"], row.get("perturbation"), 0): row for row in _rows(folder[_INSTANCES])
     }

@@ -774,7 +774,7 @@ def amplification_change(before: Estimate, after: Estimate) -> Estimate:
     """
     first, second = before.ends, after.ends
     if not isinstance(first, Amplified) or not isinstance(second, Amplified):
-        raise InputError("before, after: expected what an amplification with an interval returned")
+        raise InputError("before, after: expected amplification estimates with an interval")
     same = (first.names, first.drawn_from, before.metric, dict(before.params)) == (
         second.names, second.drawn_from, after.metric, dict(after.params)
     )  # fmt: skip

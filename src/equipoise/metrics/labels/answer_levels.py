@@ -47,7 +47,6 @@ _OF_LABELS = 0.2
         kinds=("answers", "predictions"),
         neutral=None,
         of_one_answer=True,
-        verdict_title="One answer",
         definition=(
             "Share of the images with an answer that get the most frequent one. It is a finding "
             "where at most 5 % get another, or at most a fifth of the share of others among the "
@@ -55,11 +54,11 @@ _OF_LABELS = 0.2
         ),
         unit="share",
         threshold=0.0,
-        threshold_reason="the null hypothesis is a share that hardly tells images apart",
-        direction="Higher: the model tells fewer images apart, whatever groups they show.",
+        threshold_reason="the null hypothesis is a model that hardly distinguishes images",
+        direction="Higher: the model distinguishes fewer images, whatever groups they show.",
         reference="equipoise",
         chance="95 %, or more where labels are nearly all the same",
-        interval="Wilson, of units where they repeat",
+        interval="Wilson, over units if rows repeat",
         null="at least 5 % of the images get another answer",
         null_kind=NullHypothesis.SHARES,
         sentence="One answer{model} to nearly all images: {direction}.",

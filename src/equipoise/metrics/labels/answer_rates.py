@@ -274,7 +274,7 @@ missing_rate = metric(
         kinds=("dataset",),
         group_label="share of images without a value",
         clause="In {model}, {subject} is missing for {groups}",
-        definition="Share of images of which a label or an attribute is missing.",
+        definition="Share of images without a label or an attribute.",
         direction="Higher: the group's images are annotated less often.",
         reference="equipoise: rows without a value are in no other metric",
     ),
@@ -292,7 +292,7 @@ image_defect_rate = metric(
             "another image."
         ),
         direction="Higher: the group's images are worse.",
-        reference="equipoise: what a model's preprocessing loses, and what repeats",
+        reference="equipoise: losses in a model's preprocessing, and repeats",
     ),
     form=partial(_share_form, count=count_marks),
 )(share_in_state)

@@ -345,7 +345,7 @@ class _Explained(Measure):
             dict(zip(rows.names, _count_sides(rows.side), strict=True)),
             bootstrap_method(draws.boot, DEFAULT if draws.intervals else None, f"{counts.unit}s"),
             params=params,
-            **chance_test.fields(reason or "no resampling was asked for"),
+            **chance_test.fields(reason or "resampling is off"),
             by=self._parts(counts, draws, supported),
             excluded={**rows.excluded, "without common support": n_unsupported},
             unit=counts.unit,

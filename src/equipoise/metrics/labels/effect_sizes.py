@@ -558,7 +558,7 @@ class MeanEffect:
 
 NO_CHANCE = (
     "SkewSize is descriptive: it describes the shape of the effect sizes, not their level, so "
-    "chance tables have no value it could be held against; theirs is among the parameters"
+    "it has no chance level to compare with; the value of chance tables is a parameter"
 )
 NO_TEST = (
     "SkewSize is descriptive: the models' values are set side by side, their difference is not "
@@ -811,7 +811,7 @@ class Classes:
             return "none: rows are not independent; use Bootstrap() or Permutation()"
         inverted = (
             "inversion of noncentral chi-squares matched to the tables; corrects the upward bias "
-            "of the value, which may lie above it"
+            "of the value, which may be above it"
         )
         if self.counts.independent:
             return inverted
@@ -826,7 +826,8 @@ class Classes:
         )
         return {
             f"labels, {small}": chi_squares.labels_before[0] - chi_squares.labels[0],
-            f"rows with such a label, {small}": chi_squares.n_before[0] - chi_squares.n[0],
+            f"rows with a label in too few rows, {small}": chi_squares.n_before[0]
+            - chi_squares.n[0],
         }
 
     def mean_ends(self) -> Ends:

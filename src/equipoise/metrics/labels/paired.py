@@ -358,7 +358,7 @@ def _check_second(truth: _Codes, first: _Codes, second: _Codes) -> None:
     if len(truth[1]) > 1 and len(present) and unknown[present].mean() > 0.5:
         name = labels[int(np.flatnonzero(unknown)[0])]
         raise InputError(
-            f"y_pred_biased: most labels are no classes of y_true or y_pred_unbiased, such as "
+            f"y_pred_biased: most labels aren't classes of y_true or y_pred_unbiased, such as "
             f"{name!r}; expected the predictions of a second model. To do: for the difference "
             "between groups, call accuracy.difference(y_true, y_pred, groups)"
         )
@@ -466,7 +466,7 @@ def accuracy_difference(
         dict.fromkeys(MODELS, n),
         method,
         params={"runs": paired.by_run.shape[1]},
-        **chance_test.fields("no resampling was asked for"),
+        **chance_test.fields("resampling is off"),
         by=_parts(paired, boot, ends, chance_test, level_of(resampling)),
         excluded={"missing true class or prediction": paired.missing},
         unit="row",

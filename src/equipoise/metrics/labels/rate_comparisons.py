@@ -85,7 +85,7 @@ def rate_comparisons(
     if reference is not None:
         reference = counts.groups.display_name(reference)
     if reference is not None and reference not in names:
-        raise InputError(f"reference={reference!r}: no such group; expected one of {names}")
+        raise InputError(f"reference={reference!r}: unknown group; expected one of {names}")
     # All rows are the last but one group, and none the last.
     overall = counts.observed.sum(axis=2, keepdims=True)
     cells = Cells.of(counts, np.concatenate([counts.observed, overall, 0.0 * overall], axis=2))

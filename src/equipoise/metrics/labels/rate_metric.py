@@ -234,8 +234,8 @@ class RateMetric(Form):
                 against.p_value,
             )
         )  # fmt: skip
-        drawn = f"rows exchange their groups with those of all other groups{against.null}"
-        tests: Tested = {"no_chance": "no resampling was asked for"}
+        drawn = f"rows of the group and of all other groups exchange places{against.null}"
+        tests: Tested = {"no_chance": "resampling is off"}
         if resampling is not None:
             tests = {"chance": Chance(mean, low, high, drawn), "p_value": p, "null_drawn": drawn}
         return make_estimate(

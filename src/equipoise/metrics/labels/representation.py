@@ -239,7 +239,7 @@ def _estimate(
         dict(zip(sides.names, sizes, strict=True)),
         NO_INTERVAL if resampling is None else f"{sides.interval}, simultaneous over groups",
         params={"reference": {name: round(share, 12) for name, share in reference.items()}},
-        **chance_test.fields("no resampling was asked for"),
+        **chance_test.fields("resampling is off"),
         by=sides.parts(sizes, null, level_of(resampling), finest),
         excluded=excluded,
         interval_kind=IntervalKind.SIMULTANEOUS,

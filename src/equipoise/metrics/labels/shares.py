@@ -872,9 +872,9 @@ def corrected_shares(  # noqa: PLR0913 - one keyword for each choice
         {"images": int(outcome_counts.sum())},
         shares.method(_ENDS),
         params=params,
-        **chance_test.fields(reason or "no resampling was asked for"),
+        **chance_test.fields(reason or "resampling is off"),
         by=lambda: _parts(shares),
-        excluded={"nothing was said": tally(codes < 0)}
+        excluded={"no prediction": tally(codes < 0)}
         | {f"said {label}: {unused_reason}": n for label, n in unused_counts.items()},
         unit=name_unit(units, "image"),
         reason=reason,
@@ -918,7 +918,7 @@ def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labe
     if not confusion.condition <= max_condition:
         return (
             f"the condition number of the confusion matrix is {confusion.condition:.3g}, above "
-            f"{max_condition:g}: what is said hardly depends on what is shown"
+            f"{max_condition:g}: predictions hardly depend on the images"
         )
     return "" if shares.observed.sum() > 0 else f"no image is left beside {', '.join(aside)}"
 
@@ -997,7 +997,7 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
         {name: estimate.n["images"] for name, estimate in estimable.items()},
         first.method(_ENDS),
         params={"sets": len(estimable), "corrected": not first.exact},
-        **chance_test.fields("no resampling was asked for"),
+        **chance_test.fields("resampling is off"),
         excluded={"not estimable": len(estimates) - len(estimable)},
         unit=next(iter(estimable.values())).unit,
         ends=bounds or no_ends,
@@ -1101,7 +1101,7 @@ def share_gap(
                 zip(classes, [round(share, 12) for share in target.tolist()], strict=True)
             ),
         },
-        **chance_test.fields(shares.reason or "no resampling was asked for"),
+        **chance_test.fields(shares.reason or "resampling is off"),
         by=[*_difference_parts(corrected, target, replicates, null, hypothesis)],
         excluded=shares.excluded,
         unit=shares.unit,

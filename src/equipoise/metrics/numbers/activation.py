@@ -56,7 +56,7 @@ from equipoise.stats.streams import Seed, stream, unit_keys, unit_times
 REFERENCE = "Selvaraju et al. 2017 (Grad-CAM); Mandal 2024, chapters 4 and 5"
 _INTERVALS = "Hothorn, Bretz & Westfall 2008 (simultaneous intervals)"
 _SIGNS = "the two regions of an image exchange their names: signs of differences are flipped"
-_NULL = "maps lie as they lie, whatever the image: maps are exchanged between images"
+_NULL = "maps don't depend on the image: maps are exchanged between images"
 _NOTHING = "no image with a region and a map"
 _ROWS_AT_ONCE = 1024
 _share = partial(MetricSpec, kinds=("activations",), unit="share", reference=REFERENCE)
@@ -284,7 +284,7 @@ def activation_share(
             )
         )
     undefined = math.isnan(value)
-    no_chance = "no resampling was asked for" if resampling is None else "one map only"
+    no_chance = "resampling is off" if resampling is None else "one map only"
     return make_estimate(
         "activation_share",
         value,
@@ -516,7 +516,7 @@ def activation_share_gap(
         null_kind=NullHypothesis.SIGNS,
         title="Share of the map on one person less that on another",
         group_label="share of the map on the first person less that on the second",
-        sentence="The map{model}{subject} lies more on {direction}, by {size}{groups}.",
+        sentence="The map{model}{subject} has more weight on {direction}, by {size}{groups}.",
         range=(-1.0, 1.0),
         range_note="less control prompts from −2 to 2",
         unit="points",
@@ -528,7 +528,7 @@ def activation_share_gap(
         ),
         threshold=0.05,
         threshold_reason=POINTS,
-        direction="Either: above 0 more of the map lies on the first region.",
+        direction="Either: above 0 more of the map is on the first region.",
         chance="0",
         interval="Student's t over images or units",
         null="the two regions of an image exchange their names",
@@ -680,7 +680,7 @@ def _mean_by_signs(
         chance=Chance(0.0, overall.chance_low, overall.chance_high, _SIGNS)
         if has_interval
         else None,
-        no_chance="" if has_interval else "no resampling was asked for, or one image only",
+        no_chance="" if has_interval else "resampling is off, or one image only",
         p_value=overall.p_value if has_interval else None,
         null_drawn=_SIGNS if has_interval else "",
         by=[] if groups is None else parts,

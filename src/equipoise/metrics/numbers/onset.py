@@ -38,7 +38,7 @@ _METHOD = "percentiles of {} bootstrap replicates over seeds, the same seeds at 
             "through to the last step."
         ),
         direction="Either: no harm by itself. It says when a bias becomes visible.",
-        chance="none: it is read from numbers that are each held against chance",
+        chance="none: the numbers that it comes from are tested instead",
         interval=_METHOD.format("the"),
         reference="Mandal 2024, section 11.3",
     )
@@ -133,7 +133,7 @@ def onset(
         params={"tests": tests, "without_onset": float((drawn == n_steps).mean())}
         if len(drawn)
         else {"tests": tests},
-        no_chance="it is read from numbers that are each held against chance",
+        no_chance="the numbers that it comes from are tested instead",
         reason=reason,
         ends=ends,
     )

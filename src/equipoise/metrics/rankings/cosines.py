@@ -263,7 +263,7 @@ class CosineScores:
             problem = "is zero" if lengths[bad[0]] == 0 else "holds a number that is not finite"
             raise InputError(
                 f"items: vector {rows[bad[0]] + 1} {problem}, and has no cosine. "
-                "Leave such items out"
+                "Leave these items out"
             )
         return dots, lengths
 

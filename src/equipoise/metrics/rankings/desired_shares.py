@@ -66,9 +66,7 @@ def discounted_shares(ranked: RankedLabels, desired: Floats) -> Floats:  # noqa:
         aliases=("maxskew", "maxskew@k"),
         title="MaxSkew@K",
         range=(0.0, math.inf),
-        range_note=(
-            "at most ln(1 / smallest desired share), where desired shares are those of the pool"
-        ),
+        range_note=("at most ln(1 / smallest desired share), for desired shares as in the pool"),
         definition=(
             "Largest over groups of ln(share in the top K / desired share); mean over queries. A "
             "pool of K items or fewer is not estimable."
@@ -117,7 +115,7 @@ def max_skew(ranked: RankedLabels, desired: Floats) -> Floats:
         aliases=("minskew", "minskew@k"),
         title="MinSkew@K",
         range=(-math.inf, 0.0),
-        range_note="where desired shares are those of the pool",
+        range_note="for desired shares as in the pool",
         harm="lower",
         definition=(
             "Smallest over groups of ln(share in the top K / desired share); mean over queries. A "

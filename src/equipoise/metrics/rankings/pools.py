@@ -305,7 +305,7 @@ def _scores(scores: Any) -> AnyArray:
         where = f"query {query[0]}, item {item}" if query else f"item {item}"
         raise InputError(
             f"scores, {where}: {table[tuple(bad[0])]} is no finite number "
-            f"({len(bad)} such scores). Leave these items out, or score them again"
+            f"({len(bad)} scores in all). Leave these items out, or score them again"
         )
     return table.astype(np.float32) if table.dtype == np.float16 else table
 

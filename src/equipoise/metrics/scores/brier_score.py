@@ -16,7 +16,7 @@ from equipoise.stats.intervals import divide
         harm="higher",
         sentence=RESULTS,
         definition="Mean squared distance of the score from the outcome, 0 or 1.",
-        direction="Higher: probabilities are farther from what is true.",
+        direction="Higher: probabilities are farther from the truth.",
         threshold=0.05,
         threshold_reason=POINTS,
         chance="of all rows that of a calibrated model; above 0 for a difference",

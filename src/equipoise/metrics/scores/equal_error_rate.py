@@ -20,10 +20,10 @@ from equipoise.metrics.spec import POINTS, MetricSpec
         harm="higher",
         sentence=RESULTS,
         definition=(
-            "False positive rate at the threshold where it equals the false negative rate, each "
-            "group at its own; between two scores both rates are interpolated."
+            "False positive rate at the threshold at which it equals the false negative rate. Each "
+            "group has its own threshold; between two scores both rates are interpolated."
         ),
-        direction="Higher: positives and negatives are told apart worse at any threshold.",
+        direction="Higher: the scores separate positives from negatives less well.",
         threshold=0.05,
         threshold_reason=POINTS,
         chance="above 0 for the gap between groups",

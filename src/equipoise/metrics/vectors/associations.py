@@ -972,7 +972,7 @@ def encoder_difference(
         n=dict.fromkeys(encoders, n),
         method=NO_INTERVAL if resampling is None else f"{SPREAD} of pairs",
         interval_kind=IntervalKind.SPREAD,
-        **chance_test.fields("no resampling was asked for"),
+        **chance_test.fields("resampling is off"),
         by=parts,
         unit="target",
     )

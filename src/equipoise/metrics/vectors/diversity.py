@@ -690,7 +690,7 @@ def iss_intra(
         definition="Mean over pairs of sets of the mean distance 1 − cos between their images.",
         threshold=0.01,
         threshold_reason=COSINE,
-        direction="Higher: sets lie further apart.",
+        direction="Higher: sets are further apart.",
         chance="the mean distance over all pairs of images",
         interval="jackknife over the images of each set, Welch's t",
         null="images are exchangeable between sets",
@@ -774,7 +774,7 @@ def iss_cross(
         value,
         named_sets.sizes,
         _WELCH if resampling else NO_INTERVAL,
-        **chance_test.fields("not estimable" if undefined else "no resampling was asked for"),
+        **chance_test.fields("not estimable" if undefined else "resampling is off"),
         by=parts,
         excluded=named_sets.excluded,
         unit="image",
@@ -789,8 +789,8 @@ def iss_cross(
         of_pair=True,
         title="Mean distance of two sets",
         group_metric="iss_intra",
-        definition="Mean distance 1 − cos between the images of one set and those of another.",
-        direction="Higher: the two sets lie further apart.",
+        definition="Mean distance 1 − cos between images of two sets.",
+        direction="Higher: the two sets are further apart.",
         chance="none: read it beside the diversity within both sets",
         interval="jackknife over the images of both sets, Welch's t",
     )
@@ -896,7 +896,7 @@ def mean_distances(
         group_metric="iss_intra",
         range=(-2.0, 2.0),
         harm="either",
-        sentence="In the embeddings{model}, {direction}, a difference of {size}.",
+        sentence="{direction}, a difference of {size} in the embeddings{model}.",
         definition=(
             "Mean distance of two images of a set (ISS intra) minus that of another set, for the "
             "pair that differs most."
@@ -990,7 +990,7 @@ def iss_difference(
         NO_INTERVAL if named_sets.without_spreads else "jackknife of both U-statistics, Welch's t",
         params={"pair": part.subject},
         **replace(chance_test, null_drawn="" if named_sets.without_spreads else null).fields(
-            part.reason or "no resampling was asked for"
+            part.reason or "resampling is off"
         ),
         by=parts,
         excluded=named_sets.excluded,

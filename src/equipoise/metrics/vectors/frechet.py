@@ -63,7 +63,7 @@ def _numbers(table: Any, subject: str) -> Floats:
         range=(0.0, math.inf),
         neutral=None,
         definition="|μ1 − μ2|² + tr(Σ1 + Σ2 − 2 (Σ1 Σ2)^½) of the features of two sets of images.",
-        direction="Higher: the set lies further from the reference.",
+        direction="Higher: the set is further from the reference.",
         reference="Dowson & Landau 1982; Heusel et al. 2017",
         chance="random parts of the reference, as many images but at most half, against the rest",
         interval="resampling spread, no confidence interval",

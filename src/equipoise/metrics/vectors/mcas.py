@@ -160,8 +160,8 @@ class Components:
         threshold_reason=COSINE,
         neutral=None,
         chance="ITA + TT with texts as given, 0 with texts resampled",
-        interval="Student's t by the jackknife over images; over texts beside it, with ten a set",
-        null="images of both groups are exchangeable; their texts too, where they are resampled",
+        interval="Student's t by the jackknife over images; also over texts, from ten a set",
+        null="images of both groups are exchangeable; so are resampled texts",
         reference="Mandal et al. 2023; Mandal 2024, chapters 6 and 8",
         errata="Chapter 8 of the source prints the range [-1, 1]; four differences reach [-8, 8].",
     )
@@ -699,7 +699,7 @@ def _distance(numbers: Floats, similarity: float, composite: float) -> Floats:
         harm="either",
         definition=(
             "Mean |MCAS| of neutral targets: the denominator of θ is then 1 on average. Or the "
-            "size of the mean MCAS of a further group's prompts, taken as targets."
+            "size of the mean MCAS of a further group's prompts, used as targets."
         ),
         direction="Either: no harm by itself.",
         chance="none: a property of neutral targets",
@@ -848,7 +848,7 @@ def diffusion_bias(components: Estimate | Sequence[Estimate]) -> Estimate:
         abs(signed),
         components.n,
         components.method,
-        **chance_test.fields("no resampling was asked for"),
+        **chance_test.fields("resampling is off"),
         by=[part],
         ends=lambda level: folded(*ends(level)),
     )

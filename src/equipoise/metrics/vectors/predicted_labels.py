@@ -171,7 +171,7 @@ def label_concentration(
     names = ("top_share", "label_skewness", "label_kurtosis")
     parts = [shapes.part(name, place) for place, name in enumerate(names)]
     params = {"k": k, "labels": "predicted" if vocabulary is None else "vocabulary"}
-    tested = shapes.chance_test.fields("no resampling was asked for, or there is no value")
+    tested = shapes.chance_test.fields("resampling is off, or there is no value")
     return shapes.estimate("label_concentration", 0, parts, params, tested)
 
 
@@ -443,7 +443,7 @@ def predicted_label_weat(  # noqa: PLR0913 - one keyword for each choice
         method if boot is None else spread(method, _CHOSEN_ANEW),
         interval_kind=IntervalKind.SPREAD,
         params=params,
-        **chance_test.fields("no resampling was asked for, or there is no value"),
+        **chance_test.fields("resampling is off, or there is no value"),
         harm=HARM[alternative],
         by=[
             number("predicted_label_weat", value, n=sum(map(tally, sides)), by_group=means),

@@ -859,7 +859,7 @@ class Space:
         pairs: Sequence[tuple[str, str]] = (),
         reason: str = "",
         harm: Harm | None = None,
-        no_chance: str = "no resampling was asked for, or there is no value",
+        no_chance: str = "resampling is off, or there is no value",
     ) -> Estimate:
         """Return the estimate of a number of the sets.
 

@@ -412,7 +412,7 @@ def _estimate(
         bootstrap_method(boot, resampling, f"{unit}s", kind=kind),
         params=params,
         **compare_with_chance(draws, 0, "higher").fields(
-            "no resampling was asked for" if compares else no_chance
+            "resampling is off" if compares else no_chance
         ),
         by=_list_regions(metric, images, draws, values, counts, boot, comparable),
         excluded=images.excluded,

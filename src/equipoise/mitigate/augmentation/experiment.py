@@ -226,8 +226,8 @@ def _check_sets(sets: Mapping[str, Faces]) -> tuple[tuple[str, ...], tuple[str, 
         pairs = [*_count(faces)]
         if pairs != expected:
             raise InputError(
-                f"the {name} images have the classes and groups {pairs}; expected those of the "
-                f"biased ones: {expected}"
+                f"the {name} images have the classes and groups {pairs}; expected "
+                f"the same as the biased images: {expected}"
             )
     if len(groups) != 2 or len(classes) < 2:
         raise InputError(f"{len(groups)} groups and {len(classes)} classes; expected two and more")

@@ -163,10 +163,10 @@ class Config(LoadConfig):
                 raise ValueError(f"layers: {part!r} needs one layer, whose outputs are vectors")
             if self.centre == "pair" and section is not None and section.pair is None:
                 raise ValueError(
-                    f"pair: {part!r} needs the column that tells pairs, or 'centre: group'"
+                    f"pair: {part!r} needs a column that identifies pairs, or 'centre: group'"
                 )
         if self.images.neutral_caption is not None and self.images.caption is None:
-            raise ValueError("images.neutral_caption: expected 'images.caption' beside it")
+            raise ValueError("images.neutral_caption: expected 'images.caption', too")
         if self.retrieval is not None and self.images.caption is not None:
             raise ValueError("retrieval: recall is of one data set; expected no 'images.caption'")
         return self

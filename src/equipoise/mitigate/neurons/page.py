@@ -121,8 +121,8 @@ def _summary(result: AuditResult) -> Summary:
         statements = (Statement(None, text),)
         step = "Take more images, or look for other kinds or in other layers."
     caveat = (
-        "Association: how much closer one concept lies to images of one group than the other "
-        "concept does. 0 is none."
+        "Association: how much closer one concept is to images of one group than the other "
+        "concept is. 0 is none."
     )
     chart, verdict = chart_of_changes(statements), statements[0].certainty
     return Summary(statements, chart, (step,), caveat, verdict=verdict)

@@ -39,7 +39,7 @@ NOTES: Mapping[str, tuple[str, ...]] = {
     ),
     "classes": (
         _GENERATED,
-        "The classifier names one of the 1,000 classes of ImageNet, none of which is a person's "
+        "The classifier names one of the 1,000 classes of ImageNet; no class is a person's "
         "gender or race. The answer says whether most pictures of the scene get the same class.",
         f"{_ALL} 51.0 % of men and 41.0 % of women get another class than most of their scene "
         "(corrected p = 0.049; 46.0 % by race). In 18 of 50 scenes all four get the same class.",

@@ -25,9 +25,12 @@
     const answer = given.get(key)?.answer;
     buttons.forEach((button, index) =>
       button.setAttribute("aria-pressed", String(data.answers[index] === answer)));
-    element("progress").textContent =
-      `Image ${place + 1} of ${data.images.length}; ${given.size} answered` +
-      (given.size === data.images.length ? ". Done: save the answers." : "");
+    const all = data.images.length;
+    const name = element("labeller").value.trim();
+    element("bar").value = given.size;
+    element("progress").textContent = `Image ${place + 1}. ${name ? `${name}: ` : ""}` +
+      `${given.size} of ${all} answered` + (given.size === all ? ". Save your answers." : "");
+    element("json").textContent = saved ? "Save answers" : `Save ${given.size} answers`;
   }
 
   function move(step) {
@@ -83,6 +86,7 @@
     link.click();
     URL.revokeObjectURL(link.href);
     saved = true;
+    show();
   }
 
   document.addEventListener("keydown", (event) => {
@@ -97,6 +101,7 @@
     else return;
     event.preventDefault();
   });
+  element("labeller").addEventListener("change", show);
   element("back").addEventListener("click", () => move(-1));
   element("skip").addEventListener("click", () => move(1));
   element("json").addEventListener("click", () => save("json"));

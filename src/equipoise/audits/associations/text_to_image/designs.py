@@ -58,10 +58,10 @@ ALL = "all encoders"
 # Seconds of a draw for a number in a space, and for the shares of a target: rough guides, from the
 # example.
 _SECONDS_PER_SCORE, _SECONDS_PER_SHARE = 1.7e-6, 2.5e-6
-_ONE_OF_SEVERAL = f"one of several encoders: what is tested is their average, {ALL}"
+_ONE_OF_SEVERAL = f"one of several encoders: the test is of their average, {ALL}"
 UNCHECKED = (
-    "nobody checked the classes against labels of such images, so that shares may be the "
-    "classifier's mistakes. To do: label a sample of the images, and name it under 'labelled'"
+    "nobody checked the classifier on these images, so its mistakes may change the shares. "
+    "To do: label a sample of the images, and name it under 'labelled'"
 )
 OWN_LEANING = (
     "an attribute's own lean is no disparity: it shows that generator and encoder tell the groups "
@@ -362,8 +362,8 @@ class SpaceDesign(Design):
         for name, texts in self.prompts.attribute_texts.items():
             if len(texts) == 1:
                 yield (
-                    f"{name} has one prompt, which cannot be held against itself: its own MCAS is "
-                    "not measured."
+                    f"{name} has one prompt, which can't be compared with itself, so its own MCAS "
+                    "isn't measured."
                 )
                 continue
             for text in texts:

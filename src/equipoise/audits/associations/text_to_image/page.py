@@ -56,24 +56,24 @@ _UNCORRECTED = (
 )
 _LEANING = (
     "MCAS of each target: how much closer its images and prompt are to images and texts of one "
-    "group than to those of the other. Point: the value. Line: its interval. Grey band: 95 of 100 "
-    "random exchanges of the groups' images and texts. Where marks of encoders lie apart, results "
-    "depend on the encoder."
+    "group than of the other. Point: the value. Line: its interval. Grey band: 95 of 100 random "
+    "exchanges of the groups' images and texts. If the marks of encoders differ, the result "
+    "depends on the encoder."
 )
 _PLANE = (
     "Each mark is a target or a prompt of an attribute. To the sides: the group it is closer to "
     "(MCAS). Up: its similarity to the further group. Cosines of encoders have an offset of their "
-    "own, so compare marks with those of the attributes. Lines: intervals. Names are in tooltips."
+    "own, so compare targets with attributes. Lines: intervals. Names are in tooltips."
 )
 _GUIDANCE = (
-    "Guidance exaggerates what a prompt says. A line that leaves zero as guidance grows shows that "
+    "Guidance exaggerates the prompt. A line that leaves zero as guidance grows shows that "
     "disparities grow, too. Lines: the targets that change most. Shade: the interval of the first."
 )
 _STEPS = (
-    "What the images show while they are denoised, for the same prompts and seeds. At steps before "
-    "the last the image is the model's estimate of the clean one. Lines: the targets that change "
-    "most. Shade and grey band: interval and chance of the first. A result differs from chance "
-    "from a step on where it is outside its band at that step and all later ones."
+    "Results for the images during denoising, for the same prompts and seeds. Before the last step "
+    "the image is the model's estimate of the clean image. Lines: the targets that change most. "
+    "Shade and grey band: interval and chance of the first. A result differs from chance from a "
+    "step on if it is outside its band at that step and at all later steps."
 )
 _ERRORS = (
     "Labelled images of each class, by the class that the classifier gives them. The larger the "

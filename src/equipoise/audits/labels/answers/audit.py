@@ -346,7 +346,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
             gaps = [*folded]
             drafts += with_unresolved([*gaps, *against_rest(gaps, design.pooled)], design.pooled)
         if not design.leads:
-            reason = "wording: what is tested is the content of the texts"
+            reason = "wording: the content of the texts is tested instead"
             untested = (
                 without_verdict(draft, reason) for draft in drafts if not draft.finding.subject
             )

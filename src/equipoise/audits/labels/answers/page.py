@@ -117,7 +117,7 @@ def figures(result: AuditResult) -> Section | None:
     text = (
         "A mark for each answer. Its lean to a group is the share of the group's answers, divided "
         "by that share plus the other groups' share: 0.5 if both get it equally often. A lean that "
-        "rises with the figure follows the world as it is, or overdoes it. It doesn't make the "
+        "rises with the figure follows real shares, or exaggerates them. That doesn't make the "
         "answers right."
     )
     charts = [_figure_chart(panel) for panel in panels(table, *PLACE, "figure").values()]

@@ -107,7 +107,7 @@ _COLUMNS = {
     },
 }
 _SIDES = ("width", "height")
-_NO_REFERENCE = "no reference population is given: groups are held against equal shares"
+_NO_REFERENCE = "without a reference population, groups are compared with equal shares"
 
 
 @record

@@ -452,9 +452,9 @@ class Predictions(Audit[Config, ScoredData, Design]):
                 yield Note(
                     design.model,
                     f"no row has {listed(outside, _LISTED)} as data.target, "
-                    f"{config.data.target}, and these are classes of the model. Where it predicts "
-                    f"one, the audit stops after it has run: map them under {key}.map, or set "
-                    f"{key}.open_vocabulary: true.",
+                    f"{config.data.target}, and these are classes of the model. If it predicts "
+                    f"one of them, the audit stops after the model has run. Map them under "
+                    f"{key}.map, or set {key}.open_vocabulary: true.",
                 )
 
     def warnings(
@@ -524,7 +524,7 @@ def _measure_wording(
         resampling = None
     seed = config.resampling.seed
     measured = findings_of(design.counts, effects, place, resampling, seed)
-    reason = "wording: what is tested is the content of the texts"
+    reason = "wording: the content of the texts is tested instead"
     described = (
         without_verdict(draft, reason) for draft in measured.findings if not draft.finding.subject
     )
@@ -722,7 +722,7 @@ def predict_labels(models: Models, name: str, section: ModelConfig, pictures: Pi
             lacks = "question" if offer == "answerer" else "vocabulary"
             raise ConfigError(
                 f"models.{name}: {section.called} is {DESCRIPTIONS[offer]} and needs a {lacks!r}. "
-                "To do: give what it is asked about each image, or list the classes that it "
+                "To do: add the question about each image, or list the classes that it "
                 "chooses between"
             )
         outputs = models.predict(name, section, pictures)

@@ -613,7 +613,7 @@ def _manifest(
         )
     inputs, counts = data.inputs, data.counts
     if len(runs) > 1:
-        notes.append(f"Groups, metrics, thresholds and seed are those of run {first}.")
+        notes.append(f"Groups, metrics, thresholds and seed come from run {first}.")
         inputs = prefixed({run: run_data.inputs for run, (_, run_data) in runs.items()})
         counts = {run: run_data.counts for run, (_, run_data) in runs.items()}
     return manifest_of(

@@ -56,7 +56,7 @@ def notes_of_scores(
         low, high = np.nanmin(scores), np.nanmax(scores)
         yield Note(
             name,
-            f"scores lie from {low:.3g} to {high:.3g} and are no probabilities, so these are not "
+            f"Scores from {low:.3g} to {high:.3g} aren't probabilities, so these metrics aren't "
             f"measured: {', '.join(needed)}.",
         )
 

@@ -27,10 +27,9 @@ def calibration(result: AuditResult) -> Section | None:
     if not bins:
         return None
     text = (
-        "Rows in ten bands of scores, of about as many rows each. Where scores are true as "
-        "probabilities, the share of positives is the mean score, on the diagonal. Below, each "
-        "group's numbers beside those of a calibrated model with the same scores, whose outcomes "
-        "are drawn from them: few rows give a number above 0 by chance."
+        "Ten bands of scores with about the same number of rows. For a calibrated model the share "
+        "of positives is the mean score, on the diagonal. The table compares each group with a "
+        "calibrated model of the same scores: with few rows it is above 0 by chance."
     )
     charts = [
         _curve(panel, ", ".join(map(str, key)))

@@ -330,8 +330,8 @@ class Questions(Audit[Config, QuestionsData, Design]):
             if np.isnan(design.numbers.changed).all():
                 yield Note(
                     design.model,
-                    "every question was asked in one order of the options, so whether the "
-                    "answers go by position can't be told. To do: ask in every order.",
+                    "Every question has one order of the options, so the audit can't test whether "
+                    "answers follow their position. To do: ask in every order.",
                 )
 
     def save(self, folder: Path, data: QuestionsData) -> None:

@@ -39,7 +39,7 @@ def _prompts(config: Mapping[str, Any]) -> str:
     """Return where the prompts are from: a table, or prefixes before each subject."""
     queries, prefixes = config.get("queries"), config.get("prefixes")
     if isinstance(queries, dict):
-        return f"from {queries.get('table')}; those of one subject are averaged"
+        return f"from {queries.get('table')}; queries of one subject are averaged"
     if isinstance(prefixes, list):
         return f"each subject after {listed([f'“{prefix}”' for prefix in prefixes])}, averaged"
     return f"each subject after the prefixes of {prefixes}, averaged"
@@ -48,12 +48,12 @@ def _prompts(config: Mapping[str, Any]) -> str:
 def subjects(result: AuditResult) -> Section | None:
     """Return the mean over subjects of every model, over both chance levels."""
     text = (
-        "Means over subjects with their intervals. Grey: where the mean lies in 95 of 100 cases if "
+        "Means over subjects with their intervals. Grey: range of the mean in 95 of 100 cases if "
         "the images of each set change places at random. "
         "Dashed: the same if all images of a subject do. Compare with the grey band. Neither is "
         "near 0, because among few images shares are uneven by chance. “Within” an attribute the "
         "others are compared among images with one of its values; K is then their number of values "
-        "unless you set it, so the numbers don't compare with those of combinations."
+        "unless you set it, so don't compare these numbers with combinations."
     )
     means_over_subjects = [
         finding for finding in result.findings if finding.metric in SHARES and not finding.subject

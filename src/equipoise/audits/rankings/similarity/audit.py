@@ -339,6 +339,6 @@ class Similarity(ByQuery[Config, Design]):
         yield from super().notes(config, data, designs)
         if config.data.sets is None:
             yield (
-                "Images differ in more than their group, so a gap may come from what else they "
-                "show. Counterfactual sets (data.sets) hold it fixed."
+                "Images differ in more than their group, and the rest may cause a gap. "
+                "Counterfactual sets (data.sets) hold the rest fixed."
             )

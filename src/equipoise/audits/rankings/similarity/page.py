@@ -62,7 +62,7 @@ def effects(result: AuditResult) -> Section | None:
     text = (
         "0 is the average of the groups for a concept; the distance between two marks is the gap. "
         f"Plots have up to {MOST_CONCEPTS} concepts, largest gap first. Line: interval. Grey: "
-        "where a group lies in 95 of 100 random exchanges of groups."
+        "range of a group in 95 of 100 random exchanges of groups."
     )
     titles = [
         Column("Concept", "label"),
