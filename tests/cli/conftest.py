@@ -1,5 +1,6 @@
 """A small project in the working directory: one model that is right, one that fails a group."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -37,14 +38,33 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
+def one_line(err):
+    """Undo the line breaks of an error message."""
+    start = re.search("^error: ", err, re.MULTILINE)
+    if start is None:
+        return err
+    return err[: start.start()] + re.sub(r"\n(?:  +|(?=To do: ))", " ", err[start.start() :])
+
+
 @pytest.fixture
-def command(capsys):
-    """Run the command line here; give its exit code, stdout and stderr."""
+def raw_command(capsys):
+    """Run the command line here; return its exit code, stdout and stderr."""
 
     def ran(*arguments):
         capsys.readouterr()
         code = run([*arguments])
         out, err = capsys.readouterr()
         return code, out, err
+
+    return ran
+
+
+@pytest.fixture
+def command(raw_command):
+    """Run the command line here; return its exit code, stdout and errors of one line."""
+
+    def ran(*arguments):
+        code, out, err = raw_command(*arguments)
+        return code, out, one_line(err)
 
     return ran

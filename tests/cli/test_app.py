@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from alone import environment
 from equipoise import __version__, audits
-from equipoise.cli.app import COMMANDS, app
+from equipoise.cli.app import COMMANDS, GROUPS, app
 from equipoise.core import ConfigError
 
 DEBUG = "EQUIPOISE_DEBUG=1"
@@ -21,9 +22,11 @@ DEBUG = "EQUIPOISE_DEBUG=1"
 def test_help_lists_every_command(command, arguments):
     code, out, err = command(*arguments)
     assert (code, err) == (0, "")
-    listed = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line]
-    assert listed[: len(COMMANDS)] == app.list_commands(click.Context(app))
-    assert "Exit codes: 0 done, 1 the gate is breached, 2 an error, 130 interrupted." in out
+    text = out.split("--help", 1)[1]
+    assert re.findall(r"^  (\w+)  ", text, re.MULTILINE) == app.list_commands(click.Context(app))
+    assert re.findall(r"^(\w+):$", text, re.MULTILINE) == [*GROUPS]
+    assert {*COMMANDS} == {name for names in GROUPS.values() for name in names}
+    assert "Exit codes: 0 done, 1 a gate rule is breached, 2 an error, 130 interrupted." in out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -64,9 +67,9 @@ def test_version(command):
     ("arguments", "named"),
     [
         (["audti"], "'audti'"),
-        (["audit"], "'CONFIG'"),
+        (["audit"], "CONFIG: missing"),
         (["audit", "x", "--owt"], "'--out'"),
-        (["compare"], "'RUN...'"),
+        (["compare"], "RUN...: missing"),
         (["check", "runs/nope"], "runs/nope: "),
         (["audit", "no.yaml"], "'equipoise new no.yaml'"),
     ],

@@ -675,7 +675,7 @@ def _read_values(path: str | Path) -> tuple[Any, str, Any]:
         content = read_regular(path)
     except FileNotFoundError:
         raise ConfigError(
-            f"{source}: no such file. To do: create one with 'equipoise new {source}'"
+            f"{source}: no such file. To do: create one with 'equipoise new {source}'", file=source
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -701,7 +701,7 @@ def _validated(
     try:
         return model.model_validate(dict(values), context={"audit": audit, "base": base})
     except ValidationError as error:
-        raise ConfigError(explain(error, values, source, node)) from None
+        raise explain(error, values, source, node) from None
     except RecursionError:
         raise ConfigError(f"{source}: refers to itself; expected a plain tree of values") from None
 
@@ -720,8 +720,9 @@ def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditC
     line = line_of(node, ["audit"])
     raise ConfigError(
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "
-        f"{', '.join(KINDS)}{nearest(audit, KINDS)}"
-    )
+        f"{', '.join(KINDS)}{nearest(audit, KINDS)}",
+        key="audit", file=source, line=line,
+    )  # fmt: skip
 
 
 def runs_models(config: AuditConfig) -> bool:

@@ -1,14 +1,15 @@
-"""What reaches the terminal: text without control sequences, aligned tables, JSON, progress."""
+"""Output on the terminal: text without control sequences, tables, JSON, progress."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -25,7 +26,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
 config_argument = click.argument("config", type=PATH)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-overwrite_run = click.option("--overwrite", is_flag=True, help="Replace the run that lies there.")
+overwrite_run = click.option("--overwrite", is_flag=True, help="Replace an existing run.")
 
 
 def out_option(default: str) -> Callable[[_Function], _Function]:
@@ -41,6 +42,12 @@ def printable(text: object) -> str:
         for character in str(text).replace("\t", " ")
         if character in f"\n{_JOINERS}" or unicodedata.category(character) not in _HIDDEN
     )
+
+
+def has_colours(stream: TextIO | None = None) -> bool:
+    """Whether a stream, stdout by default, is a terminal and NO_COLOR isn't set."""
+    stream = sys.stdout if stream is None else stream
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def say(text: str = "") -> None:
@@ -127,8 +134,7 @@ def cell_text(value: Json | bool) -> str:
 class Steps:
     """Progress on stderr for work that outlasts two seconds; silent off a terminal.
 
-    Call it with the name of a step and, where they are known, what is done and what there is to
-    do.
+    Call it with the name of a step and, where they are known, the work done and the total.
     """
 
     def __init__(self) -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from equipoise.config.files import line_of, nearest
+from equipoise.core import ConfigError
 
 _MAX_PROBLEMS = 20
 _SHORT = Repr()
@@ -55,8 +56,10 @@ class _Problem(NamedTuple):
     forms: tuple[_Form, ...] = ()
 
 
-def explain(error: ValidationError, values: Any, source: str, node: Any = None) -> str:
-    """Return every problem of a configuration in one message.
+def explain(error: ValidationError, values: Any, source: str, node: Any = None) -> ConfigError:
+    """Return the error with every problem of a configuration in one message.
+
+    Its key and line are those of the first problem.
 
     Parameters
     ----------
@@ -76,15 +79,16 @@ def explain(error: ValidationError, values: Any, source: str, node: Any = None) 
     for path, text in dict.fromkeys(_merged(details_by_place)):
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
         key = "".join(steps).removeprefix(".")
-        problems.append((line_of(node, path), f"{key}: {text}" if key else text))
+        problems.append((line_of(node, path), key, f"{key}: {text}" if key else text))
     problems.sort(key=lambda problem: problem[0] or 0)
-    if len(problems) == 1:
-        line, text = problems[0]
-        return f"{source}{f', line {line}' if line else ''}: {text}"
-    lines = [f"  {f'line {line}: ' if line else ''}{text}" for line, text in problems]
-    if len(problems) > _MAX_PROBLEMS:
-        lines[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
-    return "\n".join([f"{source}: {len(problems)} problems", *lines])
+    line, key, text = problems[0]
+    message = f"{source}{f', line {line}' if line else ''}: {text}"
+    if len(problems) > 1:
+        lines = [f"  {f'line {line}: ' if line else ''}{text}" for line, _, text in problems]
+        if len(problems) > _MAX_PROBLEMS:
+            lines[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
+        message = "\n".join([f"{source}: {len(problems)} problems", *lines])
+    return ConfigError(message, key=key, file=source, line=problems[0][0])
 
 
 def _placed(values: Any, details: ErrorDetails) -> _Problem:

@@ -68,13 +68,13 @@ def check_columns(available: Sequence[str], columns: Iterable[str], file: str) -
         if times[column] == 1:
             continue
         similar = nearest(column, available)
-        suggestion = f"write {show(similar)} if that was meant" if similar else "name one of these"
+        hint = f"; did you mean {show(similar)}?" if similar else ""
         raise DataError(
-            f"{times[column]} columns have this name" if times[column] else NO_COLUMN,
+            f"{times[column]} columns have this name" if times[column] else f"{NO_COLUMN}{hint}",
             file=file or None,
             column=column,
             expected=f"one of {listed(available)}, each once",
-            fix="rename all but one of them" if times[column] else suggestion,
+            fix="rename all but one of them" if times[column] else "correct the name",
         )
 
 
