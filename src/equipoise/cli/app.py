@@ -17,10 +17,10 @@ from equipoise.cli.errors import (
     TERMINATED,
     Terminated,
     as_fields,
-    did_you_mean,
     failure_of,
     wrapped,
 )
+from equipoise.cli.groups import SuggestingGroup
 from equipoise.cli.terminal import has_colours, printable, say_json
 from equipoise.discovery import Places
 
@@ -44,7 +44,7 @@ PLUGINS = "Plugins"
 """Group of commands of other packages."""
 
 
-class _Commands(click.Group):
+class _Commands(SuggestingGroup):
     """A group that imports a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -56,16 +56,6 @@ class _Commands(click.Group):
             return None if place is None else place.load(click.Command)
         except ValueError as error:
             return _unusable(cmd_name, error)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that a user names; suggest the most similar one."""
-        name = args[0]
-        if not name.startswith("-") and name not in COMMANDS and not ctx.resilient_parsing:
-            near = did_you_mean(name, COMMANDS) or "."
-            raise click.UsageError(f"{name!r} is no command{near}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by group."""

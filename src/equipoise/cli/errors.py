@@ -136,6 +136,10 @@ def _usage(error: click.UsageError) -> str:
         return f"{option}: no such option{near} {help_of}"
     if isinstance(error, click.MissingParameter):
         return f"{option}: missing. {_example(context) or help_of}"
+    command = None if context is None else context.command
+    if isinstance(command, click.Group) and error.message.startswith("Usage: "):
+        names = ", ".join(command.list_commands(context))
+        return f"{path}: expected one of its commands: {names}. {help_of}"
     text = _UNEXPECTED.sub(r"unexpected: \1", error.message)
     if isinstance(error, click.BadParameter) and option:
         text = f"{option}: {_value_problem(error)}"

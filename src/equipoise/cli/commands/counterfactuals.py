@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from equipoise.cli.groups import SuggestingGroup
 from equipoise.cli.outputs import write_output
 from equipoise.cli.terminal import (
     PATH,
@@ -19,7 +20,11 @@ from equipoise.cli.terminal import (
 _STOPPED = "interrupted; finished parts stay, and the same command goes on from them"
 
 
-@click.group("counterfactuals", epilog="Example: equipoise counterfactuals generate sets.yaml")
+@click.group(
+    "counterfactuals",
+    cls=SuggestingGroup,
+    epilog="Example: equipoise counterfactuals generate sets.yaml",
+)
 def counterfactuals_command() -> None:
     """Make images of caption sets, or of prompts.
 
