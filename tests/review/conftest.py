@@ -36,7 +36,9 @@ def command(capsys):
     def ran(name, *arguments, code=0, question="right"):
         capsys.readouterr()
         about = [] if name == "export" else ["--question", question]
-        assert run(["label", name, "run", *arguments, *about, "--json"]) == code, capsys.readouterr().err
+        assert run(["label", name, "run", *arguments, *about, "--json"]) == code, (
+            capsys.readouterr().err
+        )
         out, err = capsys.readouterr()
         return json.loads(out) if code == 0 else json.loads(out)["error"]["message"]
 

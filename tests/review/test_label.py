@@ -113,7 +113,9 @@ def test_the_next_sample_goes_to_the_group_and_draws_no_image_again(project, com
     command("sample", *DRAWN)
     project.answer("ann")
     before = command("read", "answers-ann.json")["errors"]
-    output = command("sample", "--images", "photos", "--size", "60", "--sharpen", "women", "--out", "n.html")
+    output = command(
+        "sample", "--images", "photos", "--size", "60", "--sharpen", "women", "--out", "n.html"
+    )
     assert output["images"] == 60
     first_keys = {image[0] for image in page_data(Path("label.html"))["images"]}
     new = [image[0] for image in page_data(Path("n.html"))["images"]]

@@ -98,7 +98,9 @@ def test_labels_give_shares_by_group_that_cover_the_truth(labelled, monkeypatch,
         assert 0 <= estimate["low"] < estimate["high"] <= 1
         assert abs(estimate["share"] - true[name]) < estimate["high"] - estimate["low"]
     # The next sample draws none of these.
-    more = command("sample", "--size", "10", "--out", "next.html", "--sharpen", images.groups.names[0])
+    more = command(
+        "sample", "--size", "10", "--out", "next.html", "--sharpen", images.groups.names[0]
+    )
     assert more["images"] <= 10
     first = {image[0] for image in data["images"]}
     assert not first & {image[0] for image in page_data(Path("next.html"))["images"]}

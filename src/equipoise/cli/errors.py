@@ -92,7 +92,7 @@ def failure_of(error: BaseException, place: str = "") -> Failure:
     return Failure(
         f"error: {place}: {text}" if place else f"error: {text}",
         option=_option_of(error),
-        fix=fix[1].strip() if fix else None,
+        fix=fix[1].strip() if fix else f"write {suggestion[2]!r}" if suggestion else None,
         suggestion=suggestion[2] if suggestion else None,
         **named,
     )
@@ -112,6 +112,9 @@ def wrapped(message: str) -> str:
     message = message.replace(f". {_TO_DO}", f".\n{_TO_DO}").replace(f"? {_TO_DO}", f"?\n{_TO_DO}")
     lines: list[str] = []
     for line in message.splitlines():
+        if line.startswith("  equipoise "):
+            lines.append(line)
+            continue
         indent = line[: len(line) - len(line.lstrip())]
         lines += wrap(
             line, WIDTH, subsequent_indent=f"{indent}  ", break_long_words=False,

@@ -9,6 +9,7 @@ class SuggestingGroup(click.Group):
     """A group of commands, in the order of their definition."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of the commands."""
         return [*self.commands]
 
     def resolve_command(

@@ -96,6 +96,9 @@ def result_of(
     )
 
 
+_TABLES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".json")
+
+
 def load_audit_config(path: Path) -> AuditConfig:
     """Read the configuration of an audit.
 
@@ -110,6 +113,11 @@ def load_audit_config(path: Path) -> AuditConfig:
     from equipoise.core import ConfigError
     from equipoise.studies.study import command_of
 
+    if path.suffix.lower() in _TABLES and path.is_file():
+        command = join(["equipoise", "quick", str(path)])
+        raise ConfigError(
+            f"{path}: a table, not a configuration. To do: run {command!r}", file=str(path)
+        )
     try:
         return load_config(path)
     except ConfigError:
@@ -123,7 +131,8 @@ def load_audit_config(path: Path) -> AuditConfig:
         if command == "audit":
             raise
         raise ConfigError(
-            f"{path}: no configuration of an audit. To do: run 'equipoise {command} {path}'"
+            f"{path}: not the configuration of an audit. To do: run 'equipoise {command} {path}'",
+            file=str(path),
         ) from None
 
 

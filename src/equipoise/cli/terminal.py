@@ -29,6 +29,26 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the re
 overwrite_run = click.option("--overwrite", is_flag=True, help="Replace an existing run.")
 
 
+_OPEN = "equipoise.open"
+
+
+def _note_open(context: click.Context, option: click.Parameter, value: bool) -> None:  # noqa: ARG001
+    context.meta[_OPEN] = value
+
+
+open_option = click.option(
+    "--open", is_flag=True, expose_value=False, callback=_note_open, help="Open the report."
+)
+
+
+def open_report(run: Path) -> None:
+    """Open the report of a run in the browser if the user adds --open."""
+    if click.get_current_context().meta.get(_OPEN):
+        page = (run / "report.html").absolute()
+        if click.launch(str(page)):
+            note(f"can't open a browser; the report is {page}")
+
+
 def out_option(default: str) -> Callable[[_Function], _Function]:
     """Return the option `--out` of a command that writes a run."""
     about = f"Where to write the run [default: {default}]."

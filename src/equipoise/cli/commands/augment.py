@@ -10,6 +10,8 @@ from equipoise.cli.terminal import (
     PATH,
     Steps,
     json_option,
+    open_option,
+    open_report,
     out_option,
     overwrite_run,
     say_json,
@@ -43,6 +45,7 @@ from equipoise.cli.terminal import (
     help="Of drawn faces: training runs of each arm.",
 )
 @click.option("--plan", is_flag=True, help="Count trainings and images; nothing is trained.")
+@open_option
 @json_option
 def augment_command(
     config: Path | None,
@@ -97,6 +100,7 @@ def augment_command(
                 checked = load_as(config, AugmentConfig)
                 result = run_configured(checked, config.parent, progress, overwrite=overwrite)
         write(result, folder, target)
+    open_report(target)
     if as_json:
         say_json(
             facts(result, target) | {"augmentation": result.tables["augmentation"].to_pylist()}

@@ -11,6 +11,8 @@ from equipoise.cli.terminal import (
     PATH,
     Steps,
     json_option,
+    open_option,
+    open_report,
     out_option,
     overwrite_run,
     say_json,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=PATH)
 @out_option("runs/compare")
 @overwrite_run
+@open_option
 @json_option
 def compare_command(
     runs: tuple[Path, ...], out: Path | None, overwrite: bool, as_json: bool
@@ -45,6 +48,7 @@ def compare_command(
         with Steps() as progress:
             result = compare(*runs, progress=progress)
         write(result, folder, target)
+    open_report(target)
     if as_json:
         say_json(facts(result, target) | _tables(result))
     else:

@@ -9,6 +9,8 @@ from equipoise.cli.terminal import (
     Steps,
     json_option,
     note,
+    open_option,
+    open_report,
     out_option,
     overwrite_run,
     say,
@@ -42,6 +44,7 @@ _SCENES = ("retrieval", "associations", "similarity")
     help="With mitigation: of images, folds, training and resampling [default: 0].",
 )
 @overwrite_run
+@open_option
 @json_option
 def demo_command(
     world: str,
@@ -77,6 +80,8 @@ def demo_command(
         show(result, run, as_json=as_json)
     else:
         _colours(run, overwrite=overwrite, as_json=as_json)
+    if world in ("colours", "mitigation"):
+        open_report(run)
 
 
 def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:

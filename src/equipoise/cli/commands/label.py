@@ -85,9 +85,7 @@ _QUESTION_OPTIONS = (
         metavar="ANSWER",
         help="Answer to estimate the share of, by group [default: no, or the first].",
     ),
-    click.option(
-        "--model", default="", metavar="NAME", help="Audited model [default: the first]."
-    ),
+    click.option("--model", default="", metavar="NAME", help="Audited model [default: the first]."),
     click.option(
         "--groups", default="", metavar="NAMES", help="Groups of the run, such as 'race × gender'."
     ),
@@ -110,7 +108,11 @@ def _about_question(command: _Function) -> _Function:
     return command
 
 
-@click.group("label", cls=SuggestingGroup, epilog="Example: equipoise label sample runs/first --question right")
+@click.group(
+    "label",
+    cls=SuggestingGroup,
+    epilog="Example: equipoise label sample runs/first --question right",
+)
 def label_command() -> None:
     """Let people label images of a run, and read their labels.
 
@@ -137,7 +139,7 @@ def label_command() -> None:
 @_images
 @_out("label.html")
 @json_option
-def sample(  # noqa: PLR0913 - click names the options one by one
+def sample(
     run: Path,
     size: int,
     seed: int,
@@ -264,9 +266,7 @@ def show(
     _print(_filled(tables) if table is None else {table: tables[table]}, as_json)
 
 
-@label_command.command(
-    "export", epilog="Example: equipoise label export runs/first labels.csv"
-)
+@label_command.command("export", epilog="Example: equipoise label export runs/first labels.csv")
 @_run
 @click.argument("file", type=PATH)
 @json_option
@@ -287,9 +287,7 @@ def _task(run: Path, options: Options) -> _Task:
     name = options["question"]
     form = None if options["form"] is None else review.read_form(options["form"])
     if (form is None) == (not name):
-        raise ConfigError(
-            "--question or --form: expected one of them. To do: add --question right"
-        )
+        raise ConfigError("--question or --form: expected one of them. To do: add --question right")
     if form is not None and options["answers"]:
         raise ConfigError("--answer: the form has the answers already. To do: leave it out")
     name = name or str(form and form.question)

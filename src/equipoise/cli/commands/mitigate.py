@@ -11,6 +11,8 @@ from equipoise.cli.terminal import (
     Steps,
     config_argument,
     json_option,
+    open_option,
+    open_report,
     say_json,
     say_values,
 )
@@ -26,6 +28,7 @@ _Value = TypeVar("_Value")
 @click.command("mitigate", epilog="Example: equipoise mitigate mitigate.yaml --plan")
 @config_argument
 @click.option("--plan", is_flag=True, help="Say what would be done; no model is loaded.")
+@open_option
 @json_option
 def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
     """Lower a dual encoder's disparity, and measure the cost.
@@ -56,6 +59,7 @@ def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
         run = part.report(base)
         with Steps() as progress:
             result = mitigate(part, base, progress) if name in waiting else read(run)
+        open_report(run)
         if as_json:
             printed[name] = _facts(result, run)
         else:

@@ -4,11 +4,19 @@ from pathlib import Path
 
 import click
 
-from equipoise.cli.terminal import Steps, config_argument, json_option, say_json
+from equipoise.cli.terminal import (
+    Steps,
+    config_argument,
+    json_option,
+    open_option,
+    open_report,
+    say_json,
+)
 
 
 @click.command("neurons", epilog="Example: equipoise neurons neurons.yaml")
 @config_argument
+@open_option
 @json_option
 def neurons_command(config: Path, as_json: bool) -> None:
     """Find and change components that respond to a group.
@@ -30,6 +38,7 @@ def neurons_command(config: Path, as_json: bool) -> None:
     folder = base / checked.output / REPORT
     with new_run(folder) as partial:
         write(result, partial, folder)
+    open_report(folder)
     if as_json:
         tables = {
             name: result.tables[f"neurons_{name}"].to_pylist() for name in ("components", "sweep")

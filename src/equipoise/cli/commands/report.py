@@ -10,6 +10,8 @@ from equipoise.cli.outputs import check_output
 from equipoise.cli.terminal import (
     PATH,
     json_option,
+    open_option,
+    open_report,
     say,
     say_json,
 )
@@ -19,6 +21,7 @@ _REPORT = b'<meta name="generator" content="equipoise">'
 
 @click.command("report", epilog="Example: equipoise report runs/first")
 @click.argument("run", type=PATH)
+@open_option
 @json_option
 def report_command(run: Path, as_json: bool) -> None:
     """Write the report of a run again, in its place.
@@ -32,6 +35,7 @@ def report_command(run: Path, as_json: bool) -> None:
     page, result = run / "report.html", read(run)
     check_output(page, _REPORT)
     rewrite(run, page.name, render(result, page_of(result), place_of(run)).encode())
+    open_report(run)
     if as_json:
         say_json({"run": run, "report": page})
     else:
