@@ -112,6 +112,15 @@ def _entry(folder: Path) -> str:
     )
 
 
+def add_help(_: Sphinx, name: str, source: list[str]) -> None:
+    """Add the help of each command to the page of the command line."""
+    if name == "cli":
+        sys.path.insert(0, str(DOCS.parent))
+        from tools.help_pages import with_help
+
+        source[0] = with_help(source[0])
+
+
 def look_at_tutorials(app: Sphinx, error: Exception | None) -> None:
     """Fail where a tutorial, which was executed, shows no images or no chart."""
     if error is not None:
@@ -129,4 +138,5 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", write_reports)
     app.connect("build-finished", look_at_tutorials)
     app.connect("source-read", prepare_source)
+    app.connect("source-read", add_help)
     app.connect("autodoc-process-docstring", escape_bars)

@@ -1,4 +1,4 @@
-"""Nothing documented is stale: commands, flags, keys, metric cards, links, examples."""
+"""Nothing documented is stale: keys, metric cards, links, examples."""
 
 import ast
 import importlib
@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import get_args
 
-import click
 import pytest
 
 from equipoise.audits import config as shared
@@ -17,7 +16,6 @@ from equipoise.audits.labels.predictions.config import (
     MetricsConfig,
     ModelConfig,
 )
-from equipoise.cli.app import app
 from equipoise.config.fields import ExtractionConfig
 from equipoise.config.files import keys, parse_yaml
 from equipoise.discovery import KINDS
@@ -26,7 +24,7 @@ from equipoise.metrics import SPECS
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = {path: path.read_text(encoding="utf-8") for path in PAGES}
-CLI, CONFIG = TEXTS[ROOT / "docs" / "cli.md"], TEXTS[ROOT / "docs" / "config.md"]
+CONFIG = TEXTS[ROOT / "docs" / "config.md"]
 
 
 def section(page, title):
@@ -34,30 +32,6 @@ def section(page, title):
     match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
     assert match, f"no section {title!r}"
     return match[1]
-
-
-def commands():
-    context = click.Context(app)
-    return {name: app.get_command(context, name) for name in app.list_commands(context)}
-
-
-def flags():
-    for name, command in commands().items():
-        parts = command.commands.values() if isinstance(command, click.Group) else ()
-        for parameter in [parameter for part in (command, *parts) for parameter in part.params]:
-            if isinstance(parameter, click.Option):
-                for flag in (*parameter.opts, *parameter.secondary_opts):
-                    yield name, flag
-
-
-def test_every_command_has_its_section_in_order():
-    assert re.findall(r"^## (.+)$", CLI, re.MULTILINE) == [*commands()]
-
-
-@pytest.mark.parametrize("name", [*commands()])
-def test_flags_equal_the_flags_of_its_section(name):
-    documented = set(re.findall(r"`(--[a-z-]+)(?: [A-Z]+)?`", section(CLI, name)))
-    assert documented == {flag for command, flag in flags() if command == name}
 
 
 OPTIONS = [

@@ -25,9 +25,8 @@ def write_csv(name, header, rows):
     Path(name).write_text("\n".join([header, *lines]) + "\n")
 
 
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def write_project():
+    """Write the project into the working directory."""
     rng = np.random.default_rng(0)
     ids, truth, group = range(400), rng.integers(0, 2, 400), rng.integers(0, 2, 400)
     wrong = (rng.random(400) < 0.6) & (group == 1)
@@ -35,6 +34,12 @@ def project(tmp_path, monkeypatch):
     write_csv("good.csv", "id,p", zip(ids, truth, strict=True))
     write_csv("bad.csv", "id,p", zip(ids, np.where(wrong, 1 - truth, truth), strict=True))
     Path("c.yaml").write_text(CONFIG)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_project()
     return tmp_path
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -14,6 +15,7 @@ from alone import environment
 from equipoise import __version__, audits
 from equipoise.cli.app import COMMANDS, GROUPS, app
 from equipoise.core import ConfigError
+from tools.help_pages import with_help
 
 DEBUG = "EQUIPOISE_DEBUG=1"
 
@@ -44,6 +46,17 @@ def test_each_command_explains_itself(command, name):
             named = named.get_command(click.Context(app), words.pop(0))
         # It raises where an option of the example is unknown.
         assert part in (subcommand, named.make_context(named.name, words).command)
+
+
+def test_the_page_has_the_help_of_every_command():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^##+ (\w+)$", page, re.MULTILINE)
+    expected = [part for title, names in GROUPS.items() for part in (title, *names)]
+    assert headings[-len(expected) :] == expected
+    text = with_help(page)
+    assert text.count("Usage: equipoise ") >= len(COMMANDS)
+    for usage in ("label settle [OPTIONS] RUN", "counterfactuals plan [OPTIONS] CONFIG", "audit ["):
+        assert f"Usage: equipoise {usage}" in text
 
 
 def test_a_shell_completes_commands():

@@ -39,7 +39,7 @@ def command(capsys):
         assert run(["label", name, "run", *arguments, *about, "--json"]) == code, (
             capsys.readouterr().err
         )
-        out, err = capsys.readouterr()
+        out = capsys.readouterr().out
         return json.loads(out) if code == 0 else json.loads(out)["error"]["message"]
 
     return ran

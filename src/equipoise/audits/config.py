@@ -679,7 +679,9 @@ def _read_values(path: str | Path) -> tuple[Any, str, Any]:
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{source}: cannot be read: {reason}") from None
+        raise ConfigError(
+            f"{source}: cannot be read: {reason}. To do: name a YAML file", file=source
+        ) from None
     values, node = parse_yaml(content, source)
     return values, source, node
 

@@ -24,6 +24,10 @@ _SUGGESTION = re.compile(r"did you mean (['\"])(.*?)\1\?")
 _NOT_ENDED = re.compile(r"(?<![.?!:])$")
 _FILE = re.compile(r"([^\s:,]*[./][^\s:,]*)(?:, line (\d+))?: ")
 """A path in front of a message."""
+_RUN = re.compile(r"(.*?): ")
+_EXPECTED = re.compile(
+    r"(?:; expected|Allowed(?: here)?:) (.*?)(?:; did you mean|\. |\Z)", re.DOTALL
+)
 _UNEXPECTED = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
 
@@ -87,15 +91,34 @@ def failure_of(error: BaseException, place: str = "") -> Failure:
     text = _usage(error) if isinstance(error, click.UsageError) else _sentence(error)
     fix, suggestion = _FIX.search(text), _SUGGESTION.search(text)
     named = {name: getattr(error, name, None) or None for name in _PLACES}
-    if named["file"] is None and (file := _FILE.match(text)):
+    pattern = _RUN if _is(error, "RunError") else _FILE
+    if named["file"] is None and (file := pattern.match(text)):
         named["file"] = file[1]
+    if named["expected"] is None and (expected := _EXPECTED.search(text)):
+        named["expected"] = expected[1]
     return Failure(
         f"error: {place}: {text}" if place else f"error: {text}",
         option=_option_of(error),
-        fix=fix[1].strip() if fix else f"write {suggestion[2]!r}" if suggestion else None,
+        fix=fix[1].strip() if fix else _likely_fix(text, suggestion, named["expected"]),
         suggestion=suggestion[2] if suggestion else None,
         **named,
     )
+
+
+def _likely_fix(text: str, suggestion: re.Match[str] | None, expected: str | None) -> str | None:
+    """Return what to do about an error whose message has no fix of its own."""
+    if suggestion is not None:
+        return f"write {suggestion[2]!r}"
+    if text.endswith("required, and missing"):
+        return "add the key"
+    return f"write {expected}" if expected else None
+
+
+def _is(error: BaseException, name: str) -> bool:
+    """Whether an error is of a class of the library, which may not be loaded."""
+    # Loading the error tree costs numpy and pyarrow; whoever raised one of it has paid already.
+    errors = sys.modules.get("equipoise.core.errors")
+    return errors is not None and isinstance(error, getattr(errors, name))
 
 
 def as_fields(failure: Failure) -> dict[str, object]:
@@ -196,7 +219,7 @@ def _option_of(error: BaseException) -> str | None:
         if hint is None and error.param is not None:
             hint = error.param.get_error_hint(error.ctx) if error.ctx is not None else None
         names = [hint] if isinstance(hint, str) else [*(hint or ())]
-        return names[0].split(" / ")[0].strip("'") if names else None
+        return names[0].split(" / ")[0].strip("'[]") if names else None
     option: str | None = getattr(error, "option_name", None)
     return option
 
@@ -207,9 +230,7 @@ def _sentence(error: BaseException) -> str:
         return f"a library or a model ended the command by itself (SystemExit: {error}). {_DEBUG}"
     if isinstance(error, MemoryError):
         return "not enough memory. To do: fewer models per audit, or a machine with more memory"
-    # Loading the error tree costs numpy and pyarrow; whoever raised one of it has paid already.
-    errors = sys.modules.get("equipoise.core.errors")
-    if errors is not None and isinstance(error, errors.EquipoiseError):
+    if _is(error, "EquipoiseError"):
         return str(error)
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""

@@ -11,31 +11,12 @@ from pydantic_core import ErrorDetails
 
 from equipoise.config.files import line_of, nearest
 from equipoise.core import ConfigError
+from equipoise.data.problems import expected_value
 
 _MAX_PROBLEMS = 20
 _SHORT = Repr()
 _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple = 2, 3, 4, 4
 _SHORT.maxstring = _SHORT.maxother = 60
-_EXPECTED = {
-    "bool_type": "true or false",
-    "dict_type": "a mapping",
-    "finite_number": "a finite number",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "mapping_type": "a mapping",
-    "model_attributes_type": "a mapping",
-    "model_type": "a mapping",
-    "string_too_short": "a text that is not empty",
-    "string_type": "text (in quotes where it looks like a number, true, false or null)",
-    "tuple_type": "a list",
-}
-"""Expected values of each kind of pydantic error, in the words of a configuration."""
-# What pydantic writes around what it expects.
-_PYDANTIC = re.compile(r"Input should be|\w+ should have (.*?) after validation.*")
-
 Path = tuple[str | int, ...]
 """Keys and places from the outermost mapping to a value."""
 
@@ -199,8 +180,7 @@ def _expected(details: ErrorDetails) -> str:
     """Return the values that a key expects, in the words of a configuration."""
     if _is_expectation(details):
         return _own_text(details).removeprefix("expected ")
-    kind = details["type"]
-    return _EXPECTED.get(kind) or _PYDANTIC.sub(r"\1", details["msg"]).strip()
+    return expected_value(details["type"], details["msg"])
 
 
 def _given(value: Any, expected: str) -> str:

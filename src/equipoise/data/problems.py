@@ -1,5 +1,6 @@
 """Parts of this room's errors: available names, the nearest name, examples."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -51,6 +52,39 @@ def nearest(text: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str
     folded = {other.casefold(): other for other in reversed([*candidates])}
     close = get_close_matches(text.casefold(), folded, n=1, cutoff=cutoff)
     return folded[close[0]] if close else None
+
+
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "bool_parsing": "true or false",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "mapping_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "model_type": "a mapping",
+    "string_too_short": "a text that is not empty",
+    "string_type": "text (in quotes where it looks like a number, true, false or null)",
+    "tuple_type": "a list",
+}
+"""Expected values of each kind of schema error, in the words of a configuration."""
+_SCHEMA_TEXT = re.compile(r"Input should be|\w+ should have (.*?) after validation.*")
+_AT_LEAST = re.compile(r"(?:a number )?(greater|less) than or equal to ")
+
+
+def expected_value(kind: str, message: str) -> str:
+    """Return which values a key expects, from the kind and message of a schema error."""
+    if kind in _EXPECTED:
+        return _EXPECTED[kind]
+    text = _SCHEMA_TEXT.sub(r"\1", message).strip()
+    return _AT_LEAST.sub(lambda match: _BOUNDS[match[1]], text)
+
+
+_BOUNDS = {"greater": "at least ", "less": "at most "}
 
 
 def is_whole(text: str) -> bool:

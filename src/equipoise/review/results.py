@@ -86,8 +86,8 @@ def conclude(
     decided = labels.filter(pl.col("answer") != UNSURE)
     if decided.is_empty():
         raise ConfigError(
-            f"{run}: no labels for {question.name!r}. To do: run 'equipoise label sample', and read "
-            "the answers with 'equipoise label read'"
+            f"{run}: no labels for {question.name!r}. To do: run 'equipoise label sample', and "
+            "read the answers with 'equipoise label read'"
         )
     agreed = consensus(decided)
     draws = read_draws(run, question.name)

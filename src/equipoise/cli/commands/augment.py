@@ -64,22 +64,27 @@ def augment_command(
     it faces are drawn, and a small convolutional network and a small ViT are trained, in minutes.
     What is trained is kept beside the run, so that a killed experiment goes on where it was.
     """
-    from equipoise.audits.config import load_as
     from equipoise.cli.augmentation import (
         AugmentConfig,
         plan_configured,
         run_configured,
         run_synthetic,
     )
-    from equipoise.cli.runs import facts, show, write
+    from equipoise.cli.runs import facts, load_for, show, write
     from equipoise.evidence import new_run
 
     if images % 4:
-        raise click.BadParameter(f"{images} is no multiple of 4", param_hint="'--images'")
+        raise click.BadParameter(
+            f"given {images}; expected a multiple of 4. To do: write {images // 4 * 4}",
+            param_hint="'--images'",
+        )
     if plan:
         if config is None:
-            raise click.BadParameter("needs a CONFIG", param_hint="'--plan'")
-        planned = plan_configured(load_as(config, AugmentConfig), config.parent)
+            raise click.BadParameter(
+                "needs a CONFIG. To do: write it as in: equipoise augment augment.yaml --plan",
+                param_hint="'--plan'",
+            )
+        planned = plan_configured(load_for(config, AugmentConfig, "augment"), config.parent)
         (say_json if as_json else say_values)(planned)
         return
     target = out or Path("runs", "augment")
@@ -97,7 +102,7 @@ def augment_command(
                     progress=progress,
                 )
             else:
-                checked = load_as(config, AugmentConfig)
+                checked = load_for(config, AugmentConfig, "augment")
                 result = run_configured(checked, config.parent, progress, overwrite=overwrite)
         write(result, folder, target)
     open_report(target)

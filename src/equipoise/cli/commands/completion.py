@@ -12,7 +12,7 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command("completion", epilog="Example: equipoise completion bash")
-@click.argument("shell", type=click.Choice(_SHELLS), required=False)
+@click.argument("shell", type=click.Choice(_SHELLS), metavar="[SHELL]", required=False)
 @json_option
 @click.pass_context
 def completion_command(context: click.Context, shell: str | None, as_json: bool) -> None:
@@ -41,8 +41,9 @@ def _running_shell() -> str:
     """Return the name of the user's shell."""
     name = Path(os.environ.get("SHELL", "")).name
     if name not in _SHELLS:
-        raise click.UsageError(
-            f"SHELL: can't tell which shell runs; expected one of {', '.join(_SHELLS)}. "
-            "To do: name it, as in: equipoise completion bash"
+        raise click.BadParameter(
+            f"can't tell which shell runs; expected one of {', '.join(_SHELLS)}. "
+            "To do: name it, as in: equipoise completion bash",
+            param_hint="'SHELL'",
         )
     return name

@@ -58,11 +58,11 @@ def plan(config: Path, as_json: bool) -> None:
     No model is loaded. Time and disk are told from images that the model has made with the same
     settings in this store; before that they are unknown.
     """
-    from equipoise.audits.config import load_as
     from equipoise.cli.generation import MakingConfig
+    from equipoise.cli.runs import load_for
     from equipoise.counterfactuals import plan
 
-    planned = plan(**load_as(config, MakingConfig).arguments(config.parent))
+    planned = plan(**load_for(config, MakingConfig, "counterfactuals").arguments(config.parent))
     (say_json if as_json else say_values)(asdict(planned))
 
 
@@ -83,12 +83,12 @@ def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) 
 
     The folder of --export has metadata.csv, one row for each image that was asked for, and images/.
     """
-    from equipoise.audits.config import load_as
     from equipoise.cli.generation import MakingConfig
+    from equipoise.cli.runs import load_for
     from equipoise.counterfactuals import export_images, generate
     from equipoise.evidence import check_place
 
-    making = load_as(config, MakingConfig)
+    making = load_for(config, MakingConfig, "counterfactuals")
     if export is not None:
         check_place(export, overwrite=overwrite)
     try:

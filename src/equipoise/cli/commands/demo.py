@@ -60,7 +60,10 @@ def demo_command(
     """
     if world != "mitigation" and not (models is None and seed is None):
         option = "--seed" if models is None else "--models"
-        raise click.UsageError(f"{option} is an option of --world mitigation, not of {world}")
+        raise click.BadParameter(
+            f"goes with --world mitigation. To do: add --world mitigation, or leave {option} out",
+            param_hint=f"'{option}'",
+        )
     from equipoise.cli.commands.mitigate import show
     from equipoise.cli.runs import write
     from equipoise.evidence import new_run

@@ -245,7 +245,7 @@ def read(
     "show", epilog="Example: equipoise label show runs/first errors --question right"
 )
 @_run
-@click.argument("table", type=click.Choice(_TABLES), required=False)
+@click.argument("table", type=click.Choice(_TABLES), metavar="[TABLE]", required=False)
 @_about_question
 @_scores
 @_seed
@@ -258,7 +258,10 @@ def show(
     as_json: bool,
     **options: Unpack[Options],
 ) -> None:
-    """Print the results of the labels, or one TABLE of them."""
+    """Print the results of the labels, or one TABLE of them.
+
+    TABLE is agreement, disagreements, errors, estimates, answers, values or thresholds.
+    """
     from equipoise import review
 
     task = _task(run, options)

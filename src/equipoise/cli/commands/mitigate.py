@@ -37,14 +37,14 @@ def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
     the subjects that were withheld, before and after, with the price in accuracy and recall beside
     it. Nothing is written over a model; what was interrupted goes on where it stopped.
     """
-    from equipoise.audits.config import load_as
     from equipoise.cli.mitigation import mitigate, unfinished
+    from equipoise.cli.runs import load_for
     from equipoise.mitigate import running
     from equipoise.mitigate.config import Config
     from equipoise.report import read
 
     base = config.parent
-    parts = load_as(config, Config).by_model()
+    parts = load_for(config, Config, "mitigate").by_model()
     waiting = unfinished(parts, base)
     if plan:
         plans = {name: running.plan(part, base=base) for name, part in waiting.items()}

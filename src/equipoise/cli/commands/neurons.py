@@ -25,14 +25,13 @@ def neurons_command(config: Path, as_json: bool) -> None:
     Tests and changes them on the other half, beside random ones of the same layers. Writes a report
     and a file for each edit, which names an edited model in any audit.
     """
-    from equipoise.audits.config import load_as
-    from equipoise.cli.runs import facts, show, write
+    from equipoise.cli.runs import facts, load_for, show, write
     from equipoise.evidence import new_run
     from equipoise.mitigate.config import REPORT
     from equipoise.mitigate.neurons.config import Config
     from equipoise.mitigate.neurons.study import run
 
-    checked, base = load_as(config, Config), config.parent
+    checked, base = load_for(config, Config, "neurons"), config.parent
     with Steps() as progress:
         result = run(checked, base=base, progress=progress)
     folder = base / checked.output / REPORT

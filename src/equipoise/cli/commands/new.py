@@ -38,12 +38,14 @@ def new_command(
     command asks what you have and writes a configuration that runs; else a commented one.
     A file that is there is never overwritten.
     """
-    from equipoise.core import ConfigError
-
     if study is not None and audit is not None:
-        raise ConfigError("--audit and --study are both given. To do: give one of them")
+        raise click.BadParameter(
+            "can't go with --audit. To do: leave one of them out", param_hint="'--study'"
+        )
     if data is not None and study in (None, "list"):
-        raise ConfigError("--data is given without a study. To do: name one with --study")
+        raise click.BadParameter(
+            "needs a study. To do: name it with --study", param_hint="'--data'"
+        )
     if study == "list":
         _list_studies(as_json)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,9 @@ def quick_command(
     from equipoise.audits.quick_tables import column_lines, command_of, summarize
     from equipoise.cli.runs import facts, run_audit, show
 
+    if table.suffix.lower() in (".yaml", ".yml"):
+        fix = f"run {shlex.join(['equipoise', 'audit', str(table)])!r}"
+        raise click.BadParameter(f"{table}: a configuration. To do: {fix}", param_hint="'TABLE'")
     run = out or Path("runs", table.stem)
     alone = not any(named.values())
     columns = summarize(table, encoding_of(table)) if alone else []

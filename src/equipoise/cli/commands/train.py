@@ -28,10 +28,10 @@ def train_command(config: Path, overwrite: bool, as_json: bool) -> None:
     that audits load, with one table of the predictions for the test images. A killed training
     goes on where it was.
     """
-    from equipoise.audits.config import load_as
+    from equipoise.cli.runs import load_for
     from equipoise.cli.training import TrainConfig, run_training
 
-    checked = load_as(config, TrainConfig)
+    checked = load_for(config, TrainConfig, "train")
     with Steps() as progress:
         facts = run_training(checked, config.parent, progress, overwrite=overwrite)
     out = config.parent / checked.output
