@@ -290,7 +290,8 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
 
 
 def _outputs(named: ColumnChoices) -> list[str]:
-    return [name for key in ("pred", "score", "answer") for name in _as_list(named.get(key))]
+    columns = (named.get("pred"), named.get("score"), named.get("answer"))
+    return [name for names in columns for name in _as_list(names)]
 
 
 _OPTIONS = {"prediction": "--pred", "score": "--score", "answer": "--answer"}

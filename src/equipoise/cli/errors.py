@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -90,7 +90,7 @@ def failure_of(error: BaseException, place: str = "") -> Failure:
         return Failure("", PIPE_CLOSED)
     text = _usage(error) if isinstance(error, click.UsageError) else _sentence(error)
     fix, suggestion = _FIX.search(text), _SUGGESTION.search(text)
-    named = {name: getattr(error, name, None) or None for name in _PLACES}
+    named: dict[str, Any] = {name: getattr(error, name, None) or None for name in _PLACES}
     pattern = _RUN if _is(error, "RunError") else _FILE
     if named["file"] is None and (file := pattern.match(text)):
         named["file"] = file[1]
@@ -162,9 +162,8 @@ def _usage(error: click.UsageError) -> str:
         return f"{option}: no such option{near} {help_of}"
     if isinstance(error, click.MissingParameter):
         return f"{option}: missing. {_example(context) or help_of}"
-    command = None if context is None else context.command
-    if isinstance(command, click.Group) and error.message.startswith("Usage: "):
-        names = ", ".join(command.list_commands(context))
+    if context is not None and error.message.startswith("Usage: "):
+        names = ", ".join(getattr(context.command, "commands", ()))
         return f"{path}: expected one of its commands: {names}. {help_of}"
     text = _UNEXPECTED.sub(r"unexpected: \1", error.message)
     if isinstance(error, click.BadParameter) and option:
@@ -191,7 +190,7 @@ def _value_problem(error: click.BadParameter) -> str:
     return f"given {given[1]}; expected {_numbers(kind)}" if given else error.message
 
 
-def _numbers(kind: click.ParamType | None) -> str:
+def _numbers(kind: Any) -> str:
     """Return which numbers an option takes."""
     text = "a number" if kind is not None and "float" in kind.name else "a whole number"
     low, high = getattr(kind, "min", None), getattr(kind, "max", None)
