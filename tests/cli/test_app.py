@@ -14,6 +14,7 @@ import pytest
 from alone import environment
 from equipoise import __version__, audits
 from equipoise.cli.app import COMMANDS, GROUPS, app
+from equipoise.cli.terminal import has_colours
 from equipoise.core import ConfigError
 from tools.help_pages import with_help
 
@@ -70,6 +71,22 @@ def test_a_shell_completes_commands():
         check=False,
     )  # fmt: skip
     assert done.stdout.split() == ["plain,audit", "plain,augment"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_printed(command, monkeypatch, shell):
+    code, out, _ = command("completion", shell)
+    assert (code, "_EQUIPOISE_COMPLETE" in out) == (0, True)
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    assert command("completion") == (0, out, "")
+
+
+@pytest.mark.parametrize(("variable", "coloured"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_without_no_color(command, monkeypatch, variable, coloured):
+    monkeypatch.setenv("NO_COLOR", variable)
+    assert "\x1b" not in command("audti")[2]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert has_colours() == coloured
 
 
 def test_version(command):
