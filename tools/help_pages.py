@@ -11,7 +11,7 @@ WIDTH = 90
 
 def help_texts(name: str) -> str:
     """Return the help of a command, and of its subcommands, as blocks of Markdown."""
-    root = click.Context(app, info_name="equipoise", terminal_width=WIDTH)
+    root = click.Context(app, info_name="equipoise", terminal_width=WIDTH, **app.context_settings)
     command = app.get_command(root, name)
     if command is None:
         raise ValueError(f"{name}: no such command")

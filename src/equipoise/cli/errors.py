@@ -15,6 +15,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from equipoise.core.types import Json
+
 ERROR, INTERRUPTED, PIPE_CLOSED, TERMINATED = 2, 130, 141, 143
 WIDTH = 80
 _DEBUG = "To do: set EQUIPOISE_DEBUG=1 to see the traceback, and report it with the command"
@@ -121,7 +123,7 @@ def _is(error: BaseException, name: str) -> bool:
     return errors is not None and isinstance(error, getattr(errors, name))
 
 
-def as_fields(failure: Failure) -> dict[str, object]:
+def as_fields(failure: Failure) -> dict[str, Json]:
     """Return what `--json` prints about a failure."""
     values = {field.name: getattr(failure, field.name) for field in fields(failure)}
     return {"error": values | {"message": failure.message.removeprefix("error: ")}}

@@ -24,10 +24,10 @@ from equipoise.cli.terminal import (
 @open_option
 @json_option
 def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool) -> None:
-    """Measure, and write findings and a report.
+    """Run an audit, and write findings and a report.
 
-    CONFIG says which tables to read, see docs/config.md. The run appears when it is whole: a
-    failure or Ctrl-C leaves nothing behind.
+    CONFIG names the data, the models and the groups; docs/config.md explains it. An interrupted
+    audit leaves no run behind, and keeps model outputs for the next try.
     """
     from equipoise.cli.runs import facts, load_audit_config, run_audit, show
 

@@ -28,23 +28,27 @@ from equipoise.cli.terminal import (
     default="cnn,vit",
     show_default=True,
     metavar="NAMES",
-    help="Of drawn faces: networks to train, by comma.",
+    help="Without CONFIG: networks to train, with commas between.",
 )
 @click.option(
     "--images",
     type=click.IntRange(min=40),
     default=1600,
     show_default=True,
-    help="Of drawn faces: images of each set, a multiple of 4.",
+    metavar="N",
+    help="Without CONFIG: images of each set, a multiple of 4.",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="Of drawn faces: training runs of each arm.",
+    metavar="N",
+    help="Without CONFIG: training runs of each arm.",
 )
-@click.option("--plan", is_flag=True, help="Count trainings and images; nothing is trained.")
+@click.option(
+    "--plan", is_flag=True, help="Count trainings and images of CONFIG; nothing is trained."
+)
 @open_option
 @json_option
 def augment_command(
@@ -59,10 +63,10 @@ def augment_command(
 ) -> None:
     """Test whether mixing or covering faces helps training.
 
-    Trains on biased images, on the same with mixed or noisy faces, and on balanced ones, and says
-    with intervals what helped on the same test images. CONFIG names your own images; without
-    it faces are drawn, and a small convolutional network and a small ViT are trained, in minutes.
-    What is trained is kept beside the run, so that a killed experiment goes on where it was.
+    The command trains on biased images, on the same images with mixed or noisy faces, and on
+    balanced images. It compares the models on the same test images, with intervals. CONFIG names
+    your own images. Without CONFIG it draws faces, and trains a small convolutional network and a
+    small ViT in minutes. Trained models are kept, so an interrupted experiment resumes.
     """
     from equipoise.cli.augmentation import (
         AugmentConfig,

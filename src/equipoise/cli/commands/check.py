@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     "minima",
     multiple=True,
     metavar="METRIC=NUMBER",
-    help="Smallest value that passes, such as accuracy.worst_group=0.8; repeatable.",
+    help="Smallest value that passes, such as accuracy.worst_group=0.8. Repeatable.",
 )
 @click.option(
     "--max",
     "maxima",
     multiple=True,
     metavar="METRIC=NUMBER",
-    help="Largest value that passes, such as accuracy.difference=0.1; repeatable.",
+    help="Largest value that passes, such as accuracy.difference=0.1. Repeatable.",
 )
 @click.option(
     "--junit",
@@ -55,10 +55,10 @@ def check_command(
 ) -> None:
     """Enforce the gate rules of a run.
 
-    The rules are those of the run's configuration, and of --min and --max. METRIC is a metric, or
-    a metric, a dot and value, difference, ratio, worst_group or against_rest.
+    Rules come from the run's configuration, and from --min and --max. METRIC is the name of a
+    metric. Add a dot and a comparison for groups: difference, ratio, worst_group or against_rest.
 
-    Exit code 0: every rule holds; 1: a rule is breached; 2: an error, or a rule that couldn't be
+    Exit code 0: every rule holds. 1: a rule is breached. 2: an error, or a rule that can't be
     checked.
     """
     from equipoise import report

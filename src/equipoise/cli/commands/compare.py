@@ -33,11 +33,11 @@ def compare_command(
 ) -> None:
     """Compare models, paired by image or by subject.
 
-    The models are those of one RUN, or of several runs about the same images.
+    Give one RUN with several models, or several runs about the same images.
 
-    Paired differences with intervals and tests, a ranking with its uncertainty, and the metrics
-    that disagree about who is better. Runs of kinds other than predictions are compared subject by
-    subject, with the disparities that went and came; runs of several kinds make one report.
+    The report has paired differences with intervals and tests, a ranking of the models, and
+    metrics that disagree about the better model. Other kinds than predictions are paired by
+    subject, with disparities that went or came. Runs of several kinds make one report.
     """
     from equipoise.audits.runs import compare
     from equipoise.cli.runs import facts, show, write

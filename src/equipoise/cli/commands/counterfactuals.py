@@ -17,7 +17,7 @@ from equipoise.cli.terminal import (
     say_values,
 )
 
-_STOPPED = "interrupted; finished parts stay, and the same command goes on from them"
+_STOPPED = "interrupted; finished images are kept, and the same command resumes from them"
 
 
 @click.group(
@@ -38,7 +38,10 @@ def counterfactuals_command() -> None:
 @click.argument("config", type=PATH, default=Path("counterfactuals.yaml"))
 @json_option
 def new(config: Path, as_json: bool) -> None:
-    """Write a commented CONFIG to start from; a file that is there is never overwritten."""
+    """Write a commented CONFIG to start from.
+
+    An existing file is never overwritten.
+    """
     from importlib.resources import files
 
     text = files("equipoise.cli").joinpath("generation_template.yaml").read_text(encoding="utf-8")
@@ -46,7 +49,7 @@ def new(config: Path, as_json: bool) -> None:
     if as_json:
         say_json({"config": str(config)})
     else:
-        say(f"wrote {config}. 'equipoise counterfactuals plan {config}' says what it would take.")
+        say(f"wrote {config}. Next: 'equipoise counterfactuals plan {config}'.")
 
 
 @counterfactuals_command.command("plan", epilog="Example: equipoise counterfactuals plan sets.yaml")
@@ -55,8 +58,8 @@ def new(config: Path, as_json: bool) -> None:
 def plan(config: Path, as_json: bool) -> None:
     """Count existing and missing images, and estimate the cost.
 
-    No model is loaded. Time and disk are told from images that the model has made with the same
-    settings in this store; before that they are unknown.
+    No model is loaded. Time and disk are estimated from earlier images of the same model and
+    settings. Without earlier images they are unknown.
     """
     from equipoise.cli.generation import MakingConfig
     from equipoise.cli.runs import load_for
@@ -81,7 +84,7 @@ def plan(config: Path, as_json: bool) -> None:
 def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) -> None:
     """Generate missing images and print their folder.
 
-    The folder of --export has metadata.csv, one row for each image that was asked for, and images/.
+    The folder of --export has images/, and metadata.csv with a row for each image.
     """
     from equipoise.cli.generation import MakingConfig
     from equipoise.cli.runs import load_for

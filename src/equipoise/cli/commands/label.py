@@ -46,7 +46,7 @@ class _Task(NamedTuple):
 
 _run = click.argument("run", type=PATH)
 _scores = click.option(
-    "--scores", type=PATH, metavar="FILE", help="Table of image_id and filter scores."
+    "--scores", type=PATH, metavar="FILE", help="Table of image_id and scores of filters."
 )
 _images = click.option(
     "--images",
@@ -64,7 +64,9 @@ def _out(default: str) -> Callable[[_Function], _Function]:
     )  # fmt: skip
 
 
-_seed = click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+_seed = click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Random seed."
+)
 _QUESTION_OPTIONS = (
     click.option(
         "--question",
@@ -83,7 +85,7 @@ _QUESTION_OPTIONS = (
         "counted",
         default="",
         metavar="ANSWER",
-        help="Answer to estimate the share of, by group [default: no, or the first].",
+        help="Answer whose share is estimated by group [default: no, or the first].",
     ),
     click.option("--model", default="", metavar="NAME", help="Audited model [default: the first]."),
     click.option(
@@ -116,9 +118,8 @@ def _about_question(command: _Function) -> _Function:
 def label_command() -> None:
     """Let people label images of a run, and read their labels.
 
-    `sample` writes a page to label, `read` reads the answers in, `settle` writes a page of
-    disagreements, `show` prints the results, and `export` writes the labels. docs/labels.md
-    explains it.
+    A run holds its labels. Start with `sample`, let people label the page, and give their answers
+    to `read`. docs/labels.md explains the questions and the results.
     """
 
 
@@ -127,7 +128,14 @@ def label_command() -> None:
 )
 @_run
 @_about_question
-@click.option("--size", type=click.IntRange(1), default=200, show_default=True, help="Images.")
+@click.option(
+    "--size",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Number of images.",
+)
 @_seed
 @click.option(
     "--sharpen",
@@ -151,8 +159,8 @@ def sample(
 ) -> None:
     """Write a page to label a random sample of images.
 
-    The sample is stratified by group and by label and prediction. The page shows neither group,
-    prediction nor score.
+    The sample is stratified by group, label and prediction, as far as the run has them. The page
+    hides group, prediction and score.
     """
     from equipoise import review
 
@@ -184,7 +192,10 @@ def sample(
 def settle(
     run: Path, folder: Path | None, out: Path, as_json: bool, **options: Unpack[Options]
 ) -> None:
-    """Write a page of the images on which labellers disagree."""
+    """Write a page of the images on which labellers disagree.
+
+    Give its answers to `label read --settled`.
+    """
     from equipoise import review
 
     task = _task(run, options)
@@ -208,7 +219,7 @@ def settle(
 @_run
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=PATH)
 @_about_question
-@click.option("--settled", is_flag=True, help="Accept the answers of a page to settle.")
+@click.option("--settled", is_flag=True, help="Accept the answers of a page from `label settle`.")
 @_scores
 @_seed
 @json_option
@@ -223,7 +234,7 @@ def read(
 ) -> None:
     """Read answers into a run, and print the results.
 
-    FILE is the JSON or CSV of a page, or an export.
+    FILE is the JSON or CSV that a page saved, or an export.
     """
     from equipoise import review
 

@@ -35,7 +35,9 @@ _FIELDS = [
 
 @click.command("metrics", epilog="Example: equipoise metrics equalized_odds")
 @click.argument("name", required=False)
-@click.option("--search", "text", help="List the metrics whose record has these words.")
+@click.option(
+    "--search", "text", metavar="WORDS", help="List the metrics that match, the best first."
+)
 @json_option
 def metrics_command(name: str | None, text: str | None, as_json: bool) -> None:
     """List the metrics, or show the card of a name or alias.

@@ -27,15 +27,15 @@ _Value = TypeVar("_Value")
 
 @click.command("mitigate", epilog="Example: equipoise mitigate mitigate.yaml --plan")
 @config_argument
-@click.option("--plan", is_flag=True, help="Say what would be done; no model is loaded.")
+@click.option("--plan", is_flag=True, help="Print the steps; no model is loaded.")
 @open_option
 @json_option
 def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
     """Lower a dual encoder's disparity, and measure the cost.
 
-    Fits every recipe of the configuration on some subjects, writes a model for each, and measures
-    the subjects that were withheld, before and after, with the price in accuracy and recall beside
-    it. Nothing is written over a model; what was interrupted goes on where it stopped.
+    The command fits every recipe of CONFIG on some subjects and writes a model for each. It
+    measures withheld subjects before and after, and the cost in accuracy and recall. Models are
+    never overwritten. An interrupted run resumes. docs/mitigation.md explains CONFIG.
     """
     from equipoise.cli.mitigation import mitigate, unfinished
     from equipoise.cli.runs import load_for

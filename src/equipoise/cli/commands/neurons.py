@@ -21,9 +21,9 @@ from equipoise.cli.terminal import (
 def neurons_command(config: Path, as_json: bool) -> None:
     """Find and change components that respond to a group.
 
-    Chooses units, attention heads or features of a sparse autoencoder on half of the images.
-    Tests and changes them on the other half, beside random ones of the same layers. Writes a report
-    and a file for each edit, which names an edited model in any audit.
+    The command chooses units, attention heads or features of a sparse autoencoder on half of the
+    images. It tests and changes them on the other half, and compares them with random components.
+    It writes a report, and a file for each edit. Audits can load the edited models.
     """
     from equipoise.cli.runs import facts, load_for, show, write
     from equipoise.evidence import new_run

@@ -26,7 +26,7 @@ _REPORT = b'<meta name="generator" content="equipoise">'
 def report_command(run: Path, as_json: bool) -> None:
     """Write the report of a run again, in its place.
 
-    It is made from the findings of RUN; nothing is measured.
+    It uses the findings of RUN. Nothing is measured.
     """
     from equipoise.cli.runs import page_of, place_of
     from equipoise.evidence import rewrite

@@ -24,9 +24,9 @@ from equipoise.cli.terminal import (
 def train_command(config: Path, overwrite: bool, as_json: bool) -> None:
     """Train image classifiers, and save their predictions.
 
-    Trains every network of the configuration on every set of images, and writes each as a model
-    that audits load, with one table of the predictions for the test images. A killed training
-    goes on where it was.
+    The command trains every network of CONFIG on every set of images. It writes models that audits
+    can load, and a table of their predictions for the test images. An interrupted training
+    resumes.
     """
     from equipoise.cli.runs import load_for
     from equipoise.cli.training import TrainConfig, run_training
@@ -42,4 +42,4 @@ def train_command(config: Path, overwrite: bool, as_json: bool) -> None:
         for arm in checked.trainings:
             say(f"wrote {out / f'{name}, {arm}'}")
     say(f"wrote {out / 'predictions.parquet'}")
-    note("next: audit this table. Each network and training has a column of predictions.")
+    note("next: audit this table. It has a column of predictions for each network and training.")
