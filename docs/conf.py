@@ -16,6 +16,7 @@ import equipoise
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))
 
+from tools.help_pages import with_help  # noqa: E402
 from tools.metric_page import metric_list  # noqa: E402
 from tools.room_table import with_table  # noqa: E402
 from tools.studies import details  # noqa: E402
@@ -98,6 +99,8 @@ def write_reports(_: Sphinx) -> None:
 
 def prepare_source(_: Sphinx, name: str, source: list[str]) -> None:
     """Add generated text to pages; link examples to the gallery."""
+    if name == "cli":
+        source[0] = with_help(source[0])
     if name == "metrics":
         source[0] += metric_list()
     if name == "contributing":

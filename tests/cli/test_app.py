@@ -2,17 +2,21 @@
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
 from alone import environment
 from equipoise import __version__, audits
-from equipoise.cli.app import COMMANDS, app
+from equipoise.cli.app import COMMANDS, GROUPS, app
+from equipoise.cli.terminal import has_colours
 from equipoise.core import ConfigError
+from tools.help_pages import with_help
 
 DEBUG = "EQUIPOISE_DEBUG=1"
 
@@ -21,9 +25,11 @@ DEBUG = "EQUIPOISE_DEBUG=1"
 def test_help_lists_every_command(command, arguments):
     code, out, err = command(*arguments)
     assert (code, err) == (0, "")
-    listed = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line]
-    assert listed[: len(COMMANDS)] == app.list_commands(click.Context(app))
-    assert "Exit codes: 0 done, 1 the gate is breached, 2 an error, 130 interrupted." in out
+    text = out.split("--help", 1)[1]
+    assert re.findall(r"^  (\w+)  ", text, re.MULTILINE) == app.list_commands(click.Context(app))
+    assert re.findall(r"^(\w+):$", text, re.MULTILINE) == [*GROUPS]
+    assert {*COMMANDS} == {name for names in GROUPS.values() for name in names}
+    assert "Exit codes: 0 done, 1 a gate rule is breached, 2 an error, 130 interrupted." in out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -43,6 +49,17 @@ def test_each_command_explains_itself(command, name):
         assert part in (subcommand, named.make_context(named.name, words).command)
 
 
+def test_the_page_has_the_help_of_every_command():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^##+ (\w+)$", page, re.MULTILINE)
+    expected = [part for title, names in GROUPS.items() for part in (title, *names)]
+    assert headings[-len(expected) :] == expected
+    text = with_help(page)
+    assert text.count("Usage: equipoise ") >= len(COMMANDS)
+    for usage in ("label settle [OPTIONS] RUN", "counterfactuals plan [OPTIONS] CONFIG", "audit ["):
+        assert f"Usage: equipoise {usage}" in text
+
+
 def test_a_shell_completes_commands():
     words = {
         "COMP_WORDS": "equipoise au",
@@ -56,6 +73,22 @@ def test_a_shell_completes_commands():
     assert done.stdout.split() == ["plain,audit", "plain,augment"]
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_printed(command, monkeypatch, shell):
+    code, out, _ = command("completion", shell)
+    assert (code, "_EQUIPOISE_COMPLETE" in out) == (0, True)
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    assert command("completion") == (0, out, "")
+
+
+@pytest.mark.parametrize(("variable", "coloured"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_without_no_color(command, monkeypatch, variable, coloured):
+    monkeypatch.setenv("NO_COLOR", variable)
+    assert "\x1b" not in command("audti")[2]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert has_colours() == coloured
+
+
 def test_version(command):
     assert command("--version") == (0, f"equipoise, version {__version__}\n", "")
 
@@ -64,9 +97,9 @@ def test_version(command):
     ("arguments", "named"),
     [
         (["audti"], "'audti'"),
-        (["audit"], "'CONFIG'"),
+        (["audit"], "CONFIG: missing"),
         (["audit", "x", "--owt"], "'--out'"),
-        (["compare"], "'RUN...'"),
+        (["compare"], "RUN...: missing"),
         (["check", "runs/nope"], "runs/nope: "),
         (["audit", "no.yaml"], "'equipoise new no.yaml'"),
     ],

@@ -94,7 +94,7 @@ def check_against(command, rule, name):
     assert command("audit", "c.yaml", "--out", name, "--overwrite")[0] == 0
     code, out, err = command("check", name, "--json")
     assert "Traceback" not in err
-    return code, json.loads(out)["checks"] if out else err
+    return code, json.loads(out).get("checks") or err
 
 
 def test_check_finds_a_model_that_got_worse_for_a_group(command, project):
@@ -192,3 +192,25 @@ def test_a_bad_input_is_one_error_and_leaves_nothing(command, project, old, new,
     assert len(err.splitlines()) == 1
     assert sorted(set(project.iterdir()) - {project / "runs"}) == before
     assert [*project.glob("runs/*")] == []
+
+
+def test_bounds_on_the_command_line_need_no_gate(command, project):
+    Path("c.yaml").write_text(CONFIG.partition("gate:")[0])
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+    code, out, _ = command("check", "r", "--min", "accuracy.worst_group=.8", "--json")
+    outcomes = [check["outcome"] for check in json.loads(out)["checks"]]
+    assert (code, sorted(outcomes)) == (1, ["breached", "passed"])
+    passed = ("--min", "accuracy.worst_group=.1", "--max", "accuracy.difference=0.95")
+    code, out, _ = command("check", "r", *passed, "--json")
+    assert (code, json.loads(out)["passed"]) == (0, True)
+
+
+def test_a_report_opens_in_the_browser(command, project, monkeypatch):
+    opened = []
+    monkeypatch.setattr("click.launch", lambda page: opened.append(page) or 0)
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+    assert opened == []
+    assert command("report", "r", "--open")[0] == 0
+    assert opened == [str(project / "r" / "report.html")]
+    monkeypatch.setattr("click.launch", lambda page: 1)
+    assert "can't open a browser" in command("report", "r", "--open")[2]

@@ -21,7 +21,7 @@ def test_every_problem_is_in_one_message_with_its_line(load):
     assert lines[0] == "c.yaml: 2 problems"
     assert lines[1].startswith("  line 6: data.grops: unknown key. Allowed here: target, ")
     assert lines[1].endswith("; did you mean 'groups'?")
-    assert lines[2] == "  line 10: resampling.seed: given -1; expected greater than or equal to 0"
+    assert lines[2] == "  line 10: resampling.seed: given -1; expected at least 0"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def within():
         (with_model(prediction=None), "models.m: no prediction."),
         (with_model(top=["a", "b"]), "models.m: 'prediction' and 'top' are both given"),
         (with_model(encoding="klingon"), "models.m.encoding: given 'klingon'"),
-        (with_data(max_unmatched=2), "data.max_unmatched: given 2; expected less than or equal to"),
+        (with_data(max_unmatched=2), "data.max_unmatched: given 2; expected at most 1"),
         (with_data(groups=[["a", "a"]]), "data.groups[0]: 'a' appears more than once"),
         (with_data(table=3), "data.table: given 3; expected the path of a file"),
         (with_data(images={"folder": "x"}), "data: 'table' is given beside 'images'"),

@@ -37,7 +37,7 @@ def problems(annotation, value):
     try:
         only.model_validate({"key": value}, context={})
     except ValidationError as error:
-        lines = explain(error, {"key": value}, "c").splitlines()
+        lines = str(explain(error, {"key": value}, "c")).splitlines()
         texts = [line.strip() for line in lines[1:]] or [lines[0].removeprefix("c: ")]
         return [text.partition(":")[0] for text in texts]
     except EquipoiseError:

@@ -130,7 +130,7 @@ def read(table, **options):
 
 def test_a_missing_file_names_the_nearest(tmp_path):
     (tmp_path / "labels.csv").write_bytes(LABELS)
-    with pytest.raises(DataError, match="write 'labels.csv' if that was meant"):
+    with pytest.raises(DataError, match="did you mean 'labels.csv'?"):
         read(tmp_path / "lables.csv")
 
 

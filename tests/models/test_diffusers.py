@@ -165,7 +165,7 @@ def test_a_pipeline_that_makes_no_images_of_texts(checkpoint, tmp_path):
 
 def test_names_that_name_nothing(checkpoint):
     for name in ("sd", "hf:sd", "diffusers:", ""):
-        with pytest.raises(ModelError, match="names no model that makes images"):
+        with pytest.raises(ModelError, match="the name of a model that makes images starts with"):
             load_generator(name)
     with pytest.raises(ModelError, match="has no revision 'main'"):
         load_generator(f"diffusers:{checkpoint}", revision="main")

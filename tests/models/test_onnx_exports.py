@@ -248,7 +248,7 @@ GRAPHS = {
         ("float", {"size": 4}, "of no fixed size"),
         ("float", {"size": 4, "crop": 5}, "a crop within the size"),
         ("float", {"std": [0, 1, 1]}, "std holds 0"),
-        ("float", {"scale": 1 / 255}, "model.yaml: scale: .*greater than or equal to 1"),
+        ("float", {"scale": 1 / 255}, "model.yaml: scale: .*at least 1"),
         ("float", {"interpolation": "lanczos"}, "model.yaml: interpolation: "),
         ("float", {"output": None}, "model.yaml: output: "),
         ("float", {"means": [1, 1, 1]}, "model.yaml: means: "),

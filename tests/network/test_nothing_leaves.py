@@ -97,7 +97,7 @@ def classifier(folder):
     yield ["audit", pictures(folder, {"model": CNN}), "--out", "run"]
     causes = ["causes", "run", "--finding", "true_positive_rate", "--embeddings", CLIP]
     yield [*causes, "--mask", "--medium", CLIP]
-    yield ["label", "run", "--question", "right", "--size", "20", "--images", "photos"]
+    yield ["label", "sample", "run", "--question", "right", "--size", "20", "--images", "photos"]
     yield ["review", "run"]
 
 

@@ -31,13 +31,15 @@ def project(template, tmp_path, monkeypatch):
 
 @pytest.fixture
 def command(capsys):
-    """Run `equipoise label run --question right` with more arguments; return its JSON."""
+    """Run a command of `equipoise label` on the run; return its JSON."""
 
-    def ran(*arguments, code=0, question="right"):
+    def ran(name, *arguments, code=0, question="right"):
         capsys.readouterr()
-        call = ["label", "run", "--question", question, *arguments, "--json"]
-        assert run(call) == code, capsys.readouterr().err
-        out, err = capsys.readouterr()
-        return json.loads(out) if code == 0 else err
+        about = [] if name == "export" else ["--question", question]
+        assert run(["label", name, "run", *arguments, *about, "--json"]) == code, (
+            capsys.readouterr().err
+        )
+        out = capsys.readouterr().out
+        return json.loads(out) if code == 0 else json.loads(out)["error"]["message"]
 
     return ran

@@ -48,7 +48,7 @@ def test_answers_come_from_the_planted_labellers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     subprocess.run([sys.executable, "make.py"], check=True)
     assert run(["audit", "audit.yaml", "--out", "run"]) == 0
-    assert run(["label", "run", "--question", "right", "--size", "120"]) == 0
+    assert run(["label", "sample", "run", "--question", "right", "--size", "120"]) == 0
     for labeller, errors, file in (
         ("ann", "0.02", "answers-ann.json"), ("bo", "0.08", "answers-bo.csv"),
     ):  # fmt: skip

@@ -46,10 +46,10 @@ def answered(tmp_path_factory):
     for path, text in study_files("social-counterfactuals", folder / "s.yaml", None).items():
         if path.name == "errors.form.yaml":
             path.write_text(text, encoding="utf-8")
-    call = ["label", str(folder / "run"), "--form", str(folder / "errors.form.yaml"),
-            "--groups", "race × gender"]  # fmt: skip
-    page = folder / "label.html"
-    assert run([*call, "--size", "10000", "--out", str(page)]) == 0
+    about = ["--form", str(folder / "errors.form.yaml"), "--groups", "race × gender"]
+    page, audited = folder / "label.html", str(folder / "run")
+    call = ["label", "sample", audited, *about, "--size", "10000", "--out", str(page)]
+    assert run(call) == 0
     images = images.filter(pl.col("race").is_not_null() & pl.col("gender").is_not_null())
     rng, rows = np.random.default_rng(2), []
     of_key = {key_of(row["image_id"]): row for row in images.to_dicts()}
@@ -68,7 +68,7 @@ def answered(tmp_path_factory):
         [{name: row[name] for name in ("key", "question", "answer", "labeller", "at")}
          for row in rows]
     ), encoding="utf-8")  # fmt: skip
-    assert run([*call, "--read", str(folder / "answers.json")]) == 0
+    assert run(["label", "read", audited, str(folder / "answers.json"), *about]) == 0
     assert run(["report", str(folder / "run")]) == 0
     return folder, pl.DataFrame(rows)
 
@@ -138,8 +138,8 @@ def test_a_sample_has_intervals_that_hold_what_all_labels_show(answered, capsys,
     keys = np.random.default_rng(3).permutation(len(rows))[:150]
     (part / "answers.json").write_text(json.dumps([rows[place] for place in keys]))
     capsys.readouterr()
-    call = ["label", str(part / "run"), "--form", str(part / "errors.form.yaml"), "--groups",
-            "race × gender", "--read", str(part / "answers.json"), "--json"]  # fmt: skip
+    call = ["label", "read", str(part / "run"), str(part / "answers.json"), "--form",
+            str(part / "errors.form.yaml"), "--groups", "race × gender", "--json"]  # fmt: skip
     assert run(call) == 0
     values = json.loads(capsys.readouterr().out)["values"]
     for row in values:
@@ -158,11 +158,11 @@ def test_a_form_about_other_groups_is_refused(answered, capsys):
     rows = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
     changed = [row | {"question": "Who?", "answer": "old"} for row in rows[:4]]
     (folder / "age.json").write_text(json.dumps(changed), encoding="utf-8")
-    call = ["label", str(folder / "run"), "--form", str(folder / "age.yaml")]
-    assert run([*call, "--read", str(folder / "age.json")]) == 2
+    audited, form = str(folder / "run"), ["--form", str(folder / "age.yaml")]
+    assert run(["label", "read", audited, str(folder / "age.json"), *form]) == 2
     assert "--groups" in capsys.readouterr().err
-    assert run([*call, "--question", "good"]) == 2
-    assert run(["label", str(folder / "run")]) == 2
+    assert run(["label", "sample", audited, *form, "--question", "good"]) == 2
+    assert run(["label", "sample", audited]) == 2
 
 
 @pytest.mark.parametrize(

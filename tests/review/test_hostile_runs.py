@@ -122,7 +122,7 @@ READING = {
     "export": ["export", "RUN"],
     "compare": ["compare", "RUN", "OTHER", "--out", "both"],
     "check": ["check", "RUN"],
-    "label": ["label", "RUN", "--question", "right"],
+    "label": ["label", "sample", "RUN", "--question", "right"],
     "causes": ["causes", "RUN", *CHOSEN, "--cause", "called"],
 }
 

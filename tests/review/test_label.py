@@ -33,7 +33,7 @@ DRAWN = ("--images", "photos", "--size", "120")
 
 
 def test_the_page_shows_no_prediction_score_group_or_id(project, command):
-    output = command(*DRAWN, question="good")
+    output = command("sample", *DRAWN, question="good")
     assert (output["images"], output["strata"]) == (120, "group × label × prediction")
     text = Path("label.html").read_text()
     assert not any(word in text for word in ("women", "nurse", "doctor", *project.ids))
@@ -41,14 +41,14 @@ def test_the_page_shows_no_prediction_score_group_or_id(project, command):
     data = page_data(Path("label.html"))
     assert {tuple(image[2:]) for image in data["images"]} == {("",)}
     # Only the question about the label shows it.
-    command(*DRAWN)
+    command("sample", *DRAWN)
     assert {image[2] for image in page_data(Path("label.html"))["images"]} == {"nurse", "doctor"}
 
 
 def test_the_sample_is_stratified_seeded_and_in_random_order(project, command):
-    command(*DRAWN, "--out", "one.html")
-    command(*DRAWN, "--out", "two.html")
-    command(*DRAWN, "--out", "other.html", "--seed", "1")
+    command("sample", *DRAWN, "--out", "one.html")
+    command("sample", *DRAWN, "--out", "two.html")
+    command("sample", *DRAWN, "--out", "other.html", "--seed", "1")
     first, second, other = (
         [image[0] for image in page_data(Path(f"{name}.html"))["images"]]
         for name in ("one", "two", "other")
@@ -63,10 +63,10 @@ def test_the_sample_is_stratified_seeded_and_in_random_order(project, command):
 
 
 def test_two_labellers_give_agreement_tables_and_thresholds(project, command):
-    command(*DRAWN)
+    command("sample", *DRAWN)
     project.answer("ann")
     project.answer("bo", errors=0.05, suffix="csv")
-    output = command("--read", "answers-ann.json", "--read", "answers-bo.csv")
+    output = command("read", "answers-ann.json", "answers-bo.csv")
     alpha = output["agreement"][0]
     assert alpha["low"] < alpha["value"] < 1
     assert alpha["items"] == 120
@@ -88,32 +88,34 @@ def test_two_labellers_give_agreement_tables_and_thresholds(project, command):
     }  # fmt: skip
     # Each table alone, with one command.
     for name in ("agreement", "disagreements", "errors", "estimates", "thresholds"):
-        assert command("--show", name) == {name: output[name]}
+        assert command("show", name) == {name: output[name]}
 
 
 def test_a_settled_answer_decides(project, command):
-    command(*DRAWN)
+    command("sample", *DRAWN)
     project.answer("ann")
     project.answer("bo", errors=0.2)
-    before = command("--read", "answers-ann.json", "--read", "answers-bo.json")
+    before = command("read", "answers-ann.json", "answers-bo.json")
     open_ = len(before["disagreements"])
-    assert command("--settle", "--images", "photos", "--out", "s.html")["images"] == open_ > 0
+    assert command("settle", "--images", "photos", "--out", "s.html")["images"] == open_ > 0
     assert 'value="settled"' in Path("s.html").read_text()
     project.answer("settled", page="s.html")
-    error = command("--read", "answers-settled.json", code=2)
+    error = command("read", "answers-settled.json", code=2)
     assert "answers-settled.json, column 'labeller', row 1" in error
-    assert "--settle" in error
-    after = command("--read", "answers-settled.json", "--settle")
+    assert "--settled" in error
+    after = command("read", "answers-settled.json", "--settled")
     assert "disagreements" not in after
     assert after["agreement"] == before["agreement"]
     assert sum(row["labelled"] for row in after["errors"][:2]) == 120
 
 
 def test_the_next_sample_goes_to_the_group_and_draws_no_image_again(project, command):
-    command(*DRAWN)
+    command("sample", *DRAWN)
     project.answer("ann")
-    before = command("--read", "answers-ann.json")["errors"]
-    output = command("--images", "photos", "--size", "60", "--sharpen", "women", "--out", "n.html")
+    before = command("read", "answers-ann.json")["errors"]
+    output = command(
+        "sample", "--images", "photos", "--size", "60", "--sharpen", "women", "--out", "n.html"
+    )
     assert output["images"] == 60
     first_keys = {image[0] for image in page_data(Path("label.html"))["images"]}
     new = [image[0] for image in page_data(Path("n.html"))["images"]]
@@ -121,7 +123,7 @@ def test_the_next_sample_goes_to_the_group_and_draws_no_image_again(project, com
     place = {key_of(name): row for row, name in enumerate(project.ids)}
     assert Counter(project.group[place[key]] for key in new)["women"] > 40
     project.answer("ann", page="n.html")
-    after = command("--read", "answers-ann.json")["errors"]
+    after = command("read", "answers-ann.json")["errors"]
 
     def width(rows):
         row = next(row for row in rows if row["group"] == "women")
@@ -131,9 +133,9 @@ def test_the_next_sample_goes_to_the_group_and_draws_no_image_again(project, com
 
 
 def test_labels_survive_a_new_run_and_are_in_its_provenance(project, command):
-    command(*DRAWN)
+    command("sample", *DRAWN)
     project.answer("ann")
-    output = command("--read", "answers-ann.json")
+    output = command("read", "answers-ann.json")
     labels = Path("run/labels/labels.parquet").read_bytes()
     Path("c.yaml").write_text(
         Path("c.yaml").read_text().replace("replicates: 20", "replicates: 30")
@@ -142,7 +144,7 @@ def test_labels_survive_a_new_run_and_are_in_its_provenance(project, command):
     assert Path("run/labels/labels.parquet").read_bytes() == labels
     entry = read(Path("run")).manifest.inputs["labels/labels.parquet"]
     assert entry == {"sha256": sha256(labels).hexdigest(), "bytes": len(labels)}
-    assert command("--show", "errors") == {"errors": output["errors"]}
+    assert command("show", "errors") == {"errors": output["errors"]}
     assert run(["report", "run"]) == 0
     assert "labels/labels.parquet" in Path("run/report.html").read_text()
 
@@ -155,11 +157,11 @@ def test_estimates_by_other_groups_keep_the_strata_of_the_sample(project, comman
     table.write_csv("labels.csv")
     Path("c.yaml").write_text(Path("c.yaml").read_text().replace("groups: [g]", "groups: [g, age]"))
     assert run(["audit", "c.yaml", "--out", "run", "--overwrite"]) == 0
-    command(*DRAWN)
+    command("sample", *DRAWN)
     # One sample, one stratification.
-    assert "age" in command(*DRAWN, "--groups", "age", code=2)
+    assert "age" in command("sample", *DRAWN, "--groups", "age", code=2)
     project.answer("ann")
-    output = command("--read", "answers-ann.json", "--groups", "age")
+    output = command("read", "answers-ann.json", "--groups", "age")
     wrong = project.truth != project.label
     for row in output["errors"][:2]:
         assert row["low"] <= wrong[age == row["group"]].mean() <= row["high"]
@@ -169,10 +171,10 @@ def test_estimates_by_other_groups_keep_the_strata_of_the_sample(project, comman
 
 
 def test_labels_are_exported_and_merged(project, command):
-    command(*DRAWN)
+    command("sample", *DRAWN)
     project.answer("ann")
-    command("--read", "answers-ann.json")
-    assert command("--export", "export.csv") == {"labels": 120, "export": "export.csv"}
+    command("read", "answers-ann.json")
+    assert command("export", "export.csv") == {"labels": 120, "export": "export.csv"}
     assert run(["audit", "c.yaml", "--out", "other"]) == 0
     ids = np.array(project.ids, dtype=object)
     assert read_answers([Path("export.csv")], ids, {}).equals(read_labels(Path("run")))
@@ -180,20 +182,20 @@ def test_labels_are_exported_and_merged(project, command):
     rows = json.loads(Path("answers-ann.json").read_text())[:1]
     rows[0] |= {"answer": "can't tell", "at": "2026-11-29T09:00:00Z"}
     Path("later.json").write_text(json.dumps(rows))
-    command("--read", "later.json", "--read", "answers-ann.json")
+    command("read", "later.json", "answers-ann.json")
     counts = Counter(read_labels(Path("run"))["answer"])
     assert (counts.total(), counts["can't tell"]) == (120, 1)
 
 
 def test_runs_without_images_fail_with_one_sentence(project, command):
-    error = command(code=2)
+    error = command("sample", code=2)
     assert error == (
-        "error: run: nothing says where its images are. To do: give their folder with --images\n"
+        "run: nothing says where its images are. To do: give their folder with --images"
     )
     assert not Path("label.html").exists()
     assert not Path("run/labels").exists()
     Path("photos/im_0000.png").write_bytes(b"no image")
-    assert "photos/im_0000.png" in command("--images", "photos", "--size", "600", code=2)
+    assert "photos/im_0000.png" in command("sample", "--images", "photos", "--size", "600", code=2)
 
 
 @pytest.mark.parametrize(
@@ -257,21 +259,21 @@ def test_questions_of_ones_own_have_answers():
 
 def test_answers_to_a_custom_question_are_recognised_later(project, command):
     options = ("--answer", "sharp", "--answer", "blurred")
-    command(*DRAWN, *options, question="How is it?")
+    command("sample", *DRAWN, *options, question="How is it?")
     rows = [
         {"key": image[0], "question": "How is it?", "answer": "sharp", "labeller": "ann",
          "at": "2026-11-28T09:00:00Z"}
         for image in page_data(Path("label.html"))["images"]
     ]  # fmt: skip
     Path("a.json").write_text(json.dumps(rows))
-    output = command("--read", "a.json", question="How is it?")
+    output = command("read", "a.json", question="How is it?")
     assert [row["share"] for row in output["errors"][:2]] == [1.0, 1.0]
     assert all(row["low"] < 1.0 == row["high"] for row in output["errors"][:2])
 
 
 @pytest.mark.parametrize(("sign", "keep"), [(1, "at least"), (-1, "at most")])
 def test_thresholds_find_a_planted_cut(project, command, sign, keep):
-    command(*DRAWN, question="good")
+    command("sample", *DRAWN, question="good")
     rng = np.random.default_rng(4)
     sharpness = rng.random(len(project.ids))
     place = {key_of(name): row for row, name in enumerate(project.ids)}
@@ -282,7 +284,7 @@ def test_thresholds_find_a_planted_cut(project, command, sign, keep):
     ]  # fmt: skip
     Path("a.json").write_text(json.dumps(rows))
     pl.DataFrame({"image_id": project.ids, "score": sign * sharpness}).write_csv("s.csv")
-    (row,) = command("--read", "a.json", "--scores", "s.csv", question="good")["thresholds"]
+    (row,) = command("read", "a.json", "--scores", "s.csv", question="good")["thresholds"]
     assert (row["score"], row["keep"], row["labels"]) == ("score", keep, 120)
     assert row["threshold"] == pytest.approx(sign * 0.4, abs=0.03)
     assert row["accuracy"] > 0.95
@@ -309,16 +311,16 @@ def test_unreadable_answers_name_their_place(project, name, text, place):
 
 
 def test_answers_that_were_read_are_counted_by_question(project, command):
-    command(*DRAWN)
+    command("sample", *DRAWN)
     project.answer("ann")
-    output = command("--read", "answers-ann.json", "--show", "errors")
+    output = command("read", "answers-ann.json")
     assert (output["answers read"], output["answers to other questions"]) == (120, 0)
 
 
 def test_scores_of_one_image_are_given_once(project, command):
-    command(*DRAWN)
+    command("sample", *DRAWN)
     project.answer("ann")
-    command("--read", "answers-ann.json")
+    command("read", "answers-ann.json")
     images = load_images(Path("run"))
     Path("s.csv").write_text(f"image_id,blur\n{project.ids[0]},1\n{project.ids[0]},2\n")
     with pytest.raises(DataError) as raised:

@@ -61,13 +61,14 @@ def test_labels_give_shares_by_group_that_cover_the_truth(labelled, monkeypatch,
     options, strata, groups = KINDS[kind]
     monkeypatch.chdir(folder.parent)
 
-    def command(*arguments):
+    def command(name, *arguments):
         capsys.readouterr()
-        call = ["label", "example/run", "--question", "person", *options, *arguments, "--json"]
+        call = ["label", name, "example/run", *arguments, "--question", "person", *options]
+        call.append("--json")
         assert run(call) == 0, capsys.readouterr().err
         return json.loads(capsys.readouterr().out)
 
-    output = command("--size", "150")
+    output = command("sample", "--size", "150")
     assert output["strata"] == strata
     about = {options[0][2:]: options[1]} if options else {}
     images = load_images(folder / "run", **about)
@@ -85,7 +86,7 @@ def test_labels_give_shares_by_group_that_cover_the_truth(labelled, monkeypatch,
             for key in keys
         ]  # fmt: skip
         Path("a.json").write_text(json.dumps(rows))
-        return {row["group"]: row for row in command("--read", "a.json")["errors"][:-1]}
+        return {row["group"]: row for row in command("read", "a.json")["errors"][:-1]}
 
     sampled = shares([image[0] for image in data["images"]])
     assert groups is None or {*sampled} == groups
@@ -97,7 +98,9 @@ def test_labels_give_shares_by_group_that_cover_the_truth(labelled, monkeypatch,
         assert 0 <= estimate["low"] < estimate["high"] <= 1
         assert abs(estimate["share"] - true[name]) < estimate["high"] - estimate["low"]
     # The next sample draws none of these.
-    more = command("--size", "10", "--out", "next.html", "--sharpen", images.groups.names[0])
+    more = command(
+        "sample", "--size", "10", "--out", "next.html", "--sharpen", images.groups.names[0]
+    )
     assert more["images"] <= 10
     first = {image[0] for image in data["images"]}
     assert not first & {image[0] for image in page_data(Path("next.html"))["images"]}
@@ -113,13 +116,12 @@ def test_labels_of_any_kind_survive_a_new_run_and_go_to_another(labelled, monkey
     row = {"key": key_of(name), "question": "good", "answer": "no", "labeller": "ann",
            "at": "2026-11-28T09:00:00Z"}  # fmt: skip
     Path("good.json").write_text(json.dumps([row]))
-    label = ["label", "run", "--question", "good"]
-    assert run([*label, "--read", "good.json"]) == 0
-    assert run([*label, "--export", "all.csv"]) == 0
+    assert run(["label", "read", "run", "good.json", "--question", "good"]) == 0
+    assert run(["label", "export", "run", "all.csv"]) == 0
     labels = read_labels(Path("run"))
     assert run(["audit", "few.yaml", "--out", "run", "--overwrite"]) == 0
     assert read_labels(Path("run")).equals(labels)
     assert "labels/labels.parquet" in read(Path("run")).manifest.inputs
     assert run(["audit", "few.yaml", "--out", "other"]) == 0
-    assert run(["label", "other", "--question", "good", "--read", "all.csv"]) == 0
+    assert run(["label", "read", "other", "all.csv", "--question", "good"]) == 0
     assert read_labels(Path("other")).equals(labels)

@@ -244,7 +244,7 @@ def _read(sending: Connection, run: Path, files: list[Path]) -> None:
         os.dup2(nowhere.fileno(), 1)
     sending.send("began")
     for file in files:
-        code = command(["label", str(run), "--question", QUESTION, "--read", str(file)])
+        code = command(["label", "read", str(run), str(file), "--question", QUESTION])
         if code:
             sys.exit(code)
         sending.send(str(file))

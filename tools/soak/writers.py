@@ -295,7 +295,7 @@ def _label() -> None:
 
 
 def _read_labels(labeller: str) -> None:
-    command("label", "runs/r", "--question", "good", "--read", f"{labeller}.json")
+    command("label", "read", "runs/r", f"{labeller}.json", "--question", "good")
 
 
 def _keep_labels() -> None:

@@ -675,11 +675,14 @@ def _read_values(path: str | Path) -> tuple[Any, str, Any]:
         content = read_regular(path)
     except FileNotFoundError:
         raise ConfigError(
-            f"{source}: the file doesn't exist. To do: create it with 'equipoise new {source}'"
+            f"{source}: the file doesn't exist. To do: create it with 'equipoise new {source}'",
+            file=source,
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{source}: cannot be read: {reason}") from None
+        raise ConfigError(
+            f"{source}: cannot be read: {reason}. To do: name a YAML file", file=source
+        ) from None
     values, node = parse_yaml(content, source)
     return values, source, node
 
@@ -701,7 +704,7 @@ def _validated(
     try:
         return model.model_validate(dict(values), context={"audit": audit, "base": base})
     except ValidationError as error:
-        raise ConfigError(explain(error, values, source, node)) from None
+        raise explain(error, values, source, node) from None
     except RecursionError:
         raise ConfigError(f"{source}: refers to itself; expected a plain tree of values") from None
 
@@ -720,8 +723,9 @@ def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditC
     line = line_of(node, ["audit"])
     raise ConfigError(
         f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "
-        f"{', '.join(KINDS)}{nearest(audit, KINDS)}"
-    )
+        f"{', '.join(KINDS)}{nearest(audit, KINDS)}",
+        key="audit", file=source, line=line,
+    )  # fmt: skip
 
 
 def runs_models(config: AuditConfig) -> bool:

@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from equipoise.data.tables import TableSource, open_table
 from equipoise.metrics.spec import SPECS
 from equipoise.models.modules import as_model
 from equipoise.models.protocols import DESCRIPTIONS, Model, offer_of
+from equipoise.models.registry import find_adapter
 from equipoise.report.result import Result
 
 _NUMBER = r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)\s*%?\s*"
@@ -43,7 +45,7 @@ _AGES = (18, 30, 45, 60)
 _STORE = ExtractionConfig().store
 _NAMED = {
     "target", "groups", "pred", "score", "threshold", "model", "images", "features", "positive",
-    "id", "unit",
+    "id", "unit", "answer", "queries", "missing",
 }  # fmt: skip
 
 
@@ -78,6 +80,12 @@ class ColumnChoices(TypedDict, total=False):
     id, unit : str
         Columns that name the image, and what repeats; guessed from names and values. A unit of ""
         is none: rows are independent.
+    answer : str or sequence of str
+        Columns of answers in words, a model each. The audit is then of answers.
+    queries : path or data frame
+        Table of queries, for which `model` ranks the images. The audit is then of retrieval.
+    missing : str or sequence of str
+        Texts that mean a missing value, besides empty cells and texts such as NA.
     """
 
     pred: str | Sequence[str]
@@ -88,6 +96,9 @@ class ColumnChoices(TypedDict, total=False):
     positive: str | None
     id: str | None
     unit: str | None
+    answer: str | Sequence[str]
+    queries: TableSource | None
+    missing: str | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -111,10 +122,14 @@ class Guess:
     guessed_unit : str
         The unit, where it was guessed; "" elsewhere.
     audit : str
-        Kind of audit: "predictions", "regression" where the target is a number, or "dataset"
-        without predictions.
+        Kind of audit: "predictions", "regression" where the target is a number, "dataset"
+        without predictions, "answers", or "retrieval".
     steps : mapping
         Steps from the table to its columns; see `TableConfig`.
+    queries : mapping
+        Table of queries and its column.
+    options : tuple of str
+        Options of `equipoise quick` that name the guessed columns.
     """
 
     cells: Mapping[str, Any]
@@ -126,6 +141,8 @@ class Guess:
     guessed_unit: str = ""
     audit: str = "predictions"
     steps: Mapping[str, Any] = field(default_factory=dict)
+    queries: Mapping[str, Any] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
 
     def config(self, table: TableSource, folder: Path | None = None) -> Fields:
         """Return the config that reads `table`.
@@ -140,13 +157,14 @@ class Guess:
         def relative_path(path: str | os.PathLike[str]) -> str:
             return Path(os.path.relpath(path, folder or ".")).as_posix()
 
-        source: Any = table
-        if isinstance(table, str | os.PathLike) and folder:
-            source = relative_path(table)
+        def located(file: Any) -> Any:
+            return relative_path(file) if isinstance(file, str | os.PathLike) and folder else file
+
+        source = located(table)
         source = {"file": source, **deepcopy(self.steps)} if self.steps else source
         images = {"table": source, **deepcopy(self.cells), **self.images}
         images |= {} if self.root is None else {"root": relative_path(self.root)}
-        nested = self.audit == "dataset" or {"rules", "path"} & {*images}
+        nested = self.audit in ("dataset", "retrieval") or {"rules", "path"} & {*images}
         source_columns = {"table": source, **deepcopy(self.cells)}
         run = {"extraction": {"store": relative_path(_STORE)}} if self.root is not None else {}
 
@@ -163,6 +181,11 @@ class Guess:
         return {
             "audit": self.audit,
             "data": {**({"images": images} if nested else images), **self.data},
+            **(
+                {"queries": {**self.queries, "table": located(self.queries["table"])}}
+                if self.queries
+                else {}
+            ),
             **({"models": models} if models else {}),
             **run,
         }
@@ -194,10 +217,14 @@ def guess_config(
                 f"{name}: {target!r} is the target, too, and labels would be compared with "
                 "themselves. To do: name the column of predictions"
             )
+    kind = _kind_of(named, target)
+    for model in _live_models(named.get("model")):
+        if isinstance(model, str):
+            find_adapter(model)
     encoding = "utf-8" if guess_results(table) else encoding_of(table)
     form = guess_form(
         table, encoding=encoding, target=target, groups=groups, outputs=_outputs(named),
-        runs_model=bool(named.get("model")),
+        runs_model=bool(named.get("model")), needs_labels=not kind,
     )  # fmt: skip
     if form.outputs:
         named["pred"] = form.outputs
@@ -208,7 +235,9 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
     """Return the config of a table with known columns of labels and groups."""
     target, groups, outputs = form.target, form.groups, _outputs(named)
     used = [*filter(None, [target, named.get("id"), named.get("unit")]), *groups, *outputs]
-    columns, missing, file = _read_columns(form.source, encoding, used)
+    columns, missing, file = _read_columns(
+        form.source, encoding, used, _as_list(named.get("missing"))
+    )
     sentinels = {name: _take_sentinels(columns, name) for name in groups if name != target}
     # A list of texts replaces the rule for sentinels, and is for the target, too.
     if missing and target is not None:
@@ -225,7 +254,9 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
     ids = [columns[name] for name in other_names if ID.fullmatch(name)]
     root, images = _find_images(ids, file, named)
     models = _Models({}, {}, "dataset")
-    if target is not None:
+    if kind := _kind_of(named, target):
+        models = _models_of_kind(kind, roles, named)
+    elif target is not None:
         models = _models_of_target(columns, target, file, other_names, roles, named)
     listed_texts = dict.fromkeys(["", *missing, *chain.from_iterable(sentinels.values())])
     of_images: dict[str, Any] = {"missing": [*listed_texts]} if missing else {}
@@ -247,29 +278,105 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
         ({"missing": ["", *missing]} if missing else {})
         | ({"encoding": encoding} if encoding != "utf-8" else {}),
         {"id": roles.id, **models.where, **of_images, **images},
-        _data_section(form, bands, models.positive, roles.unit),
+        _data_section(form, bands, models, roles.unit),
         models.sections,
         root,
         tuple(filter(None, notes)),
         (roles.unit or "") if roles.guessed else "",
         models.kind,
         form.steps,
+        models.queries,
+        _options(form, models.sections),
     )
 
 
 def _outputs(named: ColumnChoices) -> list[str]:
-    return [*_as_list(named.get("pred")), *_as_list(named.get("score"))]
+    columns = (named.get("pred"), named.get("score"), named.get("answer"))
+    return [name for names in columns for name in _as_list(names)]
+
+
+_OPTIONS = {"prediction": "--pred", "score": "--score", "answer": "--answer"}
+"""Option of `equipoise quick` for each key of a model."""
+
+
+def _options(form: TableForm, sections: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the options that name columns which were guessed."""
+    named = dict[str, dict[str, None]]()
+    for section in sections.values():
+        for key, option in _OPTIONS.items():
+            if key in section:
+                named.setdefault(option, {})[section[key]] = None
+    target = [] if form.target is None or "count" in form.steps else ["--target", form.target]
+    columns = [part for option, names in named.items() for part in (option, ",".join(names))]
+    if "count" in form.steps:
+        columns = []
+    return (*target, "--groups", ",".join(dict.fromkeys(form.groups)), *columns)
+
+
+_OF_KINDS: Mapping[str, Sequence[str]] = {
+    "answers": ("pred", "score", "threshold", "positive", "model", "images", "queries"),
+    "retrieval": ("pred", "score", "threshold", "positive"),
+}
+"""Choices that don't go with answers, and with queries."""
+
+
+def _kind_of(named: ColumnChoices, target: str | None) -> str:
+    """Return "answers" or "retrieval" if the choices name it, else "".
+
+    Raises
+    ------
+    ConfigError
+        When choices contradict each other.
+    """
+    has_queries = named.get("queries") is not None
+    if not (named.get("answer") or has_queries):
+        return ""
+    kind, key = ("answers", "answer") if named.get("answer") else ("retrieval", "queries")
+    for name in _OF_KINDS[kind]:
+        if named.get(name) not in (None, "", [], ()):
+            raise ConfigError(
+                f"--{name} and --{key}: expected one of them. To do: leave --{name} out",
+                key=name,
+            )
+    if kind == "retrieval":
+        if target is not None:
+            raise ConfigError(
+                "--target and --queries: rankings have no labels. To do: leave --target out",
+                key="target",
+            )
+        if not named.get("model"):
+            raise _needless("queries", "model")
+    return kind
+
+
+_QUERY = re.compile(r"(.*[_ .-])?(query|prompt|text|caption)", re.IGNORECASE)
+
+
+def _models_of_kind(kind: str, roles: RowRoles, named: ColumnChoices) -> "_Models":
+    """Return the models that answer, or that rank images for queries."""
+    if kind == "answers":
+        answers = _as_list(named.get("answer"))
+        sections, where = _of_each_model({name: {"answer": name} for name in answers}, roles)
+        return _Models(sections, where, kind, None, [f"answers: {listed(answers)}"])
+    table = named.get("queries")
+    assert table is not None  # noqa: S101 - the kind says so
+    names = open_table(table, role="queries").names
+    column = next(filter(_QUERY.fullmatch, names), names[0])
+    sections = {called(model): {"model": model} for model in _live_models(named.get("model"))}
+    return _Models(
+        sections, {}, kind, None, [f"queries: column {column}"], {"table": table, "id": column}
+    )
 
 
 def _data_section(
-    form: TableForm, bands: Container[str], positive: str | None, unit: str | None
+    form: TableForm, bands: Container[str], models: "_Models", unit: str | None
 ) -> dict[str, Any]:
     """Return target, groups and unit as a config has them."""
     compared = {name: f"{name} band" if name in bands else name for name in form.groups}
     crossed = [compared[name] for name in form.groups if name not in form.alone]
     groups = [*compared.values(), *([*pair] for pair in combinations(crossed, 2))]
-    labels = {"labels": [*form.labels]} if form.target is None else {}
-    optional = {"positive": positive, "unit": unit}
+    labels = {"labels": [*form.labels]} if models.kind == "dataset" else {}
+    optional = {"positive": models.positive, "unit": unit}
     return {
         **({"target": form.target} if form.target is not None else {}),
         "groups": groups,
@@ -287,6 +394,7 @@ class _Models:
     kind: str
     positive: str | None = None
     notes: Sequence[str] = ()
+    queries: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _models_of_target(
@@ -450,7 +558,8 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
         Columns that name the image, and what repeats; guessed from names and values. A unit of ""
         is none: rows are independent.
     **settings
-        With `kind`, further keys of its config.
+        With `kind`, further keys of its config. Without it, `answer` names columns of answers,
+        `queries` a table of queries, and `missing` texts that mean a missing value.
 
     Returns
     -------
@@ -503,7 +612,8 @@ def _guessed(table: TableSource, arguments: dict[str, Setting]) -> dict[str, Set
             "audit(table, kind='predictions', id=…, target=…, "
             f"groups=[…], models={{'m': {{'table': table, 'prediction': …}}}}, {keys}=…)"
         )
-    if missing := [name for name in ("target", "groups") if name not in arguments]:
+    needed = ("groups",) if {"answer", "queries"} & {*arguments} else ("target", "groups")
+    if missing := [name for name in needed if name not in arguments]:
         raise InputError(
             f"{' and '.join(missing)}: expected with a table. To do: name the columns, or a "
             "config, or the kind of audit"
@@ -691,9 +801,12 @@ def _find_images(
 
 
 def _read_columns(
-    table: TableSource, encoding: str, named: Sequence[str]
+    table: TableSource, encoding: str, named: Sequence[str], none: Sequence[str] = ()
 ) -> tuple[dict[str, pl.Series], list[str], str]:
-    """Return named columns and likely ones, texts for missing values, and the file."""
+    """Return named columns and likely ones, texts for missing values, and the file.
+
+    `none` are texts that a user names as missing values.
+    """
     opened = open_table(table, role="data", encoding=encoding)
     check_columns(opened.names, named, opened.name)
     forms = (*FORMS, OUTPUT)
@@ -703,10 +816,16 @@ def _read_columns(
     cells = set[str]()
     for column in texts.values():
         cells.update(column.unique().drop_nulls())
-    missing = sorted(filter(looks_missing, cells))
-    none = ["", *missing]
+    if unseen := [text for text in none if text not in cells]:
+        raise ConfigError(
+            f"{opened.name}: no cell holds {listed(unseen)}, which means a missing value. "
+            "To do: correct --missing, or leave it out",
+            key="missing", file=opened.name,
+        )  # fmt: skip
+    missing = sorted({*filter(looks_missing, cells), *none})
+    texts_of_none = ["", *missing]
     return (
-        {n: column.set(column.is_in(none), None) for n, column in texts.items()},
+        {n: column.set(column.is_in(texts_of_none), None) for n, column in texts.items()},
         missing,
         opened.name,
     )

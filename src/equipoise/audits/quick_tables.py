@@ -13,6 +13,7 @@ import polars as pl
 from equipoise.audits.quick_rows import ID, MODEL, UNIT
 from equipoise.config.fields import TableConfig
 from equipoise.core import DataError, Strings
+from equipoise.core.wording import shortened
 from equipoise.data.number_marks import check_marks, has_thousands_mark, hold_decimal_commas
 from equipoise.data.problems import check_columns, listed
 from equipoise.data.results import guess_reader
@@ -58,7 +59,9 @@ _MOST_VALUES, _MOST_COLUMNS = 50, 200
 _SHARE_OF_CLASSES, _SHARE_OF_SPLIT = 0.5, 0.05
 # Of a column of counts, so many cells are whole numbers and so many rows differ, or more.
 _SHARE_OF_COUNTS, _SHARE_OF_DIFFERENT = 0.5, 0.5
-_EXAMPLES = 4
+_EXAMPLES, _WIDTH = 4, 80
+COLUMNS = "Columns:"
+"""Line above the list of columns in an error."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +165,11 @@ def guess_form(
     groups: Sequence[str] = (),
     outputs: Sequence[str] = (),
     runs_model: bool = False,
+    needs_labels: bool = True,
 ) -> TableForm:
     """Guess steps of a table, and the roles of columns that aren't named.
+
+    Without `needs_labels`, of answers and queries, only groups are guessed.
 
     Raises
     ------
@@ -178,13 +184,15 @@ def guess_form(
         target, outputs = form.target, form.outputs or outputs
         named = [*dict.fromkeys([*named, *form.outputs, *filter(None, [target])])]
     opened = open_table(_source(form), role="data", encoding=encoding)
-    counts = {} if {*named} & {_LABEL, _PREDICTION} & {*opened.names} else _confusion(opened.names)
+    has_labels = {*named} & {_LABEL, _PREDICTION} & {*opened.names}
+    counts = _confusion(opened.names) if needs_labels and not has_labels else {}
     if counts:
         form = replace(
             form, steps={**form.steps, "count": counts}, target=target or _LABEL,
             notes=(f"{', '.join(counts)}: numbers of rows, by {_LABEL} and {_PREDICTION}",),
         )  # fmt: skip
-    complete = bool(target and groups and (outputs or runs_model)) or bool(counts and groups)
+    has_roles = counts or not needs_labels or (target and (outputs or runs_model))
+    complete = bool(groups and has_roles)
     new_names = {_LABEL, _PREDICTION} if counts else set()
     columns = _Columns.of(
         opened,
@@ -194,8 +202,8 @@ def guess_form(
     if not counts:
         columns, form = _with_decimal_points(columns, form, encoding)
     if not complete:
-        needs_outputs = not (counts or runs_model or form.labels)
-        if runs_model and target is None:
+        needs_outputs = needs_labels and not (counts or runs_model or form.labels)
+        if runs_model and target is None and needs_labels:
             raise unclear(columns, "a model is named, and no column of labels (--target)")
         form = _guess_roles(columns, form, outputs, needs_outputs=needs_outputs)
         form = form if counts else _guess_count(columns, form)
@@ -544,24 +552,69 @@ def _values_of(source: TableSource, column: str, separator: str, encoding: str) 
     return [*Split(column, separator)(table).split[column]]
 
 
-def unclear(
-    columns: _Columns, problem: str, groups: Sequence[str] = (), outputs: Sequence[str] = ()
-) -> DataError:
-    """Return the error that lists the columns of a table and a command."""
-    lines = []
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column of a table: its name, type, number of values, and some of them."""
+
+    column: str
+    type: str
+    values: int
+    examples: Strings
+
+
+def summarize(table: TableSource, encoding: str = "utf-8") -> list[ColumnSummary]:
+    """Return a summary of each column of a table.
+
+    Raises
+    ------
+    DataError
+        When the table can't be read.
+    """
+    results = guess_results(table)
+    source = TableRecipe(table, results=results) if results else table
+    opened = open_table(source, role="data", encoding=encoding)
+    return _summaries(_Columns.of(opened, opened.names[:_MOST_COLUMNS]))
+
+
+def _summaries(columns: _Columns) -> list[ColumnSummary]:
+    summaries = []
     for name, cells in columns.cells.items():
         values = cells.drop_nulls().unique(maintain_order=True)
         numbers = values.cast(pl.Float64, strict=False)
         kind = "numbers" if values.len() and not numbers.has_nulls() else "text"
-        examples = listed(values.head(_EXAMPLES), _EXAMPLES)
-        lines.append(f"\n  {name} ({kind}, {values.len():,} values): {examples}")
-    command = [
-        "equipoise", "quick", columns.file, "--target", "LABELS",
-        "--groups", ",".join(groups) or "GROUPS", "--pred", ",".join(outputs) or "PREDICTIONS",
+        examples = tuple(values.head(_EXAMPLES).to_list())
+        summaries.append(ColumnSummary(name, kind, values.len(), examples))
+    return summaries
+
+
+def column_lines(summaries: Sequence[ColumnSummary]) -> str:
+    """Return a line for each column."""
+    width = max((len(summary.column) for summary in summaries), default=0)
+    lines = []
+    for summary in summaries:
+        examples = listed(summary.examples, _EXAMPLES)
+        head = f"{summary.column:<{width}}  {summary.type:<7}  {summary.values:>7,} values: "
+        lines.append(f"  {head}{shortened(examples, max(12, _WIDTH - 2 - len(head)))}")
+    return "\n".join(lines)
+
+
+def command_of(file: str, options: Sequence[str]) -> str:
+    """Return the command that audits a file, to paste."""
+    return shlex.join(["equipoise", "quick", file, *options])
+
+
+def unclear(
+    columns: _Columns, problem: str, groups: Sequence[str] = (), outputs: Sequence[str] = ()
+) -> DataError:
+    """Return the error that lists the columns of a table and a command."""
+    options = [
+        "--target", "LABELS", "--groups", ",".join(groups) or "GROUPS",
+        "--pred", ",".join(outputs) or "PREDICTIONS",
     ]  # fmt: skip
     return DataError(
         problem,
         file=columns.file,
         expected="columns of labels and groups, and of predictions if there are any",
-        fix=f"name them: {shlex.join(command)}\nColumns:{''.join(lines)}\n",
+        fix=f"name them:\n  {command_of(columns.file, options)}\n"
+        f"{COLUMNS}\n{column_lines(_summaries(columns))}",
     )

@@ -1,22 +1,28 @@
-"""The command `equipoise`: its subcommands, exit codes, and what is said when something fails."""
+"""The command `equipoise`: its subcommands, exit codes, and messages about failures."""
 
-import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 import click
 
 from equipoise import __version__
-from equipoise.cli.terminal import printable
+from equipoise.cli.errors import (
+    INTERRUPTED,
+    TERMINATED,
+    Terminated,
+    as_fields,
+    failure_of,
+    wrapped,
+)
+from equipoise.cli.groups import SuggestingGroup
+from equipoise.cli.terminal import has_colours, printable, say_json
 from equipoise.discovery import Places
-
-ERROR, INTERRUPTED, PIPE_CLOSED, TERMINATED = 2, 130, 141, 143
-_DEBUG = "To do: set EQUIPOISE_DEBUG=1 to see the traceback, and report it with the command"
 
 COMMANDS = Places(
     "command",
@@ -26,17 +32,23 @@ COMMANDS = Places(
     "equipoise.cli.commands.{name}:{name}_command",
 )
 """The command of each name: of files of the folder, and of plugins."""
-FIRST = (
-    "demo", "quick", "new", "plan", "audit", "show", "report", "export", "compare", "check"
-)  # fmt: skip
-"""Commands in the order in which an audit needs them; all others follow by name."""
+GROUPS: Mapping[str, Sequence[str]] = MappingProxyType({
+    "Start": ("demo", "quick", "new", "metrics", "completion"),
+    "Measure": ("plan", "audit", "show", "check", "compare", "faces", "counterfactuals"),
+    "Explain": ("review", "label", "causes", "neurons"),
+    "Fix": ("mitigate", "augment", "train"),
+    "Share": ("report", "export"),
+})  # fmt: skip
+"""Commands by what they are for, in the order in which an audit needs them."""
+PLUGINS = "Plugins"
+"""Group of commands of other packages."""
 
 
-class _Commands(click.Group):
+class _Commands(SuggestingGroup):
     """A group that imports a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return [*dict.fromkeys([*FIRST, *sorted(COMMANDS)])]
+        return [name for names in _groups().values() for name in names]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         try:
@@ -44,6 +56,22 @@ class _Commands(click.Group):
             return None if place is None else place.load(click.Command)
         except ValueError as error:
             return _unusable(cmd_name, error)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by group."""
+        for title, names in _groups().items():
+            commands = ((name, self.get_command(ctx, name)) for name in names)
+            rows = [(name, part.get_short_help_str(60)) for name, part in commands if part]
+            with formatter.section(click.style(title, bold=True) if has_colours() else title):
+                formatter.write_dl(rows, col_max=20)
+
+
+def _groups() -> dict[str, list[str]]:
+    """Return the names of all commands by group; of plugins in the last one."""
+    grouped = {name for names in GROUPS.values() for name in names}
+    plugins = sorted(name for name in COMMANDS if name not in grouped)
+    groups = {title: [*names] for title, names in GROUPS.items()}
+    return groups | ({PLUGINS: plugins} if plugins else {})
 
 
 def _unusable(name: str, error: ValueError) -> click.Command:
@@ -62,11 +90,15 @@ def _unusable(name: str, error: ValueError) -> click.Command:
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 the gate is breached, 2 an error, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 a gate rule is breached, 2 an error, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="equipoise")
 def app() -> None:
-    """Audit vision models for social bias, and say how far each finding can be trusted."""
+    """Audit vision models and image data for social bias.
+
+    Each finding has an interval and a chance level. Start with `equipoise demo`, or with
+    `equipoise quick TABLE` on your own predictions.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -95,8 +127,8 @@ def run(arguments: list[str]) -> int:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
-        # Only the main thread may say what a polite kill does: it unwinds the stack, so that
-        # half-written runs are removed.
+        # Only the main thread may set a handler. SIGTERM unwinds the stack, so that half-written
+        # runs are removed.
         with suppress(ValueError):
             signal.signal(signal.SIGTERM, _terminate)
         try:
@@ -105,26 +137,28 @@ def run(arguments: list[str]) -> int:
         except click.exceptions.Exit as end:
             code = end.exit_code
         sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001 - the last place that can say what happened
-        return report_failure(error)
+    except BaseException as error:  # noqa: BLE001 - the last place that can report it
+        return report_failure(error, as_json="--json" in arguments)
     return code
 
 
-def report_failure(error: BaseException, place: str = "") -> int:
-    """Print one line about a failure, after its traceback where EQUIPOISE_DEBUG is set.
+def report_failure(error: BaseException, place: str = "", *, as_json: bool = False) -> int:
+    """Print a message about a failure, after its traceback where EQUIPOISE_DEBUG is set.
 
     Parameters
     ----------
     error : BaseException
     place : str
-        What failed, where that is less than the command.
+        What failed, if not the whole command.
+    as_json : bool
+        Whether stdout gets the fields of the failure as a JSON document.
 
     Returns
     -------
     int
         The exit code.
     """
-    message, code = describe(error, place)
+    failure = failure_of(error, place)
     if isinstance(error, BrokenPipeError):
         # The interpreter's last flush cannot fail again.
         with suppress(OSError, ValueError):
@@ -133,58 +167,17 @@ def report_failure(error: BaseException, place: str = "") -> int:
         import traceback
 
         traceback.print_exception(error)
-    if message:
-        click.echo(message, err=True)
-    return code
+    if failure.message:
+        text = wrapped(printable(failure.message))
+        if has_colours(sys.stderr) and text.startswith("error: "):
+            text = click.style("error:", fg="red", bold=True) + text.removeprefix("error:")
+        click.echo(text, err=True)
+        if as_json:
+            say_json(as_fields(failure))
+    return failure.exit_code
 
 
 def _terminate(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - a handler's signature
-    # Whoever ends a group of processes may signal this one twice: cleaning up goes on.
+    # A second signal must not interrupt the clean-up.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
-
-
-class Terminated(KeyboardInterrupt):
-    """A polite kill: it ends a command as Ctrl-C does, and leaves what Ctrl-C leaves."""
-
-
-def describe(error: BaseException, place: str = "") -> tuple[str, int]:
-    """Return what to say on stderr about a failure, and the exit code.
-
-    Parameters
-    ----------
-    error : BaseException
-        Anything that ended a command, or a part of it.
-    place : str
-        What failed, where that is less than the command.
-    """
-    if isinstance(error, KeyboardInterrupt):
-        code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
-        return str(error) or "interrupted; nothing half-written is left", code
-    if isinstance(error, click.Abort):
-        return "stopped; nothing was written", INTERRUPTED
-    if isinstance(error, BrokenPipeError):
-        return "", PIPE_CLOSED
-    sentence = f"{place}: {_sentence(error)}" if place else _sentence(error)
-    return f"error: {printable(sentence)}", ERROR
-
-
-def _sentence(error: BaseException) -> str:
-    if isinstance(error, click.UsageError):
-        see = f" See '{error.ctx.command_path} --help'" if error.ctx is not None else ""
-        return f"{error.format_message()}{see}"
-    if isinstance(error, SystemExit):
-        return f"a library or a model ended the command by itself (SystemExit: {error}). {_DEBUG}"
-    if isinstance(error, MemoryError):
-        return "not enough memory. To do: fewer models per audit, or a machine with more memory"
-    # Loading the error tree costs numpy and pyarrow; whoever raised one of it has paid already.
-    errors = sys.modules.get("equipoise.core.errors")
-    if errors is not None and isinstance(error, errors.EquipoiseError):
-        return str(error)
-    if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename else ""
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return f"{place}the disk is full. To do: free space, or write elsewhere"
-        return f"{place}{error.strerror}"
-    first = (str(error).strip().splitlines() or ["no message"])[0]
-    return f"unexpected {type(error).__name__}: {first}. {_DEBUG}"

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from shlex import join
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from equipoise import report
 from equipoise.audits import runs
@@ -45,8 +45,14 @@ from equipoise.studies.claims import claims_of, with_claims
 from equipoise.studies.page import count_claims
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from equipoise.audits.config import AuditConfig
+    from equipoise.core import ConfigError
     from equipoise.mitigate.running import Assessment
+
+
+SchemaT = TypeVar("SchemaT", bound="BaseModel")
 
 
 def page_of(result: AuditResult) -> Page:
@@ -96,6 +102,9 @@ def result_of(
     )
 
 
+_TABLES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson", ".json")
+
+
 def load_audit_config(path: Path) -> AuditConfig:
     """Read the configuration of an audit.
 
@@ -104,27 +113,51 @@ def load_audit_config(path: Path) -> AuditConfig:
     ConfigError
         When it is wrong, or configures another command, which the error names.
     """
+    from equipoise.audits.config import load_config
+    from equipoise.core import ConfigError
+
+    if path.suffix.lower() in _TABLES and path.is_file():
+        command = join(["equipoise", "quick", str(path)])
+        raise ConfigError(
+            f"{path}: a table, not a configuration. To do: run {command!r}", file=str(path)
+        )
+    try:
+        return load_config(path)
+    except ConfigError as error:
+        raise _of_command(path, "audit", error) from None
+
+
+def load_for(path: Path, schema: type[SchemaT], command: str) -> SchemaT:
+    """Read the configuration of a command; errors as of `load_audit_config`."""
+    from equipoise.audits.config import load_as
+    from equipoise.core import ConfigError
+
+    try:
+        return load_as(path, schema)
+    except ConfigError as error:
+        raise _of_command(path, command, error) from None
+
+
+def _of_command(path: Path, command: str, error: ConfigError) -> ConfigError:
+    """Return the error about a configuration; if it is another command's, one that names this."""
     import yaml
 
-    from equipoise.audits.config import load_config
     from equipoise.core import ConfigError
     from equipoise.studies.study import command_of
 
     try:
-        return load_config(path)
-    except ConfigError:
-        try:
-            values = yaml.safe_load(path.read_bytes())
-        except (OSError, ValueError, yaml.YAMLError):
-            values = None
-        if not isinstance(values, dict) or "audit" in values:
-            raise
-        command, _ = command_of(values)
-        if command == "audit":
-            raise
-        raise ConfigError(
-            f"{path}: no configuration of an audit. To do: run 'equipoise {command} {path}'"
-        ) from None
+        values = yaml.safe_load(path.read_bytes())
+    except (OSError, ValueError, yaml.YAMLError):
+        return error
+    if not isinstance(values, dict):
+        return error
+    other = "audit" if "audit" in values else command_of(values)[0]
+    if other == command or (other == "audit" and "audit" not in values):
+        return error
+    return ConfigError(
+        f"{path}: the configuration of another command. To do: run 'equipoise {other} {path}'",
+        file=str(path),
+    )
 
 
 def run_audit(

@@ -1,14 +1,15 @@
-"""What reaches the terminal: text without control sequences, aligned tables, JSON, progress."""
+"""Output on the terminal: text without control sequences, tables, JSON, progress."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -25,7 +26,27 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
 config_argument = click.argument("config", type=PATH)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-overwrite_run = click.option("--overwrite", is_flag=True, help="Replace the run that lies there.")
+overwrite_run = click.option("--overwrite", is_flag=True, help="Replace an existing run.")
+
+
+_OPEN = "equipoise.open"
+
+
+def _note_open(context: click.Context, option: click.Parameter, value: bool) -> None:  # noqa: ARG001
+    context.meta[_OPEN] = value
+
+
+open_option = click.option(
+    "--open", is_flag=True, expose_value=False, callback=_note_open, help="Open the report."
+)
+
+
+def open_report(run: Path) -> None:
+    """Open the report of a run in the browser if the user adds --open."""
+    if click.get_current_context().meta.get(_OPEN):
+        page = (run / "report.html").absolute()
+        if click.launch(str(page)):
+            note(f"can't open a browser; the report is {page}")
 
 
 def out_option(default: str) -> Callable[[_Function], _Function]:
@@ -41,6 +62,12 @@ def printable(text: object) -> str:
         for character in str(text).replace("\t", " ")
         if character in f"\n{_JOINERS}" or unicodedata.category(character) not in _HIDDEN
     )
+
+
+def has_colours(stream: TextIO | None = None) -> bool:
+    """Whether a stream, stdout by default, is a terminal and NO_COLOR isn't set."""
+    stream = sys.stdout if stream is None else stream
+    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def say(text: str = "") -> None:
@@ -127,8 +154,7 @@ def cell_text(value: Json | bool) -> str:
 class Steps:
     """Progress on stderr for work that outlasts two seconds; silent off a terminal.
 
-    Call it with the name of a step and, where they are known, what is done and what there is to
-    do.
+    Call it with the name of a step and, where they are known, the work done and the total.
     """
 
     def __init__(self) -> None:

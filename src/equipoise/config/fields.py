@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +94,17 @@ def several(value: object) -> object:
     """Take a single value for a list of it."""
     single = isinstance(value, str | int | float) and not isinstance(value, bool)
     return (value,) if single else value
+
+
+def matching(pattern: str, expected: str) -> AfterValidator:
+    """Return the check of a text against a pattern, which the error puts in words."""
+
+    def check(value: str) -> str:
+        if re.search(pattern, value) is None:
+            raise ValueError(f"expected {expected}")
+        return value
+
+    return AfterValidator(check)
 
 
 Value = TypeVar("Value")
@@ -235,7 +247,7 @@ FilePath = Annotated[Path, BeforeValidator(file_path), PlainSerializer(Path.as_p
 """A file or folder, relative to the configuration."""
 
 Encoding = Annotated[str, AfterValidator(_encoding)]
-Delimiter = Annotated[str, Field(pattern=r"^[\t -!#-~]$")]
+Delimiter = Annotated[str, matching(r"^[\t -!#-~]$", "one character, such as a semicolon")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
 """A share of neither nothing nor all."""
@@ -646,7 +658,7 @@ def _templates(value: object) -> str | tuple[str, ...]:
     return distinct(tuple(texts))
 
 
-Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
+Device = Annotated[str, matching(r"^(auto|cpu|cuda(:\d+)?)$", "auto, cpu, cuda or cuda:1")]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -866,7 +878,7 @@ class ServiceConfig(Section):
     """
 
     key: Annotated[str, AfterValidator(_variable)] | None = None
-    allow_hosts: Listed[Annotated[str, Field(pattern=r"^[A-Za-z0-9.:_-]+$")]] = ()
+    allow_hosts: Listed[Annotated[str, matching(r"^[A-Za-z0-9.:_-]+$", "the name of a host")]] = ()
     longest_side: PositiveInt = _SERVICE.longest_side
     max_tokens: PositiveInt = _SERVICE.max_tokens
     temperature: NonNegativeFloat = _SERVICE.temperature
@@ -877,7 +889,7 @@ class ServiceConfig(Section):
     image_parameters: Distinct[ImageParameter] = _SERVICE.image_parameters
     prices: dict[Name, PricesConfig] = Field(default_factory=dict)
     budget: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    currency: Annotated[str, Field(max_length=12, pattern=r"^\S*$")] = ""
+    currency: Annotated[str, matching(r"^\S{0,12}$", "at most 12 letters without a space")] = ""
 
     def service(self, model: str) -> Service:
         """Return how a model is asked, by its name on the server."""

@@ -93,12 +93,46 @@ def parse_yaml(content: bytes, source: str) -> tuple[Any, yaml.Node | None]:
             f"{source}: byte {error.start + 1} is not UTF-8. To do: save the file as UTF-8"
         ) from None
     except yaml.MarkedYAMLError as error:
-        where = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{source}{where}: {error.problem}") from None
+        raise _yaml_problem(error, source, content) from None
     except RecursionError:
         raise ConfigError(f"{source}: nested too deeply; expected at most a few levels") from None
     except (yaml.YAMLError, ValueError, LookupError) as error:
         raise ConfigError(f"{source}: not YAML: {str(error).splitlines()[0]}") from None
+
+
+_FIXES = (
+    ("\\t", "indent with spaces, not with tabs"),
+    ("mapping values are not allowed", "put the value in quotes, or start a line for each key"),
+    ("expected ':'", "write 'key: value', with a space after the colon"),
+    ("<block end>", "indent the keys of a section by the same number of spaces"),
+    ("']'", "close the list with ]"),
+    ("'}'", "close the mapping with }"),
+    ("quoted scalar", "close the quotes"),
+    ("end of stream", "close the quotes"),
+    ("appears twice", "remove one of them"),
+    ("could not determine a constructor", "remove the tag, which starts with !"),
+    ("undefined alias", "put the value in quotes, if it starts with *"),
+    ("cannot start any token", "put the value in quotes"),
+)
+"""Parts of messages about YAML, and what to do."""
+_SNIPPET = 70
+
+
+def _yaml_problem(error: yaml.MarkedYAMLError, source: str, content: bytes) -> ConfigError:
+    """Return the error with the line of the problem, and a caret under its column."""
+    mark, problem = error.problem_mark, str(error.problem)
+    fix = next((fix for part, fix in _FIXES if part in problem), "correct the line")
+    if mark is None:
+        return ConfigError(f"{source}: {problem}. To do: {fix}", file=source)
+    lines = content.decode("utf-8-sig").splitlines()
+    text = lines[mark.line].replace("\t", " ") if mark.line < len(lines) else ""
+    start = max(0, mark.column - _SNIPPET // 2) if len(text) > _SNIPPET else 0
+    snippet = text[start : start + _SNIPPET].rstrip()
+    caret = " " * (mark.column - start) + "^"
+    return ConfigError(
+        f"{source}, line {mark.line + 1}: {problem}\n  {snippet}\n  {caret}\nTo do: {fix}",
+        file=source, line=mark.line + 1,
+    )  # fmt: skip
 
 
 def line_of(node: yaml.Node | None, path: Sequence[str | int]) -> int | None:

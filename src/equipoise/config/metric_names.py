@@ -60,7 +60,8 @@ def find_metric(
         raise refused(key, problem)
     if records and (other_kinds := [other for other in records[0].kinds if other != kind]):
         hint = f"; it is one of audits of {', '.join(other_kinds).replace('_', ' ')}"
-    problem = f"{str(name)!r} is no metric{of_kind}. Allowed: {', '.join(names)}{hint}"
+    allowed_names = "" if hint.startswith("; did") else f". Allowed: {', '.join(names)}"
+    problem = f"{str(name)!r} is no metric{of_kind}{allowed_names}{hint}"
     raise refused(key, problem)
 
 

@@ -10,31 +10,13 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from equipoise.config.files import line_of, nearest
+from equipoise.core import ConfigError
+from equipoise.data.problems import expected_value
 
 _MAX_PROBLEMS = 20
 _SHORT = Repr()
 _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple = 2, 3, 4, 4
 _SHORT.maxstring = _SHORT.maxother = 60
-_EXPECTED = {
-    "bool_type": "true or false",
-    "dict_type": "a mapping",
-    "finite_number": "a finite number",
-    "float_parsing": "a number",
-    "float_type": "a number",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "mapping_type": "a mapping",
-    "model_attributes_type": "a mapping",
-    "model_type": "a mapping",
-    "string_too_short": "a text that is not empty",
-    "string_type": "text (in quotes if it looks like a number, true, false or null)",
-    "tuple_type": "a list",
-}
-"""Expected values of each kind of pydantic error, in the words of a configuration."""
-# What pydantic writes around what it expects.
-_PYDANTIC = re.compile(r"Input should be|\w+ should have (.*?) after validation.*")
-
 Path = tuple[str | int, ...]
 """Keys and places from the outermost mapping to a value."""
 
@@ -55,8 +37,10 @@ class _Problem(NamedTuple):
     forms: tuple[_Form, ...] = ()
 
 
-def explain(error: ValidationError, values: Any, source: str, node: Any = None) -> str:
-    """Return every problem of a configuration in one message.
+def explain(error: ValidationError, values: Any, source: str, node: Any = None) -> ConfigError:
+    """Return the error with every problem of a configuration in one message.
+
+    Its key and line are those of the first problem.
 
     Parameters
     ----------
@@ -76,15 +60,16 @@ def explain(error: ValidationError, values: Any, source: str, node: Any = None) 
     for path, text in dict.fromkeys(_merged(details_by_place)):
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
         key = "".join(steps).removeprefix(".")
-        problems.append((line_of(node, path), f"{key}: {text}" if key else text))
+        problems.append((line_of(node, path), key, f"{key}: {text}" if key else text))
     problems.sort(key=lambda problem: problem[0] or 0)
-    if len(problems) == 1:
-        line, text = problems[0]
-        return f"{source}{f', line {line}' if line else ''}: {text}"
-    lines = [f"  {f'line {line}: ' if line else ''}{text}" for line, text in problems]
-    if len(problems) > _MAX_PROBLEMS:
-        lines[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
-    return "\n".join([f"{source}: {len(problems)} problems", *lines])
+    line, key, text = problems[0]
+    message = f"{source}{f', line {line}' if line else ''}: {text}"
+    if len(problems) > 1:
+        lines = [f"  {f'line {line}: ' if line else ''}{text}" for line, _, text in problems]
+        if len(problems) > _MAX_PROBLEMS:
+            lines[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
+        message = "\n".join([f"{source}: {len(problems)} problems", *lines])
+    return ConfigError(message, key=key, file=source, line=problems[0][0])
 
 
 def _placed(values: Any, details: ErrorDetails) -> _Problem:
@@ -195,8 +180,7 @@ def _expected(details: ErrorDetails) -> str:
     """Return the values that a key expects, in the words of a configuration."""
     if _is_expectation(details):
         return _own_text(details).removeprefix("expected ")
-    kind = details["type"]
-    return _EXPECTED.get(kind) or _PYDANTIC.sub(r"\1", details["msg"]).strip()
+    return expected_value(details["type"], details["msg"])
 
 
 def _given(value: Any, expected: str) -> str:

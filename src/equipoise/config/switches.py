@@ -20,6 +20,7 @@ from equipoise.config.fields import Name, Section, distinct
 from equipoise.config.files import nearest
 from equipoise.config.metric_names import find_metric, kind_of, metrics_of_kind, refused
 from equipoise.core import Aggregate, Fact, Facts, Strings
+from equipoise.data.problems import expected_value
 from equipoise.metrics.naming import comparison_of, find_records, full_name
 from equipoise.metrics.registry import Function, OptionTypes, SwitchedMetric, metrics_of, name_of
 from equipoise.metrics.spec import SPECS
@@ -201,7 +202,7 @@ def _checked(key: str, options: object, types: OptionTypes) -> dict[str, Any] | 
         try:
             checked[name] = TypeAdapter(types[name]).validate_python(value, strict=True)
         except ValidationError as error:
-            problem = error.errors(include_url=False)[0]["msg"]
-            text = f"{problem[0].lower()}{problem[1:]}"
-            raise refused(key, f"{name}: given {value!r}; {text}") from None
+            first = error.errors(include_url=False)[0]
+            expected = expected_value(first["type"], first["msg"])
+            raise refused(key, f"{name}: given {value!r}; expected {expected}") from None
     return checked

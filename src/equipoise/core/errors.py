@@ -55,10 +55,19 @@ class ConfigError(EquipoiseError):
         The key that is wrong.
     expected : str, optional
         What to write in its place.
+    file, line : optional
+        Where it stands; lines count from 1.
     """
 
-    def __init__(self, *args: object, key: str = "", expected: str = "") -> None:
-        self.key, self.expected = key, expected
+    def __init__(
+        self,
+        *args: object,
+        key: str = "",
+        expected: str = "",
+        file: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        self.key, self.expected, self.file, self.line = key, expected, file, line
         super().__init__(*args)
 
 

@@ -79,8 +79,8 @@ def translated(path: Path, formats: str) -> Iterator[None]:
         return
     except FileNotFoundError:
         similar = _similar(path)
-        problem = "the file does not exist"
-        fix = f"write {show(similar)} if that was meant" if similar else "check the path"
+        hint = f"; did you mean {show(similar)}?" if similar else ""
+        problem, fix = f"the file does not exist{hint}", "check the path"
     except (IsADirectoryError, IrregularFileError) as error:
         problem, expected = str(error.strerror), f"a file ending in {formats}"
         fix = "name a file: the one inside a directory, or one with the content of a pipe"

@@ -1,5 +1,6 @@
 """Parts of this room's errors: available names, the nearest name, examples."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -53,6 +54,39 @@ def nearest(text: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str
     return folded[close[0]] if close else None
 
 
+_EXPECTED = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "bool_parsing": "true or false",
+    "finite_number": "a finite number",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "mapping_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "model_type": "a mapping",
+    "string_too_short": "a text that is not empty",
+    "string_type": "text (in quotes if it looks like a number, true, false or null)",
+    "tuple_type": "a list",
+}
+"""Expected values of each kind of schema error, in the words of a configuration."""
+_SCHEMA_TEXT = re.compile(r"Input should be|\w+ should have (.*?) after validation.*")
+_AT_LEAST = re.compile(r"(?:a number )?(greater|less) than or equal to ")
+
+
+def expected_value(kind: str, message: str) -> str:
+    """Return which values a key expects, from the kind and message of a schema error."""
+    if kind in _EXPECTED:
+        return _EXPECTED[kind]
+    text = _SCHEMA_TEXT.sub(r"\1", message).strip()
+    return _AT_LEAST.sub(lambda match: _BOUNDS[match[1]], text)
+
+
+_BOUNDS = {"greater": "at least ", "less": "at most "}
+
+
 def is_whole(text: str) -> bool:
     """Whether a text can be stored: JSON and Python can hold half of a surrogate pair."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
@@ -68,13 +102,13 @@ def check_columns(available: Sequence[str], columns: Iterable[str], file: str) -
         if times[column] == 1:
             continue
         similar = nearest(column, available)
-        suggestion = f"write {show(similar)} if that was meant" if similar else "name one of these"
+        hint = f"; did you mean {show(similar)}?" if similar else ""
         raise DataError(
-            f"{times[column]} columns have this name" if times[column] else NO_COLUMN,
+            f"{times[column]} columns have this name" if times[column] else f"{NO_COLUMN}{hint}",
             file=file or None,
             column=column,
             expected=f"one of {listed(available)}, each once",
-            fix="rename all but one of them" if times[column] else suggestion,
+            fix="rename all but one of them" if times[column] else "correct the name",
         )
 
 

@@ -78,7 +78,9 @@ def network(name: str, classes: int, size: int, *, seed: int) -> "Module":
         if name == "vit":
             return _vit(classes, size)
         if library != "timm" or not name_in_library:
-            raise InputError(f"no network is called {name!r}; expected cnn, vit or timm:NAME")
+            near = nearest(name, ("cnn", "vit"))
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise InputError(f"networks: given {name!r}; expected cnn, vit or timm:NAME{hint}")
         return _timm(name_in_library, classes, size)
 
 

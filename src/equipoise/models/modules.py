@@ -12,8 +12,8 @@ import numpy as np
 from equipoise.core import Floats32, ModelError
 from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo
-from equipoise.models.python import source_digests
 from equipoise.models.runtimes import imported
+from equipoise.models.source_files import source_digests
 from equipoise.models.towers import call_with_input, last_linear
 
 if TYPE_CHECKING:

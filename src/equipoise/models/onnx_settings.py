@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from equipoise.core import ModelError
 from equipoise.core.files import decode_json, read_regular
+from equipoise.data.problems import expected_value
 from equipoise.models.preprocessing import (
     Recipe,
     Scale,
@@ -182,8 +183,10 @@ def _read_yaml(path: Path) -> Settings:
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(str(part) for part in problem["loc"])
+        expected = expected_value(problem["type"], problem["msg"])
         raise ModelError(
-            f"{path}: {key}: {problem['msg']}. To do: see the keys of model.yaml in docs/models.md."
+            f"{path}: {key}: expected {expected}. To do: see the keys of model.yaml in "
+            "docs/models.md."
         ) from error
     crop = (export.crop, export.crop) if isinstance(export.crop, int) else export.crop
     scale = Scale(export.mean, export.std, 1 / export.scale)

@@ -1,113 +1,19 @@
 """The prefix ``python:``: models that the user's own code makes."""
 
-import ast
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, resolve_name
-from itertools import accumulate
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from equipoise.core import EquipoiseError, ModelError
 from equipoise.models.generators import ImageGenerator
-from equipoise.models.info import ModelInfo, sha256_of
+from equipoise.models.info import ModelInfo
+from equipoise.models.modules import as_model
 from equipoise.models.protocols import PROTOCOLS, Model
 from equipoise.models.registry import Options, adapter
-
-_INSTALLED = frozenset({"site-packages", "dist-packages"})
-
-
-def source_digests(modules: Iterable[str]) -> dict[str, str]:
-    """Return SHA-256 of modules' source files, and of local modules they import.
-
-    An import is found in the source, wherever it stands, and no module is imported for it. A module
-    is local when it belongs to a package of `modules`, or is not installed. Imports by a computed
-    name are not found.
-
-    Parameters
-    ----------
-    modules : iterable of str
-        Names of imported modules.
-
-    Returns
-    -------
-    mapping of str to str
-        By the name of the module.
-    """
-    roots, digests = {*modules}, dict[str, str]()
-    tops = {root.partition(".")[0] for root in roots} - {"equipoise"}
-    pending, visited = [*roots], set[str]()
-    while pending:
-        name = pending.pop()
-        if name in visited:
-            continue
-        visited.add(name)
-        top = name.partition(".")[0]
-        is_local = name in roots or top in tops
-        if not is_local and (
-            top in sys.stdlib_module_names or top == "equipoise" or _installed(top)
-        ):
-            continue
-        path = _file(name)
-        if path is not None and (is_local or not _installed(name)):
-            digests[name] = sha256_of(path)
-            pending += _imports(name, path)
-    return dict(sorted(digests.items()))
-
-
-def _installed(name: str) -> bool:
-    path = _file(name)
-    return path is not None and not _INSTALLED.isdisjoint(path.parts)
-
-
-def _file(name: str) -> Path | None:
-    """Return the file of a module, or None.
-
-    It is found without importing the packages around it: their code may fail.
-    """
-    path = getattr(sys.modules.get(name), "__file__", None)
-    if path is None:
-        top, *inner = _package_chain(name)
-        spec = None
-        with suppress(ImportError, ValueError):
-            spec = find_spec(top)
-        for module in inner:
-            within = spec.submodule_search_locations if spec else None
-            spec = PathFinder.find_spec(module, [*within]) if within is not None else None
-        path = spec.origin if spec else None
-    return Path(path) if path and Path(path).is_file() else None
-
-
-def _imports(name: str, path: Path) -> Iterator[str]:
-    """Yield the modules that a module may import, and their packages."""
-    yield from _package_chain(name)
-    if path.suffix != ".py":
-        return
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):
-        return
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = "." * node.level + (node.module or "")
-            base = resolve_name(base, package) if package or not node.level else base
-            imported = [f"{base}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for module in imported:
-            yield from _package_chain(module)
-
-
-def _package_chain(name: str) -> list[str]:
-    """Return the names of the packages around a module, outermost first, and its own."""
-    return [*accumulate(name.split("."), "{}.{}".format)]
+from equipoise.models.source_files import source_digests
 
 
 @adapter("python", runs_code=True)
@@ -118,7 +24,9 @@ def load(target: str, options: Options) -> Model:
     ----------
     target : str
         ``module:factory``, of a module that Python finds (an installed package, a file on
-        PYTHONPATH). The factory is called with the device and the dtype by name.
+        PYTHONPATH), or ``file.py:factory``. The factory is called with the device and the dtype by
+        name, and may return a module of torch that has `classes`. Such a module may stand in place
+        of the factory.
     options : Options
         What was asked. A `revision` is any word: it keys evidence, and is to change with whatever
         the source does not show, such as weights or installed packages.
@@ -155,6 +63,30 @@ def load_generator(target: str, options: Options) -> ImageGenerator:
     return model
 
 
+def _import(module: str) -> ModuleType:
+    """Import a module by its name, or by the path of its file.
+
+    Raises
+    ------
+    ModelError
+        When there is no such file, or another module has its name.
+    """
+    if not module.endswith(".py"):
+        return importlib.import_module(module)
+    file = Path(module).resolve()
+    if not file.is_file():
+        raise ModelError(f"{module}: no such file. To do: correct the path.")
+    # Its folder stays on the path: the model's code may import files beside it later.
+    if str(file.parent) not in sys.path:
+        sys.path.insert(0, str(file.parent))
+    loaded = importlib.import_module(file.stem)
+    if Path(loaded.__file__ or "").resolve() != file:
+        raise ModelError(
+            f"{module}: another module is called {file.stem!r}. To do: rename the file."
+        )
+    return loaded
+
+
 def _call_factory(target: str, options: Options, kinds: tuple[type, ...], expected: str) -> Any:
     """Return the model that a factory of the user's makes, keyed by its code.
 
@@ -183,18 +115,23 @@ def _call_factory(target: str, options: Options, kinds: tuple[type, ...], expect
             f"{options.name} is made by your own code, which chooses its backend itself. "
             f"To do: set backend: auto instead of {options.backend}."
         )
-    module, _, name = target.partition(":")
+    module, _, name = target.rpartition(":")
     if not module or not name:
-        raise ModelError(f"{target!r} names no factory. To do: python:module:factory.")
+        raise ModelError(
+            f"{target!r} names no factory. To do: python:module:factory, or python:FILE.py:factory."
+        )
     try:
-        factory = getattr(importlib.import_module(module), name)
-        model = factory(device=options.device, dtype=options.dtype)
+        loaded = _import(module)
+        module, factory = loaded.__name__, getattr(loaded, name)
+        is_model = hasattr(factory, "state_dict") and not isinstance(factory, type)
+        model = factory if is_model else factory(device=options.device, dtype=options.dtype)
+        model = as_model(model)
     except EquipoiseError:
         raise
     except (Exception, SystemExit) as error:
         raise ModelError(
-            f"{target} failed: {type(error).__name__}: {error}. The module must be installed, or "
-            "its folder on PYTHONPATH."
+            f"{target} failed: {type(error).__name__}: {error}. To do: install the module, put "
+            "its folder on PYTHONPATH, or name its file: python:FILE.py:factory."
         ) from error
     if not any(isinstance(model, kind) for kind in kinds):
         raise ModelError(f"{target} made a {type(model).__name__}, which {expected}.")

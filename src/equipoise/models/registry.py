@@ -171,11 +171,21 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
     if not target or adapter is None:
         kind = "model that makes images" if makes_images else "model"
         raise ModelError(
-            f"{name!r} names no {kind}. Expected a prefix and a name: "
-            f"{', '.join(f'{known_prefix}:…' for known_prefix in sorted(by_prefix))}"
-            f"{by_prefix.left_out}."
+            f"{name!r}: the name of a {kind} starts with the prefix of its library, one of "
+            f"{', '.join(f'{known_prefix}:' for known_prefix in sorted(by_prefix))}"
+            f"{by_prefix.left_out}. To do: write {_with_prefix(name, makes_images)!r}, for example."
         )
     return adapter, target
+
+
+_PREFIXES = {".onnx": "onnx:{}", ".py": "python:{}:FACTORY"}
+"""Name of a model in a file of each ending."""
+
+
+def _with_prefix(name: str, makes_images: bool) -> str:
+    """Return a name without a prefix as the user may mean it."""
+    form = "diffusers:{}" if makes_images else _PREFIXES.get(Path(name).suffix, "hf:{}")
+    return form.format(name.rpartition(":")[2] or "ID")
 
 
 def load_nested(name: str, options: Options, *, makes_images: bool = False, **changes: Any) -> Any:

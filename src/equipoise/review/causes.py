@@ -203,7 +203,7 @@ def gather(run: Path, disparity: Disparity, sources: Sources) -> Candidates:
     if not values:
         raise ConfigError(
             f"no cause to try. To do: add --cause with one of {', '.join(choices)}, or "
-            "--embeddings; or label images with `equipoise label` or `equipoise review`"
+            "--embeddings; or label images with 'equipoise label sample'"
         )
     return candidates
 
@@ -729,7 +729,7 @@ def sentences(ranking: Ranking, norms: Concreteness | None = None) -> Iterator[s
         if not details:
             yield (
                 f"The shares of {cause} come from the model: nobody has labelled the medium. "
-                "To do: `equipoise label` with --question medium."
+                "To do: run 'equipoise label sample' with --question medium."
             )
     clusters = ranking.candidates.clusters
     if clusters is not None and clusters.p_value is not None:

@@ -21,7 +21,7 @@ from equipoise.core import (
     RunError,
     record,
 )
-from equipoise.data.problems import listed
+from equipoise.data.problems import nearest
 from equipoise.evidence.examples import LABELLED
 from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.metrics.spec import spec_of
@@ -177,10 +177,14 @@ def find_disparity(
     finding = next((finding for finding in explainable if _matches(finding, options)), None)
     if finding is None:
         metrics = sorted({finding.metric for finding in explainable})
+        near = nearest(metric, metrics) if metric else None
+        hint = f"; did you mean {near!r}? " if near and near != metric else "; "
         raise ConfigError(
-            f"{run}: no finding fits; expected a metric among {listed(metrics)} and a subject, "
-            "model, groups and version of the run. To do: name others with --finding, --subject, "
-            "--model, --groups, --version"
+            f"{run}: no finding fits {metric or 'these options'!r}{hint}"
+            f"expected a metric among {', '.join(metrics)}, and a subject, model, groups and "
+            "version of the run. To do: correct --finding, --subject, --model, --groups or "
+            "--version",
+            file=str(run),
         )
     disparity = (_load_predictions if kind == "predictions" else _load_concept)(run, finding)
     config = config_of_run(result.manifest.resolved, run)

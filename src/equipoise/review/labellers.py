@@ -5,7 +5,7 @@ import unicodedata
 from equipoise.core.wording import visible
 
 SETTLED = "settled"
-"""Labeller whose answer counts where others disagree; needs `equipoise label --settle`."""
+"""Labeller whose answer counts where others disagree; needs `equipoise label read --settled`."""
 LONGEST_NAME = 80
 _JOINERS = "\u200c\u200d"
 _GARBLED = "\ufffd"

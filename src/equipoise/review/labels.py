@@ -154,7 +154,7 @@ def _refuse(file: Path, invalid: pl.DataFrame, column: str, expected: str, fix: 
 
 def _refuse_names(file: Path, rows: pl.DataFrame, settles: bool) -> None:
     """Refuse the first labeller with an invalid name."""
-    fix = "correct it. Add --settle to accept answers that settle disagreements"
+    fix = "correct it. Add --settled to accept answers that settle disagreements"
     for name in rows["labeller"].unique(maintain_order=True):
         problem = name_problem(name or "", settles=settles)
         invalid = rows.filter(pl.col("labeller").eq_missing(name) & (problem != ""))

@@ -86,8 +86,8 @@ def conclude(
     decided = labels.filter(pl.col("answer") != UNSURE)
     if decided.is_empty():
         raise ConfigError(
-            f"{run}: no labels for {question.name!r}. To do: draw a sample, and read the answers "
-            "with --read"
+            f"{run}: no labels for {question.name!r}. To do: run 'equipoise label sample', and "
+            "read the answers with 'equipoise label read'"
         )
     agreed = consensus(decided)
     draws = read_draws(run, question.name)
@@ -122,7 +122,7 @@ def _write_notes(
     if undecided := agreed["answer"].null_count():
         yield (
             f"{plural(undecided, 'image')} without a majority left out, which are no random "
-            "sample. To do: add --settle"
+            "sample. To do: run 'equipoise label settle'"
         )
     if unsure := labels.filter(pl.col("answer") == UNSURE).height:
         yield f"{plural(unsure, 'answer')} of {UNSURE!r} count as no label"

@@ -9,6 +9,8 @@ import click
 from equipoise.cli.terminal import (
     config_argument,
     json_option,
+    open_option,
+    open_report,
     out_option,
     overwrite_run,
     say_json,
@@ -19,12 +21,13 @@ from equipoise.cli.terminal import (
 @config_argument
 @out_option("runs/ and the name of CONFIG")
 @overwrite_run
+@open_option
 @json_option
 def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool) -> None:
-    """Measure, and write findings and a report.
+    """Run an audit, and write findings and a report.
 
-    CONFIG says which tables to read, see docs/config.md. The run appears when it is whole: a
-    failure or Ctrl-C leaves nothing behind.
+    CONFIG names the data, the models and the groups; docs/config.md explains it. An interrupted
+    audit leaves no run behind, and keeps model outputs for the next try.
     """
     from equipoise.cli.runs import facts, load_audit_config, run_audit, show
 
@@ -32,6 +35,7 @@ def audit_command(config: Path, out: Path | None, overwrite: bool, as_json: bool
     result = run_audit(
         load_audit_config(config), config.parent, run, config.read_bytes(), overwrite
     )
+    open_report(run)
     if as_json:
         say_json(facts(result, run))
     else:

@@ -10,6 +10,8 @@ from equipoise.cli.terminal import (
     PATH,
     Steps,
     json_option,
+    open_option,
+    open_report,
     out_option,
     overwrite_run,
     say_json,
@@ -26,23 +28,28 @@ from equipoise.cli.terminal import (
     default="cnn,vit",
     show_default=True,
     metavar="NAMES",
-    help="Of drawn faces: networks to train, by comma.",
+    help="Without CONFIG: networks to train, with commas between.",
 )
 @click.option(
     "--images",
     type=click.IntRange(min=40),
     default=1600,
     show_default=True,
-    help="Of drawn faces: images of each set, a multiple of 4.",
+    metavar="N",
+    help="Without CONFIG: images of each set, a multiple of 4.",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),
     default=4,
     show_default=True,
-    help="Of drawn faces: training runs of each arm.",
+    metavar="N",
+    help="Without CONFIG: training runs of each arm.",
 )
-@click.option("--plan", is_flag=True, help="Count trainings and images; nothing is trained.")
+@click.option(
+    "--plan", is_flag=True, help="Count trainings and images of CONFIG; nothing is trained."
+)
+@open_option
 @json_option
 def augment_command(
     config: Path | None,
@@ -56,27 +63,32 @@ def augment_command(
 ) -> None:
     """Test whether mixing or covering faces helps training.
 
-    Trains on biased images, on the same with mixed or noisy faces, and on balanced ones, and says
-    with intervals what helped on the same test images. CONFIG names your own images; without
-    it faces are drawn, and a small convolutional network and a small ViT are trained, in minutes.
-    What is trained is kept beside the run, so that a killed experiment goes on where it was.
+    The command trains on biased images, on the same images with mixed or noisy faces, and on
+    balanced images. It compares the models on the same test images, with intervals. CONFIG names
+    your own images. Without CONFIG it draws faces, and trains a small convolutional network and a
+    small ViT in minutes. Trained models are kept, so an interrupted experiment resumes.
     """
-    from equipoise.audits.config import load_as
     from equipoise.cli.augmentation import (
         AugmentConfig,
         plan_configured,
         run_configured,
         run_synthetic,
     )
-    from equipoise.cli.runs import facts, show, write
+    from equipoise.cli.runs import facts, load_for, show, write
     from equipoise.evidence import new_run
 
     if images % 4:
-        raise click.BadParameter(f"{images} is no multiple of 4", param_hint="'--images'")
+        raise click.BadParameter(
+            f"given {images}; expected a multiple of 4. To do: write {images // 4 * 4}",
+            param_hint="'--images'",
+        )
     if plan:
         if config is None:
-            raise click.BadParameter("needs a CONFIG", param_hint="'--plan'")
-        planned = plan_configured(load_as(config, AugmentConfig), config.parent)
+            raise click.BadParameter(
+                "needs a CONFIG. To do: write it as in: equipoise augment augment.yaml --plan",
+                param_hint="'--plan'",
+            )
+        planned = plan_configured(load_for(config, AugmentConfig, "augment"), config.parent)
         (say_json if as_json else say_values)(planned)
         return
     target = out or Path("runs", "augment")
@@ -94,9 +106,10 @@ def augment_command(
                     progress=progress,
                 )
             else:
-                checked = load_as(config, AugmentConfig)
+                checked = load_for(config, AugmentConfig, "augment")
                 result = run_configured(checked, config.parent, progress, overwrite=overwrite)
         write(result, folder, target)
+    open_report(target)
     if as_json:
         say_json(
             facts(result, target) | {"augmentation": result.tables["augmentation"].to_pylist()}

@@ -40,7 +40,7 @@ class Options(TypedDict):
     "metric",
     default="",
     metavar="METRIC",
-    help="Metric of the finding [default: the most serious one that fits].",
+    help="Metric of the finding [default: the most serious finding].",
 )
 @click.option("--subject", default="", metavar="NAME", help="Class or concept of the finding.")
 @click.option("--model", default="", metavar="NAME", help="Audited model.")
@@ -51,13 +51,13 @@ class Options(TypedDict):
     "--version",
     default="",
     metavar="NAME",
-    help="Version of the finding, of an audit with design choices.",
+    help="Version of the finding, in audits with design choices.",
 )
 @click.option(
     "--group",
     default="",
     metavar="GROUP",
-    help="Group to compare with all others [default: the one that is worst off].",
+    help="Group to compare with all others [default: the worst group].",
 )
 @click.option(
     "--cause",
@@ -67,23 +67,28 @@ class Options(TypedDict):
     help="Column of the images' table, or resolution, brightness, box size, box from the left, "
     "box from the top, objects, people.",
 )
-@click.option("--table", type=PATH, metavar="FILE", help="Table of the columns, by image.")
+@click.option("--table", type=PATH, metavar="FILE", help="Table with more columns, by image.")
 @click.option(
     "--id",
     default="image_id",
     show_default=True,
     metavar="COLUMN",
-    help="Ids of the table and of a table of embeddings.",
+    help="Column of image ids in --table and in --embeddings.",
 )
 @click.option(
     "--embeddings",
     default="",
     metavar="FILE|MODEL",
-    help="Embeddings, or a model: clusters and neighbours with other labels are causes.",
+    help="Embeddings, or a model: their clusters, and neighbours with other labels, are causes.",
 )
-@click.option("--ids", type=PATH, metavar="FILE", help="Ids of the embeddings, one a line.")
+@click.option("--ids", type=PATH, metavar="FILE", help="Ids of the embeddings, in their order.")
 @click.option(
-    "--clusters", type=click.IntRange(2, 100), default=8, show_default=True, help="How many."
+    "--clusters",
+    type=click.IntRange(2, 100),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Number of clusters.",
 )
 @click.option(
     "--images",
@@ -96,33 +101,33 @@ class Options(TypedDict):
     "--annotations",
     type=PATH,
     metavar="FILE",
-    help="Table of annotator and label by image: annotators who disagree are a cause.",
+    help="Table of annotator and label by image: disagreement of annotators is a cause.",
 )
 @click.option(
     "--wordnet",
     type=PATH,
     metavar="DIR",
-    help="Folder of index.noun and data.noun: definitions, and the meaning of variants.",
+    help="WordNet folder with index.noun and data.noun, for definitions of classes.",
 )
 @click.option(
     "--medium",
     default="",
     metavar="MODEL",
-    help="Zero-shot model that says the medium; human labels of it correct the shares.",
+    help="Zero-shot model that classifies the medium; human labels correct its shares.",
 )
 @click.option("--mask", is_flag=True, help="Run the audited model again with each object hidden.")
 @click.option(
-    "--trust-remote-code", is_flag=True, help="Run Python code that a model of RUN brings or names."
+    "--trust-remote-code", is_flag=True, help="Allow models to run their own Python code."
 )
-@click.option("--allow-pickle", is_flag=True, help="Read pickled weights, which can run code.")
+@click.option("--allow-pickle", is_flag=True, help="Allow pickled weights, which can run code.")
 @click.option(
     "--concreteness",
     "norms",
     type=PATH,
     metavar="FILE",
-    help="Table of Word and Conc.M, to correlate with the disparities of all subjects.",
+    help="Table of Word and Conc.M: correlates concreteness with the disparities.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of intervals and clusters.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Random seed.")
 @json_option
 def causes_command(  # noqa: PLR0913, PLR0917 - click names the options of a finding one by one
     run: Path,
@@ -138,9 +143,9 @@ def causes_command(  # noqa: PLR0913, PLR0917 - click names the options of a fin
 ) -> None:
     """Rank what may explain a finding of RUN.
 
-    For each cause: the disparity between a group and all others, less the disparity without the
-    cause, with its interval and chance level. Human labels and codes of the images are causes, too.
-    docs/review.md explains it.
+    The command compares a group with all others. For each cause it estimates how much of their
+    difference goes away without the cause, with an interval and a chance level. Human labels and
+    codes of the images are causes, too. docs/review.md explains the methods.
     """
     from equipoise.review import causes, disparities
 

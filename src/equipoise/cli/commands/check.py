@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isnan
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,23 +17,49 @@ from equipoise.cli.terminal import (
     say_json,
 )
 
+if TYPE_CHECKING:
+    from equipoise.report import GateRule
 
-@click.command("check", epilog="Example: equipoise check runs/first --junit checks.xml")
+
+@click.command("check", epilog="Example: equipoise check runs/first --min accuracy.worst_group=0.8")
 @click.argument("run", type=PATH)
+@click.option(
+    "--min",
+    "minima",
+    multiple=True,
+    metavar="METRIC=NUMBER",
+    help="Smallest value that passes, such as accuracy.worst_group=0.8. Repeatable.",
+)
+@click.option(
+    "--max",
+    "maxima",
+    multiple=True,
+    metavar="METRIC=NUMBER",
+    help="Largest value that passes, such as accuracy.difference=0.1. Repeatable.",
+)
 @click.option(
     "--junit",
     type=PATH,
     metavar="FILE",
-    help="Also write JUnit XML there, over such a file of an earlier check.",
+    help="Also write JUnit XML; the file of an earlier check is replaced.",
 )
 @json_option
 @click.pass_context
-def check_command(context: click.Context, run: Path, junit: Path | None, as_json: bool) -> None:
+def check_command(
+    context: click.Context,
+    run: Path,
+    minima: tuple[str, ...],
+    maxima: tuple[str, ...],
+    junit: Path | None,
+    as_json: bool,
+) -> None:
     """Enforce the gate rules of a run.
 
-    The rules are held against the findings, or against a run that this one must not be worse
-    than. Exit code 0: every rule holds; 1: a rule is breached, and named; 2: an error, or a rule
-    that could not be checked.
+    Rules come from the run's configuration, and from --min and --max. METRIC is the name of a
+    metric. Add a dot and a comparison for groups: difference, ratio, worst_group or against_rest.
+
+    Exit code 0: every rule holds. 1: a rule is breached. 2: an error, or a rule that can't be
+    checked.
     """
     from equipoise import report
     from equipoise.audits.config import parse_config
@@ -44,9 +71,15 @@ def check_command(context: click.Context, run: Path, junit: Path | None, as_json
         check_output(junit, JUNIT)
     result = report.read(run)
     config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
-    if not config.gate:
-        raise ConfigError(f"{run}: no gate rules. To do: list them under 'gate' in the config")
+    bounds = [("min", text) for text in minima] + [("max", text) for text in maxima]
     rules = [rule.as_rule for rule in config.gate]
+    rules += [_rule(bound, text, config.audit) for bound, text in bounds]
+    if not rules:
+        raise ConfigError(
+            f"{run}: no gate rules. To do: add --min accuracy.worst_group=0.8, or list rules under "
+            "'gate' in the config",
+            file=str(run),
+        )
     with Steps() as progress:
         baselines = {
             rule.worse_than: compare_with(rule.worse_than, run, progress)
@@ -77,3 +110,26 @@ def check_command(context: click.Context, run: Path, junit: Path | None, as_json
         number = counted(len(outcome.checks), "check")
         say(f"Gate: {number}, {breached} breached, {unchecked} could not be checked.")
     context.exit(outcome.exit_code)
+
+
+def _rule(bound: str, text: str, audit: str) -> GateRule:
+    """Return the rule of an option such as accuracy.worst_group=0.8."""
+    from pydantic import ValidationError
+
+    from equipoise.audits.config import GateConfig
+    from equipoise.config.problems import explain
+
+    name, _, number = text.partition("=")
+    metric, _, of = name.partition(".")
+    try:
+        values = {"metric": metric, bound: float(number), **({"of": of} if of else {})}
+    except ValueError:
+        raise click.BadParameter(
+            f"given {text!r}; expected a metric, '=' and a number. "
+            f"To do: write --{bound} accuracy.worst_group=0.8",
+            param_hint=f"'--{bound}'",
+        ) from None
+    try:
+        return GateConfig.model_validate(values, context={"audit": audit}).as_rule
+    except ValidationError as error:
+        raise explain(error, values, f"--{bound}") from None

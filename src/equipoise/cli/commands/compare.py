@@ -11,6 +11,8 @@ from equipoise.cli.terminal import (
     PATH,
     Steps,
     json_option,
+    open_option,
+    open_report,
     out_option,
     overwrite_run,
     say_json,
@@ -24,17 +26,18 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=PATH)
 @out_option("runs/compare")
 @overwrite_run
+@open_option
 @json_option
 def compare_command(
     runs: tuple[Path, ...], out: Path | None, overwrite: bool, as_json: bool
 ) -> None:
     """Compare models, paired by image or by subject.
 
-    The models are those of one RUN, or of several runs about the same images.
+    Give one RUN with several models, or several runs about the same images.
 
-    Paired differences with intervals and tests, a ranking with its uncertainty, and the metrics
-    that disagree about who is better. Runs of kinds other than predictions are compared subject by
-    subject, with the disparities that went and came; runs of several kinds make one report.
+    The report has paired differences with intervals and tests, a ranking of the models, and
+    metrics that disagree about the better model. Other kinds than predictions are paired by
+    subject, with disparities that went or came. Runs of several kinds make one report.
     """
     from equipoise.audits.runs import compare
     from equipoise.cli.runs import facts, show, write
@@ -45,6 +48,7 @@ def compare_command(
         with Steps() as progress:
             result = compare(*runs, progress=progress)
         write(result, folder, target)
+    open_report(target)
     if as_json:
         say_json(facts(result, target) | _tables(result))
     else:

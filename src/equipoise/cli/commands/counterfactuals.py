@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from equipoise.cli.groups import SuggestingGroup
 from equipoise.cli.outputs import write_output
 from equipoise.cli.terminal import (
     PATH,
@@ -16,10 +17,14 @@ from equipoise.cli.terminal import (
     say_values,
 )
 
-_STOPPED = "interrupted; finished parts stay, and the same command goes on from them"
+_STOPPED = "interrupted; finished images are kept, and the same command resumes from them"
 
 
-@click.group("counterfactuals", epilog="Example: equipoise counterfactuals generate sets.yaml")
+@click.group(
+    "counterfactuals",
+    cls=SuggestingGroup,
+    epilog="Example: equipoise counterfactuals generate sets.yaml",
+)
 def counterfactuals_command() -> None:
     """Make images of caption sets, or of prompts.
 
@@ -32,7 +37,10 @@ def counterfactuals_command() -> None:
 @click.argument("config", type=PATH, default=Path("counterfactuals.yaml"))
 @json_option
 def new(config: Path, as_json: bool) -> None:
-    """Write a commented CONFIG to start from; a file that is there is never overwritten."""
+    """Write a commented CONFIG to start from.
+
+    An existing file is never overwritten.
+    """
     from importlib.resources import files
 
     text = files("equipoise.cli").joinpath("generation_template.yaml").read_text(encoding="utf-8")
@@ -40,7 +48,7 @@ def new(config: Path, as_json: bool) -> None:
     if as_json:
         say_json({"config": str(config)})
     else:
-        say(f"wrote {config}. 'equipoise counterfactuals plan {config}' says what it would take.")
+        say(f"wrote {config}. Next: 'equipoise counterfactuals plan {config}'.")
 
 
 @counterfactuals_command.command("plan", epilog="Example: equipoise counterfactuals plan sets.yaml")
@@ -49,14 +57,14 @@ def new(config: Path, as_json: bool) -> None:
 def plan(config: Path, as_json: bool) -> None:
     """Count existing and missing images, and estimate the cost.
 
-    No model is loaded. Time and disk are told from images that the model has made with the same
-    settings in this store; before that they are unknown.
+    No model is loaded. Time and disk are estimated from earlier images of the same model and
+    settings. Without earlier images they are unknown.
     """
-    from equipoise.audits.config import load_as
     from equipoise.cli.generation import MakingConfig
+    from equipoise.cli.runs import load_for
     from equipoise.counterfactuals import plan
 
-    planned = plan(**load_as(config, MakingConfig).arguments(config.parent))
+    planned = plan(**load_for(config, MakingConfig, "counterfactuals").arguments(config.parent))
     (say_json if as_json else say_values)(asdict(planned))
 
 
@@ -75,14 +83,14 @@ def plan(config: Path, as_json: bool) -> None:
 def generate(config: Path, export: Path | None, overwrite: bool, as_json: bool) -> None:
     """Generate missing images and print their folder.
 
-    The folder of --export has metadata.csv, one row for each image that was asked for, and images/.
+    The folder of --export has images/, and metadata.csv with a row for each image.
     """
-    from equipoise.audits.config import load_as
     from equipoise.cli.generation import MakingConfig
+    from equipoise.cli.runs import load_for
     from equipoise.counterfactuals import export_images, generate
     from equipoise.evidence import check_place
 
-    making = load_as(config, MakingConfig)
+    making = load_for(config, MakingConfig, "counterfactuals")
     if export is not None:
         check_place(export, overwrite=overwrite)
     try:

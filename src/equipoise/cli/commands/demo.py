@@ -9,6 +9,8 @@ from equipoise.cli.terminal import (
     Steps,
     json_option,
     note,
+    open_option,
+    open_report,
     out_option,
     overwrite_run,
     say,
@@ -24,24 +26,25 @@ _SCENES = ("retrieval", "associations", "similarity")
     type=click.Choice(["colours", "scenes", "mitigation", "people"]),
     default="colours",
     show_default=True,
-    help="colours: classifiers of shapes. scenes: CLIP models; needs torch and transformers. "
-    "mitigation: every recipe tried on a CLIP of the scenes; some minutes. people: published "
-    "models on pictures of people; needs the extra people.",
+    help="colours: classifiers of shapes. scenes: CLIP models; needs the extra hf. mitigation: "
+    "every recipe on a CLIP model, in minutes. people: published models on pictures of people; "
+    "needs the extra people.",
 )
-@out_option("runs/demo; of others runs/demo-WORLD")
+@out_option("runs/demo, or runs/demo-WORLD")
 @click.option(
     "--models",
     type=PATH,
     metavar="DIR",
-    help="With mitigation: CLIP models of your own training, in place of the shipped ones.",
+    help="With mitigation: folder of your own CLIP models, instead of the shipped ones.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     metavar="N",
-    help="With mitigation: of images, folds, training and resampling [default: 0].",
+    help="With mitigation: random seed [default: 0].",
 )
 @overwrite_run
+@open_option
 @json_option
 def demo_command(
     world: str,
@@ -53,11 +56,14 @@ def demo_command(
 ) -> None:
     """Audit models with a planted bias, or published models.
 
-    The page shows what each metric found beside what was planted. Needs no data and no network.
+    The report compares each result with the planted bias. You need no data and no network.
     """
     if world != "mitigation" and not (models is None and seed is None):
         option = "--seed" if models is None else "--models"
-        raise click.UsageError(f"{option} is an option of --world mitigation, not of {world}")
+        raise click.BadParameter(
+            f"goes with --world mitigation. To do: add --world mitigation, or leave {option} out",
+            param_hint=f"'{option}'",
+        )
     from equipoise.cli.commands.mitigate import show
     from equipoise.cli.runs import write
     from equipoise.evidence import new_run
@@ -77,6 +83,8 @@ def demo_command(
         show(result, run, as_json=as_json)
     else:
         _colours(run, overwrite=overwrite, as_json=as_json)
+    if world in ("colours", "mitigation"):
+        open_report(run)
 
 
 def _colours(run: Path, *, overwrite: bool, as_json: bool) -> None:

@@ -23,10 +23,23 @@ from equipoise.exports import FORMS
     type=click.Choice([name.replace("_", "-") for name in sorted(FORMS)]),
     default="card",
     show_default=True,
-    help="The form; `pack` is all that suit the run.",
+    metavar="FORM",
+    help=f"Form of the export: {', '.join(name.replace('_', '-') for name in sorted(FORMS))}. "
+    "`pack` is all forms that fit the run.",
 )
-@click.option("--to", "folder", type=PATH, help="New folder for the files; printed without it.")
-@click.option("--dataset", default="", help="Name of the data set on the Hub, such as org/name.")
+@click.option(
+    "--to",
+    "folder",
+    type=PATH,
+    metavar="DIR",
+    help="New folder for the files [default: print the file].",
+)
+@click.option(
+    "--dataset",
+    default="",
+    metavar="NAME",
+    help="Name of the data set on the Hub, such as org/name; for eval-results.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace an earlier export.")
 @json_option
 def export_command(
@@ -34,7 +47,7 @@ def export_command(
 ) -> None:
     """Print a run for a model card, a paper or another tool.
 
-    A card has what the report says first, the results by group, and the limitations, in Markdown.
+    A card has the report's conclusions, the results by group, and the limitations, in Markdown.
     """
     from equipoise.audits.runs import load
     from equipoise.core import RunError

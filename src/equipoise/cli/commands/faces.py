@@ -24,29 +24,37 @@ if TYPE_CHECKING:
     "levels",
     multiple=True,
     metavar="NAME",
-    help="Column that the folders inside FOLDER make, the outermost first; can be repeated.",
+    help="Name for a level of folders inside FOLDER, the outermost first. Repeatable.",
 )
 @click.option(
     "--ledger",
     type=PATH,
     metavar="FILE",
-    help="Table with the columns to add, such as query, country, rank and date.",
+    help="Table of columns to add, such as query, country, rank and date.",
 )
 @click.option(
     "--file",
     default="file",
     show_default=True,
     metavar="COLUMN",
-    help="Of the ledger: path of the image inside FOLDER.",
+    help="Column of the ledger with the path of the image inside FOLDER.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(min=0.0),
     default=0.0,
     show_default=True,
-    help="Share of a face that is added on each side.",
+    metavar="SHARE",
+    help="Margin on each side, as a share of the face.",
 )
-@click.option("--out", type=PATH, default=Path("faces.csv"), show_default=True, metavar="FILE")
+@click.option(
+    "--out",
+    type=PATH,
+    default=Path("faces.csv"),
+    show_default=True,
+    metavar="FILE",
+    help="The table.",
+)
 @json_option
 def faces_command(
     folder: Path,
@@ -59,8 +67,8 @@ def faces_command(
 ) -> None:
     """Find faces in FOLDER and write a table of crops.
 
-    Audits read the table. It has image_id (the path inside FOLDER), face (yes, no, unreadable),
-    faces, and the corners of the largest face: left, top, right, bottom.
+    Audits can read the table. Its columns are image_id (the path inside FOLDER), face (yes, no,
+    unreadable), faces (their number), and left, top, right and bottom of the largest face.
     """
     from equipoise.audits.images import open_images
     from equipoise.config.images import PicturesConfig

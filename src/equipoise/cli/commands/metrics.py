@@ -35,7 +35,9 @@ _FIELDS = [
 
 @click.command("metrics", epilog="Example: equipoise metrics equalized_odds")
 @click.argument("name", required=False)
-@click.option("--search", "text", help="List the metrics whose record has these words.")
+@click.option(
+    "--search", "text", metavar="WORDS", help="List the metrics that match, the best first."
+)
 @json_option
 def metrics_command(name: str | None, text: str | None, as_json: bool) -> None:
     """List the metrics, or show the card of a name or alias.
@@ -47,7 +49,9 @@ def metrics_command(name: str | None, text: str | None, as_json: bool) -> None:
     from equipoise.metrics.naming import search
 
     if name is not None and text is not None:
-        raise click.UsageError("NAME and --search exclude each other")
+        raise click.BadParameter(
+            "can't go with a NAME. To do: leave one of them out", param_hint="'--search'"
+        )
     if name is not None:
         specs = [_named(name)]
     else:
@@ -75,8 +79,8 @@ def _named(name: str) -> MetricSpec:
     records = find_records(name)
     if not records:
         raise InputError(
-            f"no metric is called {name!r}. To do: find it with 'equipoise metrics --search'"
-            f"{nearest(name, [*SPECS, *ALIASES])}"
+            f"no metric is called {name!r}{nearest(name, [*SPECS, *ALIASES])}. "
+            "To do: list the metrics with 'equipoise metrics --search WORDS'"
         )
     return records[0]
 

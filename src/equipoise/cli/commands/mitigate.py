@@ -11,6 +11,8 @@ from equipoise.cli.terminal import (
     Steps,
     config_argument,
     json_option,
+    open_option,
+    open_report,
     say_json,
     say_values,
 )
@@ -25,23 +27,24 @@ _Value = TypeVar("_Value")
 
 @click.command("mitigate", epilog="Example: equipoise mitigate mitigate.yaml --plan")
 @config_argument
-@click.option("--plan", is_flag=True, help="Say what would be done; no model is loaded.")
+@click.option("--plan", is_flag=True, help="Print the steps; no model is loaded.")
+@open_option
 @json_option
 def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
     """Lower a dual encoder's disparity, and measure the cost.
 
-    Fits every recipe of the configuration on some subjects, writes a model for each, and measures
-    the subjects that were withheld, before and after, with the price in accuracy and recall beside
-    it. Nothing is written over a model; what was interrupted goes on where it stopped.
+    The command fits every recipe of CONFIG on some subjects and writes a model for each. It
+    measures withheld subjects before and after, and the cost in accuracy and recall. Models are
+    never overwritten. An interrupted run resumes. docs/mitigation.md explains CONFIG.
     """
-    from equipoise.audits.config import load_as
     from equipoise.cli.mitigation import mitigate, unfinished
+    from equipoise.cli.runs import load_for
     from equipoise.mitigate import running
     from equipoise.mitigate.config import Config
     from equipoise.report import read
 
     base = config.parent
-    parts = load_as(config, Config).by_model()
+    parts = load_for(config, Config, "mitigate").by_model()
     waiting = unfinished(parts, base)
     if plan:
         plans = {name: running.plan(part, base=base) for name, part in waiting.items()}
@@ -56,6 +59,7 @@ def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
         run = part.report(base)
         with Steps() as progress:
             result = mitigate(part, base, progress) if name in waiting else read(run)
+        open_report(run)
         if as_json:
             printed[name] = _facts(result, run)
         else:

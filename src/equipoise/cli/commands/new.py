@@ -19,31 +19,34 @@ from equipoise.studies import STUDIES
 @click.option(
     "--audit",
     type=click.Choice([*KINDS]),
-    help="What to audit [default: predictions].",
+    metavar="KIND",
+    help=f"Kind of audit [default: predictions]: {', '.join(KINDS)}.",
 )
 @click.option(
     "--study",
     type=click.Choice([*STUDIES, "list"]),
-    help="Start from a published study, with its words in tables beside the configuration; or "
-    "list the studies.",
+    metavar="STUDY",
+    help="Start from a published study, with its words in tables; `list` shows all studies.",
 )
-@click.option("--data", type=PATH, help="Of a study: the folder that holds its data.")
+@click.option("--data", type=PATH, metavar="DIR", help="With --study: folder of the study's data.")
 @json_option
 def new_command(
     config: Path | None, audit: str | None, study: str | None, data: Path | None, as_json: bool
 ) -> None:
     """Write a configuration to start from.
 
-    CONFIG is where it goes, equipoise.yaml unless given. Without any argument on a terminal, the
-    command asks what you have and writes a configuration that runs; else a commented one.
-    A file that is there is never overwritten.
+    CONFIG is its file, equipoise.yaml by default. An existing file is never overwritten. Without
+    arguments on a terminal, the command asks about your data and writes a configuration that
+    runs. Otherwise it writes a commented one.
     """
-    from equipoise.core import ConfigError
-
     if study is not None and audit is not None:
-        raise ConfigError("--audit and --study are both given. To do: give one of them")
+        raise click.BadParameter(
+            "can't go with --audit. To do: leave one of them out", param_hint="'--study'"
+        )
     if data is not None and study in (None, "list"):
-        raise ConfigError("--data is given without a study. To do: name one with --study")
+        raise click.BadParameter(
+            "needs a study. To do: name it with --study", param_hint="'--data'"
+        )
     if study == "list":
         _list_studies(as_json)
         return

@@ -20,13 +20,13 @@ from equipoise.cli.terminal import (
     "--error-rate",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="How often models err, for what their mistakes can show [default: 0.2].",
+    help="Expected error rate of models that haven't run yet [default: 0.2].",
 )
 @click.option(
     "--kept-sets",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Share of generated sets that pass the filters.",
+    help="Expected share of generated sets that pass the filters.",
 )
 @json_option
 def plan_command(
@@ -34,11 +34,9 @@ def plan_command(
 ) -> None:
     """Print the size of an audit and the effects it can detect.
 
-    Nothing is measured and no model is loaded. Where models are to be run: images, those that
-    the store has, those that failed before, those to do, those whose files are missing, and bytes
-    to write.
-    Counts of rows and groups, groups that are too small, the smallest effects that the data could
-    show, what the data can't give at all, the number of tests, and about how long it takes.
+    It counts rows, groups and tests, marks groups that are too small, and estimates the smallest
+    detectable effects and the time. For models to run, it counts images: cached, failed before,
+    still to do, and missing. No model is loaded.
     """
     from equipoise import audits
     from equipoise.audits.limits import ERROR_RATE

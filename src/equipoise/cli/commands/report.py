@@ -10,6 +10,8 @@ from equipoise.cli.outputs import check_output
 from equipoise.cli.terminal import (
     PATH,
     json_option,
+    open_option,
+    open_report,
     say,
     say_json,
 )
@@ -19,11 +21,12 @@ _REPORT = b'<meta name="generator" content="equipoise">'
 
 @click.command("report", epilog="Example: equipoise report runs/first")
 @click.argument("run", type=PATH)
+@open_option
 @json_option
 def report_command(run: Path, as_json: bool) -> None:
     """Write the report of a run again, in its place.
 
-    It is made from the findings of RUN; nothing is measured.
+    It uses the findings of RUN. Nothing is measured.
     """
     from equipoise.cli.runs import page_of, place_of
     from equipoise.evidence import rewrite
@@ -32,6 +35,7 @@ def report_command(run: Path, as_json: bool) -> None:
     page, result = run / "report.html", read(run)
     check_output(page, _REPORT)
     rewrite(run, page.name, render(result, page_of(result), place_of(run)).encode())
+    open_report(run)
     if as_json:
         say_json({"run": run, "report": page})
     else:

@@ -10,20 +10,20 @@ from equipoise.cli.terminal import PATH, json_option, say, say_json
 @click.command("review", epilog="Example: equipoise review runs/first")
 @click.argument("run", type=PATH)
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port; any free one unless given."
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port [default: any]."
 )
 @click.option(
     "--images",
     type=PATH,
     metavar="FOLDER",
-    help="Folder of the images, where the paths of RUN no longer hold.",
+    help="Folder of the images, if they have moved since the audit.",
 )
 @click.option(
     "--code",
     "codes",
     multiple=True,
     metavar="NAME",
-    help="Code of your own for the coding form; may be given several times.",
+    help="Your own code for the coding form. Repeatable.",
 )
 @json_option
 def review_command(
@@ -31,7 +31,7 @@ def review_command(
 ) -> None:
     """Show the images behind each finding of RUN on a local page.
 
-    The page is served on this machine alone, to who has the printed address. Ctrl-C ends it.
+    Only this machine can open the page, with the printed address. Ctrl-C ends it.
     """
     from equipoise.cli.app import report_failure
     from equipoise.review.server import serve

@@ -1,4 +1,4 @@
-"""`equipoise show`: print what a run concludes."""
+"""`equipoise show`: print the conclusions of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from equipoise.cli.terminal import (
 @click.option("--all", "everything", is_flag=True, help="Print every finding and note.")
 @json_option
 def show_command(run: Path, everything: bool, as_json: bool) -> None:
-    """Print what a run concludes."""
+    """Print the conclusions of a run."""
     from equipoise.audits.runs import load
     from equipoise.cli.runs import facts, show, show_all
 

@@ -24,14 +24,14 @@ from equipoise.cli.terminal import (
 def train_command(config: Path, overwrite: bool, as_json: bool) -> None:
     """Train image classifiers, and save their predictions.
 
-    Trains every network of the configuration on every set of images, and writes each as a model
-    that audits load, with one table of the predictions for the test images. A killed training
-    goes on where it was.
+    The command trains every network of CONFIG on every set of images. It writes models that audits
+    can load, and a table of their predictions for the test images. An interrupted training
+    resumes.
     """
-    from equipoise.audits.config import load_as
+    from equipoise.cli.runs import load_for
     from equipoise.cli.training import TrainConfig, run_training
 
-    checked = load_as(config, TrainConfig)
+    checked = load_for(config, TrainConfig, "train")
     with Steps() as progress:
         facts = run_training(checked, config.parent, progress, overwrite=overwrite)
     out = config.parent / checked.output
@@ -42,4 +42,4 @@ def train_command(config: Path, overwrite: bool, as_json: bool) -> None:
         for arm in checked.trainings:
             say(f"wrote {out / f'{name}, {arm}'}")
     say(f"wrote {out / 'predictions.parquet'}")
-    note("next: audit this table. Each network and training has a column of predictions.")
+    note("next: audit this table. It has a column of predictions for each network and training.")

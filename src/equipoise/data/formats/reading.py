@@ -31,7 +31,7 @@ from equipoise.core import DataError, Facts, Fields, InputError, Strings
 from equipoise.core.types import FileFacts, Json
 from equipoise.data.files import RepeatedKeyError, hash_parts, parse_json, read_text
 from equipoise.data.image_set import ClassMapping, ImageRecords, ImageSet, concatenate, image_set
-from equipoise.data.problems import check_ids, nearest, show
+from equipoise.data.problems import check_ids, expected_value, nearest, show
 from equipoise.data.sentinels import Sentinels
 from equipoise.data.tables import TableSource, read_table
 from equipoise.discovery import Registry, calling_module
@@ -129,12 +129,24 @@ class DataFormat:
         try:
             checked = self.options.model_validate(dict(options))
         except ValidationError as error:
-            first = error.errors()[0]
-            place, allowed = ".".join(map(str, first["loc"])), [*self.options.model_fields]
-            raise InputError(
-                f"options.{place} of {self.name}: {first['msg']}. Allowed options: {allowed}"
-            ) from None
+            raise self._option_error(error) from None
         return {name: getattr(checked, name) for name in options}
+
+    def _option_error(self, error: ValidationError) -> InputError:
+        """Return the error about the first wrong option."""
+        first, allowed = error.errors()[0], [*self.options.model_fields]
+        name = ".".join(map(str, first["loc"]))
+        if first["type"] == "extra_forbidden":
+            near = nearest(name, allowed)
+            hint = f"; did you mean {near!r}?" if near else ""
+            names = f"Allowed: {', '.join(allowed)}" if allowed else "To do: leave options out"
+            return InputError(
+                f"options.{name}: {self.name} has no such option{hint or f'. {names}'}"
+            )
+        expected = expected_value(first["type"], first["msg"])
+        return InputError(
+            f"options.{name} of {self.name}: given {first['input']!r}; expected {expected}"
+        )
 
     def load(self, files: Files, **options: Any) -> ImageSet:
         """Read files: a path, paths by role, or lists of either (train and val).

@@ -535,12 +535,13 @@ def _rows_of_values(
     for value in values:
         if value not in positions:
             close = nearest(value, positions)
+            hint = f"; did you mean {show(close)}?" if close else ""
             raise DataError(
-                f"the set {name!r} names {show(value)}, which no row has",
+                f"the set {name!r} names {show(value)}, which no row has{hint}",
                 file=items.name,
                 column=column,
                 expected=f"some of {listed([*positions])}",
-                fix=f"write {show(close)} if that was meant" if close else "name one of these",
+                fix="name one of these",
             )
     return np.array([positions[value] for value in values], dtype=np.int64)
 

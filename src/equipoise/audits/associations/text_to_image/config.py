@@ -9,7 +9,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     PositiveInt,
-    StringConstraints,
     model_validator,
 )
 
@@ -38,6 +37,7 @@ from equipoise.config.fields import (
     by_name,
     columns_of,
     distinct,
+    matching,
     one_state_each,
     only_one,
     several,
@@ -66,7 +66,7 @@ def _one_place(template: str) -> str:
 
 
 Template = Annotated[Name, AfterValidator(_one_place)]
-Prompt = Annotated[str, StringConstraints(pattern=r"\S")]
+Prompt = Annotated[str, matching(r"\S", "a text that is not empty")]
 Texts = Mapping[Label, OneOrMore[Prompt]]
 ByCategory = Mapping[Label, Texts]
 
