@@ -28,9 +28,8 @@ _STOPPED = "interrupted; finished images are kept, and the same command resumes 
 def counterfactuals_command() -> None:
     """Make images of caption sets, or of prompts.
 
-    Sets are made with shared attention. Images are made once and kept: a run that is stopped goes
-    on where it was, and what was asked for before is not made again. docs/generation.md explains
-    CONFIG.
+    Images of a set share attention. Finished images are kept, so a stopped run resumes.
+    docs/counterfactuals.md explains CONFIG.
     """
 
 
