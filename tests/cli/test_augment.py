@@ -112,7 +112,7 @@ def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
     ("old", "new", "message"),
     [
         ("label: tool", "lable: tool", "lable"),
-        ("networks: [cnn]", "networks: [resnet]", "no network is called 'resnet'"),
+        ("networks: [cnn]", "networks: [resnet]", "networks: given 'resnet'"),
         ("networks: [cnn]", "networks: [cnn, cnn]", "'cnn' appears more than once"),
         (
             "faces: {columns",

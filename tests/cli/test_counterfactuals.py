@@ -80,7 +80,7 @@ def test_an_interrupt_says_how_to_go_on(command, monkeypatch):
     monkeypatch.setattr("equipoise.counterfactuals.generate", stop)
     code, out, err = command("counterfactuals", "generate", "sets.yaml")
     assert (code, out) == (130, "")
-    assert err == "interrupted; finished parts stay, and the same command goes on from them\n"
+    assert err == "interrupted; finished images are kept, and the same command resumes from them\n"
 
 
 GENERATOR = 'generator: {model: "python:generator_models:swatches"}\n'

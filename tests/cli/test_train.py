@@ -98,8 +98,8 @@ def test_a_model_of_its_own_is_the_start_of_another_training(folder, command):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"test": {}}, "trainings.all: 32 images of 4 classes, of which 32 are among the 48 test"),
-        ({"test": {"domain": "nowhere"}}, "are among the 0 test images"),
+        ({"test": {}}, "trainings.all: 32 images of 4 classes share 32 with the 48 test"),
+        ({"test": {"domain": "nowhere"}}, "with the 0 test images"),
         ({"networks": {"tiny": "timm:nonet"}}, "timm has no model 'nonet'"),
         ({"networks": {"tiny": "cnn"}}, "networks.tiny: 'cnn'; 'train' needs networks of timm"),
         ({"label": "thing"}, "no column 'thing'"),

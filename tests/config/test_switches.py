@@ -74,8 +74,7 @@ def test_a_list_may_have_some_of_the_rates():
         ({"dp": 3}, "metrics.dp: given 3; expected true, false or"),
         (
             ["skewsiz"],
-            r"metrics\[0\]: 'skewsiz' is no metric of audits of predictions; did you mean "
-            r"'skewsize'",
+            r"metrics\[0\]: 'skewsiz' is no metric of audits of predictions; .* 'skewsize'",
         ),
         (["cramers_v"], r"metrics\[0\]: 'cramers_v' has no switch of its own here\. Allowed: "),
         (["tpr", RATE], "metrics: .* more than once"),

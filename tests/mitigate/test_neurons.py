@@ -167,10 +167,7 @@ def test_files_of_edits_are_checked(components, tmp_path):
         ("{", no_edit_file),
         (text.replace('"balance"', '"shout"'), no_edit_file),
         (text.replace('"axis"', '"axes"'), no_edit_file),
-        (
-            text.replace('"one planted unit"', '"magic:unit"'),
-            "'magic:unit': the name of a model starts",
-        ),
+        (text.replace('"one planted unit"', '"magic:unit"'), "'magic:unit': the name of a"),
         (text.replace('"one planted unit"', '"python:a:b"'), "is Python code"),
     ):
         path.write_text(damaged)

@@ -254,7 +254,8 @@ def test_an_image_that_cannot_be_used_is_told_before_a_model_is_loaded(
         broken.write_bytes(content)
     (project / "c.yaml").write_text(CONFIG.replace("clip-biased", "nothing-here"))
     assert command(["mitigate", str(project / "c.yaml")]) == 2
-    assert f"column 'path', row 6: the image {broken} {problem}" in capsys.readouterr().err
+    error = " ".join(capsys.readouterr().err.split())
+    assert f"column 'path', row 6: the image {broken} {problem}" in error
     assert not (project / "mitigated").exists()
 
 

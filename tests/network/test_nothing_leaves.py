@@ -1,5 +1,6 @@
 """No command sends anything or leaves anything behind, native libraries included."""
 
+import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from equipoise.cli.app import app
 from equipoise.planted import scenes
 from equipoise.planted.scenes import diffusion
 from equipoise.planted.scenes.render import SUBJECTS
+from equipoise.review import key_of
 from network.tracing import ADDRESS, missing_tools, trace, trace_commands
 
 pytestmark = pytest.mark.skipif(missing_tools() is not None, reason=str(missing_tools()))
@@ -50,6 +52,20 @@ def draw_photos(folder):
     ).write_csv(folder / "images.csv")
 
 
+def answer_photos(folder):
+    """Write answers of two labellers about the photos, who disagree on every other one."""
+    ids = pl.read_csv(folder / "images.csv")["image_id"].cast(str).to_list()
+    rows = [
+        {"key": key_of(name), "question": "right", "labeller": labeller,
+         "answer": "no" if labeller == "bo" and place % 2 else "yes",
+         "at": "2026-11-28T09:00:00Z"}
+        for labeller in ("ann", "bo")
+        for place, name in enumerate(ids[:20])
+    ]  # fmt: skip
+    (folder / "answers.json").write_text(json.dumps(rows))
+    return "answers.json"
+
+
 def pictures(folder, model, **extraction):
     """Write the config of an audit that runs a model over the photos."""
     return save(folder / "pictures.yaml", {
@@ -82,7 +98,7 @@ def only_tables(folder):
     yield from (line.split() for line in (
         "new mine.yaml", "metrics", quick, "plan audit.yaml", "audit audit.yaml --out run",
         "report run", "show run", "export run", "compare run --out both", "check run",
-        "counterfactuals new sets.yaml",
+        "counterfactuals new sets.yaml", "completion bash",
     ))  # fmt: skip
 
 
@@ -97,7 +113,12 @@ def classifier(folder):
     yield ["audit", pictures(folder, {"model": CNN}), "--out", "run"]
     causes = ["causes", "run", "--finding", "true_positive_rate", "--embeddings", CLIP]
     yield [*causes, "--mask", "--medium", CLIP]
-    yield ["label", "sample", "run", "--question", "right", "--size", "20", "--images", "photos"]
+    question = ["--question", "right"]
+    yield ["label", "sample", "run", *question, "--size", "20", "--images", "photos"]
+    yield ["label", "read", "run", answer_photos(folder), *question]
+    yield ["label", "settle", "run", *question, "--images", "photos"]
+    yield ["label", "show", "run", "agreement", *question]
+    yield ["label", "export", "run", "labels.csv"]
     yield ["review", "run"]
 
 

@@ -186,7 +186,17 @@ def test_a_damaged_ranking_is_an_error(tmp_path):
 def test_a_sample_drawn_by_stratum_is_weighted(called, tmp_path):
     World("wrong labels", 400, seed=3).audited(tmp_path)
     run = tmp_path / "run"
-    page = ["label", run, "--question", "good", "--size", "80", "--images", tmp_path / "photos"]
+    page = [
+        "label",
+        "sample",
+        run,
+        "--question",
+        "good",
+        "--size",
+        "80",
+        "--images",
+        tmp_path / "photos",
+    ]
     called(*page, "--out", tmp_path / "label.html")
     labels = read_labels(run).filter(question="right").head(80)
     good = labels.with_columns(question=pl.lit("good"))

@@ -160,7 +160,7 @@ def test_people_judge_the_pictures_of_the_checks(tmp_path):
     write(tmp_path, "attributes-by-region", count=2)
     run, page = str(tmp_path / "run"), tmp_path / "label.html"
     assert command(["audit", str(tmp_path / "study-checks.yaml"), "--out", run]) == 0
-    assert command(["label", run, "--question", "person", "--out", str(page)]) == 0
+    assert command(["label", "sample", run, "--question", "person", "--out", str(page)]) == 0
     assert "Does the picture show a person?" in page.read_text(encoding="utf-8")
 
 

@@ -718,7 +718,7 @@ def schema(audit: str) -> type[AuditConfig]:
 def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditConfig:
     # The schema of predictions says that `audit` is missing.
     audit = values.get("audit", "predictions") if isinstance(values, Mapping) else "predictions"
-    if audit in KINDS:
+    if isinstance(audit, str) and audit in KINDS:
         return _validated(values, schema(audit), source, node, audit, base)
     line = line_of(node, ["audit"])
     raise ConfigError(

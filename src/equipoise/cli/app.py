@@ -39,7 +39,7 @@ GROUPS: Mapping[str, Sequence[str]] = MappingProxyType({
     "Fix": ("mitigate", "augment", "train"),
     "Share": ("report", "export"),
 })  # fmt: skip
-"""Commands by what they are for, in the order in which an audit needs them."""
+"""Commands by purpose, in the order in which an audit needs them."""
 PLUGINS = "Plugins"
 """Group of commands of other packages."""
 

@@ -30,6 +30,9 @@ _RUN = re.compile(r"(.*?): ")
 _EXPECTED = re.compile(
     r"(?:; expected|Allowed(?: here)?:) (.*?)(?:; did you mean|\. |\Z)", re.DOTALL
 )
+_WHOLE = re.compile(r"\Aerror: |'equipoise [^'\n]*'|^  equipoise .*$", re.MULTILINE)
+_UNBROKEN = "\0"
+"""Stands for a space at which no line is broken: messages have no control characters."""
 _UNEXPECTED = re.compile(r"Got unexpected extra arguments? \((.*)\)")
 
 
@@ -108,7 +111,7 @@ def failure_of(error: BaseException, place: str = "") -> Failure:
 
 
 def _likely_fix(text: str, suggestion: re.Match[str] | None, expected: str | None) -> str | None:
-    """Return what to do about an error whose message has no fix of its own."""
+    """Return the fix for an error without a fix in its message."""
     if suggestion is not None:
         return f"write {suggestion[2]!r}"
     if text.endswith("required, and missing"):
@@ -132,20 +135,18 @@ def as_fields(failure: Failure) -> dict[str, Json]:
 def wrapped(message: str) -> str:
     """Return a message in lines of at most 80 letters, its fix on a line of its own.
 
-    Paths and commands on a line of their own stay whole.
+    Paths and commands stay whole.
     """
     message = message.replace(f". {_TO_DO}", f".\n{_TO_DO}").replace(f"? {_TO_DO}", f"?\n{_TO_DO}")
+    message = _WHOLE.sub(lambda match: match[0].replace(" ", _UNBROKEN), message)
     lines: list[str] = []
     for line in message.splitlines():
-        if line.startswith("  equipoise "):
-            lines.append(line)
-            continue
-        indent = line[: len(line) - len(line.lstrip())]
+        indent = line[: len(line) - len(line.lstrip(" "))]
         lines += wrap(
             line, WIDTH, subsequent_indent=f"{indent}  ", break_long_words=False,
-            break_on_hyphens=False, drop_whitespace=True, initial_indent="",
+            break_on_hyphens=False,
         ) or [""]  # fmt: skip
-    return "\n".join(lines)
+    return "\n".join(lines).replace(_UNBROKEN, " ")
 
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
@@ -155,7 +156,7 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
 
 
 def _usage(error: click.UsageError) -> str:
-    """Return what is wrong with a command line, and what to do."""
+    """Return the problem of a command line, and the fix."""
     context, option = error.ctx, _option_of(error)
     path = context.command_path if context is not None else "equipoise"
     help_of = f"{_TO_DO}see '{path} --help'"
@@ -178,7 +179,7 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _value_problem(error: click.BadParameter) -> str:
-    """Return what is wrong with the value of an option or argument."""
+    """Return the problem of the value of an option or argument."""
     kind = None if error.param is None else error.param.type
     quoted = re.match(r"'(.*?)' is not ", error.message)
     if isinstance(kind, click.Choice) and quoted is not None:

@@ -1,4 +1,4 @@
-"""The configuration of `equipoise counterfactuals`: what is asked for, of which model."""
+"""The configuration of `equipoise counterfactuals`: captions or prompts, and a model."""
 
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -65,9 +65,9 @@ class MakingConfig(Section):
     generator : GeneratorConfig
         The model, and how it makes images.
     store : path
-        Folder of the evidence; a relative one lies beside the configuration.
+        Folder of the evidence, relative to the configuration.
     part : int
-        Images in one file: what is made again when a run is stopped.
+        Images in one file. A stopped run makes its last file again.
     max_failures : float
         Largest share of images on which the model may fail.
     """

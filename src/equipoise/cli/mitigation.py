@@ -1,4 +1,4 @@
-"""A mitigation of one model or several, which goes on where it stopped."""
+"""Mitigations of models, which resume after an interruption."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -198,7 +198,7 @@ def write(result: AuditResult, folder: Path, run: Path, *, examples: bool = Fals
 
 
 def place_of(run: Path) -> Place:
-    """Return where a run lies that is written."""
+    """Return the place of a written run."""
     return Place(str(run), (run / EXAMPLES).exists())
 
 
@@ -207,7 +207,7 @@ _MOST_LINES, _MOST_BARS, _MOST_AGREEMENTS, _BAR = 15, 5, 2, 26
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _SHORTEST_BAR = 10
 _BESIDE_BARS = 2 + 2 + 7 + 2 + 1 + 1
-"""Letters of a bar's line beside its name, bar and size: the share, and spaces."""
+"""Letters of a bar's line without its name, bar and size: the share, and spaces."""
 
 
 def facts(result: AuditResult, run: Path) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def facts(result: AuditResult, run: Path) -> dict[str, Any]:
 
 
 def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> None:
-    """Print what a reader at the terminal must know: the conclusions of each model."""
+    """Print the conclusions of each model, and the next commands."""
     summary = first_screen(result, page_of(result), place_of(run))
     for text in summary.warnings:
         for line in wrap(f"warning: {text}", WIDTH):
@@ -264,7 +264,7 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
         if statement is summary.statements[0] and statement.finding is None:
             room -= len(lines)
         for line in lines:
-            say(line)
+            say(line, verdict_word(statement.badge), "red" if statement.is_disparity else None)
     if several and lines[-1:] != [""]:
         say()
     if claims := count_claims(result):
@@ -342,7 +342,7 @@ def _bars(finding: Finding | None, most: int) -> Iterator[str]:
         return
     parts = worst_first(finding)
     if len(parts) > most:
-        # The group at the other end is what the worst one is compared with.
+        # The worst group is compared with the group at the other end.
         parts = [*parts[: most - 1], parts[-1]]
     digits = decimals_of(part.value for part in parts)
     sizes = [f"n {count(part.n)}" for part in parts]

@@ -70,9 +70,12 @@ def has_colours(stream: TextIO | None = None) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
-def say(text: str = "") -> None:
-    """Write a line of the result to stdout."""
-    click.echo(printable(text))
+def say(text: str = "", verdict: str = "", colour: str | None = None) -> None:
+    """Write a line of the result to stdout; on a terminal, a verdict at its end is bold."""
+    text = printable(text)
+    if verdict and text.endswith(verdict) and has_colours():
+        text = text.removesuffix(verdict) + click.style(verdict, fg=colour, bold=True)
+    click.echo(text)
 
 
 def note(text: str) -> None:

@@ -136,7 +136,7 @@ class TrainConfig(NetworksConfig):
     trainings : mapping of str to ArmConfig
         Each network is trained on each of them.
     test : mapping
-        Column to the images to predict, none of which is trained on.
+        Column to the images to predict; training never uses these.
     size : int
         Side to which images are scaled, in pixels.
     output : path
@@ -213,7 +213,7 @@ def run_training(
     ModelError
         When a network cannot be trained.
     RunError
-        When something lies at `output`.
+        When `output` exists.
     """
     networks, inputs = config.resolve_networks(base, config.size), dict[str, FileFacts]()
     filters = [config.test, *(training.where for training in config.trainings.values())]
@@ -282,8 +282,8 @@ def _arms(config: TrainConfig, columns: Mapping[str, Objects]) -> Iterator[tuple
         shared, labels = int((chosen & test).sum()), {*columns[config.label][chosen].tolist()}
         if shared or len(labels) < 2 or not test.any():
             raise ConfigError(
-                f"trainings.{name}: {chosen.sum()} images of {len(labels)} classes, of which "
-                f"{shared} are among the {test.sum()} test images; expected several classes, and "
-                "test images that aren't trained on. To do: set 'where' of both"
+                f"trainings.{name}: {chosen.sum()} images of {len(labels)} classes share {shared} "
+                f"with the {test.sum()} test images; expected several classes, and test images "
+                "that aren't trained on. To do: set 'where' of both"
             )
         yield name, np.flatnonzero(chosen)

@@ -1,1 +1,1 @@
-"""One file per command; each imports what it runs when it runs."""
+"""One file per command, which imports its code when it runs."""

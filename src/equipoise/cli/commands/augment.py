@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from equipoise.cli.terminal import (
     PATH,
@@ -77,17 +78,13 @@ def augment_command(
     from equipoise.cli.runs import facts, load_for, show, write
     from equipoise.evidence import new_run
 
+    _check_options(config, plan=plan)
     if images % 4:
         raise click.BadParameter(
             f"given {images}; expected a multiple of 4. To do: write {images // 4 * 4}",
             param_hint="'--images'",
         )
-    if plan:
-        if config is None:
-            raise click.BadParameter(
-                "needs a CONFIG. To do: write it as in: equipoise augment augment.yaml --plan",
-                param_hint="'--plan'",
-            )
+    if plan and config is not None:
         planned = plan_configured(load_for(config, AugmentConfig, "augment"), config.parent)
         (say_json if as_json else say_values)(planned)
         return
@@ -116,3 +113,22 @@ def augment_command(
         )
         return
     show(result, target)
+
+
+_OF_DRAWN_FACES = ("networks", "images", "repeats")
+
+
+def _check_options(config: Path | None, *, plan: bool) -> None:
+    """Refuse options that don't go with CONFIG, or need it."""
+    if plan and config is None:
+        raise click.BadParameter(
+            "needs a CONFIG. To do: write it as in: equipoise augment augment.yaml --plan",
+            param_hint="'--plan'",
+        )
+    source_of = click.get_current_context().get_parameter_source
+    for name in _OF_DRAWN_FACES:
+        if config is not None and source_of(name) is ParameterSource.COMMANDLINE:
+            raise click.BadParameter(
+                f"can't go with CONFIG, which says it. To do: leave --{name} out",
+                param_hint=f"'--{name}'",
+            )

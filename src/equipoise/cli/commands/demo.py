@@ -115,6 +115,7 @@ def _scenes(run: Path, *, overwrite: bool, as_json: bool) -> None:
     for kind, result in results.items():
         with new_run(run / kind, overwrite=overwrite) as folder:
             write(result, folder, run / kind)
+        open_report(run / kind)
     planted = results["retrieval"].tables["planted_scenes"].to_pylist()
     if as_json:
         summaries = {kind: facts(result, run / kind) for kind, result in results.items()}
@@ -130,6 +131,8 @@ def _people(run: Path, *, overwrite: bool, as_json: bool) -> None:
     from equipoise.cli.runs import facts, show
 
     results, missing = run_demonstration(run, overwrite=overwrite)
+    for name in results:
+        open_report(run / name)
     if as_json:
         say_json({name: facts(result, run / name) for name, result in results.items()})
     else:

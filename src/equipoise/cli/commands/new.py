@@ -71,7 +71,7 @@ def new_command(
         return
     for file in written:
         say(f"wrote {file}")
-    addition = " and the configurations beside it" if configs else ""
+    addition = " and the other configurations" if configs else ""
     steps = [*_steps_before(written, path), *_next_steps(written[path], path)]
     commands = " and ".join(f"'equipoise {step}'" for step in steps)
     note(f"next: edit it{addition}, then {commands}")
