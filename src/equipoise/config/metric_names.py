@@ -60,7 +60,7 @@ def find_metric(
         raise refused(key, problem)
     if records and (other_kinds := [other for other in records[0].kinds if other != kind]):
         hint = f"; it is one of audits of {', '.join(other_kinds).replace('_', ' ')}"
-    problem = f"{str(name)!r} is no metric{of_kind}. Allowed: {', '.join(names)}{hint}"
+    problem = f"{str(name)!r} isn't a metric{of_kind}. Allowed: {', '.join(names)}{hint}"
     raise refused(key, problem)
 
 

@@ -256,7 +256,7 @@ def _load_model(config: Config, model_name: str, base: Path, *, makes_images: bo
     model = options.load(name)
     if not isinstance(model, DualEncoder):
         raise ModelError(
-            f"{config.model} is no dual encoder. To do: name one, such as "
+            f"{config.model} isn't a dual encoder. To do: name one, such as "
             "hf:openai/clip-vit-base-patch32"
         )
     return model

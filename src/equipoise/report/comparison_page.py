@@ -139,7 +139,7 @@ def ranking(result: AuditResult) -> Section | None:
         Column("Best in", "share_best", SHARE),
     ]
     note = (
-        "Ranks from and to: what resampling the images gives a model; “best in” is the share of "
+        "Ranks from and to: range over resamples of the images; “best in” is the share of "
         "the resamples in which it came first."
     )
     table = Table.of("Ranking", columns, ranking_rows, source="ranking")
@@ -163,8 +163,8 @@ def changes(result: AuditResult) -> Section | None:
         return None
     blocks: list[Block] = [Words(tuple(changed(result)), "list")]
     note = (
-        "A disparity went where the first model has one and the second has none. That is a change "
-        "of the verdict, which is no test of the difference."
+        "Removed: the first model has the disparity and the second doesn't. That is a change "
+        "of the verdict, which isn't a test of the difference."
     )
     for (first, second), pair in panels(change_rows, "model_a", "model_b").items():
         columns = [

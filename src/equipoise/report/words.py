@@ -1037,7 +1037,7 @@ def counts_sentence(conclusion: Conclusion) -> str:
         return f"{neither if counted else 'No difference was found'} {word} any of {n} {over}."
     better = f"{first.model} is better {word}"
     if first.better_on == n:
-        return f"{better} all {n} {over}."
+        return f"{better} {'both' if n == 2 else f'all {n}'} {over}."
     other = f"worse {word} {second.better_on or 'none'}"
     if not (counted or second.better_on):
         other = f"no difference was found {word} the others"

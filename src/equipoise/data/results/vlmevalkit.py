@@ -48,7 +48,7 @@ def _tsv_rows(file: ResultFile) -> list[Fields]:
     try:
         return [{name: cell or None for name, cell in row.items() if name} for row in rows]
     except csv.Error as error:
-        raise READER.error(f"it is no table separated by tabs ({error})", file.path) from None
+        raise READER.error(f"it isn't a table separated by tabs ({error})", file.path) from None
 
 
 def _xlsx_rows(file: ResultFile) -> list[Fields]:
@@ -63,7 +63,7 @@ def _xlsx_rows(file: ResultFile) -> list[Fields]:
     try:
         sheet = openpyxl.load_workbook(io.BytesIO(file.content), read_only=True, data_only=True)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        problem = f"it is no table of .xlsx ({type(error).__name__})"
+        problem = f"it isn't a table of .xlsx ({type(error).__name__})"
         raise READER.error(problem, file.path) from None
     header, *rows = sheet.active.iter_rows(values_only=True)
     return [
