@@ -48,7 +48,7 @@ def visible_words(text):
         ("demographic_parity", "", ["44.8 points", "45.1 points", "[−5.7, 6.3]", "cannot tell"]),
         ("cramers_v", "Male", ["“Male”", "0.250 [0.190, 0.310]: worse for facellm."]),
         ("effect_size_mean", "", ["deepface 0.202", "(n = ", "too close to matter (under 0."]),
-        ("skewsize", "", ["no difference can be given", "2 classes can be estimated"]),
+        ("skewsize", "", ["the difference can't be estimated", "2 classes can be estimated"]),
     ],
 )
 def test_a_sentence_has_both_values_and_follows_the_verdict(metric, subject, parts):

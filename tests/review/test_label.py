@@ -188,7 +188,7 @@ def test_labels_are_exported_and_merged(project, command):
 def test_runs_without_images_fail_with_one_sentence(project, command):
     error = command(code=2)
     assert error == (
-        "error: run: nothing says where its images are. To do: give their folder with --images\n"
+        "error: run: the run doesn't name the folder of its images. To do: name it with --images\n"
     )
     assert not Path("label.html").exists()
     assert not Path("run/labels").exists()

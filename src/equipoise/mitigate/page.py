@@ -151,9 +151,9 @@ def _summary(result: AuditResult) -> Summary:
     else:
         step = "Try again with more subjects, or choose another model (“equipoise compare”)."
     caveat = (
-        "A recipe transfers if disparities of subjects that it didn't learn from fall by at least "
-        f"{100 * HALFWAY:.0f} % of the way to the floor (“Limitations” name it), and accuracy and "
-        f"recall fall by at most {100 * MARGIN:.0f} points."
+        "A recipe transfers if disparities about new subjects fall by at least "
+        f"{100 * HALFWAY:.0f} % of the way to the floor, and accuracy and recall fall by at most "
+        f"{100 * MARGIN:.0f} points. “Limitations” describes the floor."
     )
     plots = _plots(rows(result, "mitigation"))[:1]
     chart = chart_of_changes(statements) or next(iter(plots), None)
