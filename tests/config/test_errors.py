@@ -69,7 +69,7 @@ def test_a_pipe_or_a_device_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "zero.yaml").symlink_to("/dev/zero")
     for name, kind in (
-        ("pipe.yaml", "no regular file"), ("zero.yaml", "no regular file"), ("", "Is a directory"),
+        ("pipe.yaml", "regular file"), ("zero.yaml", "regular file"), ("", "Is a directory"),
         ("no.yaml", "doesn't exist"),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=kind) as raised:
@@ -122,7 +122,7 @@ def within():
         (with_data(max_unmatched=2), "data.max_unmatched: given 2; expected at most 1"),
         (with_data(groups=[["a", "a"]]), "data.groups[0]: 'a' appears more than once"),
         (with_data(table=3), "data.table: given 3; expected the path of a file"),
-        (with_data(images={"folder": "x"}), "data: 'table' is given beside 'images'"),
+        (with_data(images={"folder": "x"}), "data: 'table' is outside 'images'"),
         (gate(max=0.1), "gate[0]: gate rule on accuracy: min 0.5, max 0.1. To do: "),
         (gate(verdict="disparity"), "gate[0]: gate rule on accuracy: min beside verdict. To do: "),
         (gate(worse_than="runs/a"), "gate[0]: gate rule on accuracy: min beside worse_than. "),
@@ -131,7 +131,7 @@ def within():
         (gate(bound="lower"), "gate[0].bound: unknown key"),
         (values(gate=[{"min": 0.5}]), "gate[0]: gate rule on no metric: bounds without a metric"),
         (gate(groups=["g", "h"]), "gate[0].groups: given 'g × h'. Allowed: g"),
-        (gate(metric="accuracyy"), "gate[0].metric: 'accuracyy' is no metric of audits of "),
+        (gate(metric="accuracyy"), "gate[0].metric: 'accuracyy' isn't a metric of audits of "),
         (
             values(models={n: {"table": "t", "prediction": "p"} for n in ("A", "a")}),
             "models: expected names that differ in more than case",

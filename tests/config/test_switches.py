@@ -67,14 +67,14 @@ def test_a_list_may_have_some_of_the_rates():
     [
         ({"tprr": False}, "metrics.tprr: .* did you mean 'tpr'"),
         ({"max_skew": False}, "metrics.max_skew: .* audits of retrieval, counterfactuals"),
-        ({"scores": False}, "metrics.scores: 'scores' is no metric of audits of predictions"),
+        ({"scores": False}, "metrics.scores: 'scores' isn't a metric of audits of predictions"),
         ({"tpr": True, "recall": False}, "metrics.recall: .* given already"),
         ({"tpr": {"k": 3}}, "metrics.tpr: unknown option 'k'"),
         ({"ece": {"bins": "x"}}, "metrics.ece: bins: given 'x'"),
         ({"dp": 3}, "metrics.dp: given 3; expected true, false or"),
         (
             ["skewsiz"],
-            r"metrics\[0\]: 'skewsiz' is no metric of audits of predictions; .* 'skewsize'",
+            r"metrics\[0\]: 'skewsiz' isn't a metric of audits of predictions; .* 'skewsize'",
         ),
         (["cramers_v"], r"metrics\[0\]: 'cramers_v' has no switch of its own here\. Allowed: "),
         (["tpr", RATE], "metrics: .* more than once"),

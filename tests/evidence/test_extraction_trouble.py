@@ -58,7 +58,7 @@ def test_a_failure_has_a_stage_and_a_reason(photos, store):
         "00007.png": "read", "00010.png": "model",
     }  # fmt: skip
     assert failures["00001.png"][1] == "it gave NaN or infinity"
-    assert failures["00002.png"][1].startswith("it is no picture of a known format")
+    assert failures["00002.png"][1].startswith("it isn't a picture of a known format")
     assert failures["00005.png"][1] == "it is damaged: OSError: Truncated File Read"
     assert failures["00007.png"][1] == f"No such file or directory ({photos / '00007.png'})"
     intact = [f"{k:05d}.png" for k in (0, 3, 6, 8, 9, 11)]

@@ -90,7 +90,7 @@ def test_a_pipe_among_the_pictures_is_not_waited_for(tmp_path):
     assert pictures.ids.tolist() == ["a.png", "b.png", "c.png", "d.png"]
     assert pictures.read(0) == pictures.read(2) == b"a.png"
     for place in (1, 3):
-        with pytest.raises(OSError, match="it is no regular file"):
+        with pytest.raises(OSError, match="it isn't a regular file"):
             pictures.read(place)
 
 

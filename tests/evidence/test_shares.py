@@ -31,8 +31,8 @@ class Fixed:
     ("row", "problem"),
     [
         ((0.2, 0.2), "the sum 0.4 for image '00001.png'"),
-        ((-0.1, 1.1), "-0.1 is no probability for image '00001.png'"),
-        ((30.0, 70.0), "30 is no probability for image '00001.png'"),
+        ((-0.1, 1.1), "-0.1 isn't a probability for image '00001.png'"),
+        ((30.0, 70.0), "30 isn't a probability for image '00001.png'"),
     ],
 )
 def test_a_row_that_is_no_probability_is_refused_and_not_kept(row, problem, photos, store):

@@ -131,7 +131,7 @@ ONE = ["a"], [["a", "b"]], ["x"]
         ((["a", "b"], [[0.5, 0.5], [NAN, 1.0]], ["x", "x"]), {}, "y_pred, row 2"),
         ((["a", "b"], [[50.0, 50.0], [0.0, 100.0]], ["x", "x"]), {}, "y_pred, row 1"),
         ((["a", "a"], [[0.5, 0.5], [0.0, 1.0]], ["x", "x"]), {}, "y_pred: probabilities of 2"),
-        ((["a"], [0.5], ["x"]), {}, "y_pred, row 1: 0.5 is no label"),
+        ((["a"], [0.5], ["x"]), {}, "y_pred, row 1: 0.5 isn't a label"),
     ],
 )
 def test_refused_input(rows, options, message):

@@ -535,7 +535,7 @@ def test_ranked_vectors_without_a_cosine_are_named(per_query, value):
     # An item that is in no pool is not ranked.
     groups[7] = None
     assert max_skew(scores, groups, k=3, queries=owner, resampling=None).value > 0
-    with pytest.raises(InputError, match="^queries: 'z' is no query"):
+    with pytest.raises(InputError, match="^queries: 'z' isn't a query"):
         max_skew(scores, groups, k=3, queries=["z"] * 40, resampling=None)
 
 

@@ -128,7 +128,9 @@ def test_balanced_sets_are_equally_active():
 
 def test_what_cannot_be_hooked_is_refused(tiny_model):
     pictures = draw_marked(4).images
-    with pytest.raises(ModelError, match=r"has no layers that can be looked into: it is no module"):
+    with pytest.raises(
+        ModelError, match=r"has no layers that can be looked into: it isn't a module"
+    ):
         record_units(load_cnn("null"), pictures)
     with pytest.raises(ModelError, match=r"neither embeds images nor classifies them\. To do"):
         record_units(tiny_model("blip_matching"), pictures)
@@ -162,7 +164,7 @@ def test_files_of_edits_are_checked(components, tmp_path):
     facts["layers"] = [{name: layer[name] for name in first} for layer in facts["layers"]]
     (tmp_path / "first.json").write_text(json.dumps(facts))
     assert read_edit(tmp_path / "first.json").digest == read_edit(path).digest
-    no_edit_file = "no file of edited units"
+    no_edit_file = "isn't a file of edited units"
     for damaged, message in (
         ("{", no_edit_file),
         (text.replace('"balance"', '"shout"'), no_edit_file),

@@ -199,7 +199,7 @@ def test_a_planted_feature_is_found_first_and_removed(form, tmp_path):
 
 def test_files_of_features_are_checked(tmp_path):
     for arrays, message in (
-        (None, "no safetensors or npz"),
+        (None, "isn't a safetensors or npz"),
         ({"W_enc": np.ones((2, 3))}, "has no W_dec"),
         ({"W_enc": np.ones((2, 3)), "W_dec": np.ones((2, 3))}, "expected"),
         ({"W_enc": np.ones((2, 3)), "W_dec": np.ones((3, 2)), "b_enc": np.ones(2)}, "expected"),

@@ -204,7 +204,7 @@ def test_withheld_subjects_by_name(project):
     loaded = load(load_as(project / "c.yaml", Config), base=project)
     assert loaded.split.withheld == ("solid circle",)
     (project / "c.yaml").write_text(CONFIG.replace("0.34", "[nurse]"))
-    with pytest.raises(ConfigError, match="^withheld: 'nurse' is no subject of the images"):
+    with pytest.raises(ConfigError, match="^withheld: 'nurse' isn't a subject of the images"):
         load(load_as(project / "c.yaml", Config), base=project)
 
 

@@ -71,7 +71,7 @@ def test_a_chain_of_files_ends(tmp_path):
         edit_of(f"edited:{number + 1}", tmp_path / str(number))
     with pytest.raises(ModelError, match=rf"{tmp_path / str(MOST_NESTED - 1)}: .*To do:"):
         load_model(f"edited:{tmp_path / '0'}")
-    with pytest.raises(ModelError, match="is no file of edited units"):
+    with pytest.raises(ModelError, match="isn't a file of edited units"):
         load_model(f"edited:{tmp_path / '2'}")
 
 

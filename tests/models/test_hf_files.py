@@ -88,10 +88,13 @@ def index(folder, content):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: (f / "config.json").unlink(), "is no configuration of a model"),
-        (lambda f: (f / "config.json").write_text("{"), "is no configuration of a model"),
-        (lambda f: (f / "config.json").write_text("[]"), "is no configuration of a model"),
-        (lambda f: (f / "config.json").write_text("[" * 100_000), "is no configuration of a model"),
+        (lambda f: (f / "config.json").unlink(), "isn't a configuration of a model"),
+        (lambda f: (f / "config.json").write_text("{"), "isn't a configuration of a model"),
+        (lambda f: (f / "config.json").write_text("[]"), "isn't a configuration of a model"),
+        (
+            lambda f: (f / "config.json").write_text("[" * 100_000),
+            "isn't a configuration of a model",
+        ),
         (lambda f: (f / "model.safetensors").unlink(), "holds no weights"),
         (lambda f: index(f, "{}"), r"index\.json lists no files of weights"),
         (lambda f: index(f, '{"weight_map": {"a": 3}}'), r"index\.json lists no files of weights"),
@@ -120,7 +123,9 @@ def test_a_hub_id_comes_from_the_cache_with_its_commit(checkpoint, tmp_path, mon
 
 @pytest.mark.parametrize("name", ["../no/folder", "a/b/c", "C:\\models"])
 def test_what_is_neither_a_folder_nor_an_id(name):
-    with pytest.raises(ModelError, match=r"^There is no folder .*, and it is no hub id \(owner/n"):
+    with pytest.raises(
+        ModelError, match=r"^There is no folder .*, and it isn't a hub id \(owner/n"
+    ):
         load_model(f"hf:{name}", device="cpu")
 
 

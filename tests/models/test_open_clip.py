@@ -86,7 +86,7 @@ def test_a_tag_of_another_activation(tagged, architecture):
     [
         ("owner/tiny/model.pt", r"/own has its weights only as pickles"),
         ("", r"^The weights own of tiny-equipoise are on no hub\. To do: download them and name"),
-        ("owner/absent/", r"^owner/absent is no folder here, .* \(open_clip:path/to/folder\)"),
+        ("owner/absent/", r"^owner/absent isn't a folder here, .* \(open_clip:path/to/folder\)"),
     ],
 )
 def test_tags_that_cannot_be_read(tagged, architecture, hub, message):
@@ -104,7 +104,7 @@ def test_tags_that_cannot_be_read(tagged, architecture, hub, message):
         ),
         (
             "ViT-B-32/no-tag",
-            r"^'no-tag' is no file and no tag of ViT-B-32\. Its tags are: openai, ",
+            r"^'no-tag' is neither a file nor a tag of ViT-B-32\. Its tags are: openai, ",
         ),
     ],
 )

@@ -74,7 +74,7 @@ def test_a_hub_id_comes_from_the_cache(folder, tmp_path, model, monkeypatch):
     in_hub_cache(tmp_path, monkeypatch, folder)
     named = load_model("timm:hf-hub:owner/tiny", device="cpu")
     assert (named.info.revision, named.info.key) == (COMMIT, model.info.key)
-    expected = r"^timm/resnet10t\.c3_in1k is no folder here, .* \(timm:path/to/folder\)"
+    expected = r"^timm/resnet10t\.c3_in1k isn't a folder here, .* \(timm:path/to/folder\)"
     with pytest.raises(ModelError, match=expected):
         load_model("timm:resnet10t", device="cpu")
 

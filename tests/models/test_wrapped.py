@@ -135,7 +135,7 @@ def test_what_is_no_wrapped_model(folder, tmp_path):
 
 def test_a_classifier_is_not_wrapped(folder):
     change(folder, base=f"hf:{WEIGHTS / 'vit-biased'}")
-    with pytest.raises(ModelError, match="wraps hf:.*, which is no dual encoder"):
+    with pytest.raises(ModelError, match="wraps hf:.*, which isn't a dual encoder"):
         load(folder)
 
 

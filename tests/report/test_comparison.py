@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from equipoise.core import Verdict
+from equipoise.core import Aggregate, Verdict
 from equipoise.report import read, render, write
 from equipoise.report.comparison_page import summary
 from equipoise.report.concluding import conclusions_of
@@ -48,7 +48,7 @@ def visible_words(text):
         ("demographic_parity", "", ["44.8 points", "45.1 points", "[−5.7, 6.3]", "cannot tell"]),
         ("cramers_v", "Male", ["“Male”", "0.250 [0.190, 0.310]: worse for facellm."]),
         ("effect_size_mean", "", ["deepface 0.202", "(n = ", "too close to matter (under 0."]),
-        ("skewsize", "", ["no difference can be given", "2 classes can be estimated"]),
+        ("skewsize", "", ["the difference can't be estimated", "2 classes can be estimated"]),
     ],
 )
 def test_a_sentence_has_both_values_and_follows_the_verdict(metric, subject, parts):
@@ -238,3 +238,20 @@ def test_page_speaks_of_differences_not_of_disparities():
     chart_data = json.dumps(data["data"])
     assert '"Difference"' in chart_data
     assert '"Disparity"' not in chart_data
+
+
+@pytest.mark.parametrize(
+    ("changed", "leads"), [(0.1, "outcome_share"), (0.4, "order_inconsistency")]
+)
+def test_a_gap_leads_where_it_changed_more_than_the_effect_of_the_order(changed, leads):
+    accuracy = FOUND["accuracy", ""]
+    order = replace(
+        accuracy, metric="order_inconsistency", value=changed, ci_low=changed - 0.02,
+        ci_high=changed + 0.02, threshold=0.0, verdict=Verdict.DISPARITY,
+    )  # fmt: skip
+    gap = replace(
+        accuracy, metric="outcome_share", aggregate=Aggregate.DIFFERENCE, groups="gender",
+        value=0.2, ci_low=0.02, ci_high=0.38, threshold=0.05, verdict=Verdict.DETECTED,
+    )  # fmt: skip
+    first, *_ = conclusions_of([order, gap])
+    assert first.metric == leads

@@ -190,7 +190,7 @@ def test_labels_are_exported_and_merged(project, command):
 def test_runs_without_images_fail_with_one_sentence(project, command):
     error = command("sample", code=2)
     assert error == (
-        "run: nothing says where its images are. To do: give their folder with --images"
+        "run: the run doesn't name the folder of its images. To do: name it with --images"
     )
     assert not Path("label.html").exists()
     assert not Path("run/labels").exists()

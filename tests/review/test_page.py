@@ -4,8 +4,12 @@ import html
 import json
 import re
 import subprocess
+from importlib.resources import files
 
+from equipoise.report import render
+from equipoise.report.rendering import asset
 from equipoise.review import Question, label_page
+from report.synthetic import faces
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e"
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
@@ -25,6 +29,17 @@ def test_texts_are_escaped_and_nothing_is_loaded():
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
     assert not re.search(r"(?:src|href)=[\"']?(?:https?:|//)", text)
+
+
+def test_pages_share_one_style():
+    family = asset("equipoise.report", "family.css")
+    assert family in page()
+    assert family in render(faces())
+    styles = files("equipoise").joinpath("review", "assets").iterdir()
+    own = [style.read_text(encoding="utf-8") for style in styles if style.name.endswith(".css")]
+    assert len(own) == 2
+    # Colours are named once.
+    assert not any(re.search(r":root|#[0-9a-f]{3,6}\b", text) for text in own)
 
 
 def test_earlier_answers_are_counted_by_person():

@@ -78,7 +78,7 @@ def numbers_of(items: Items, column: str) -> Floats:
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         raise DataError(
-            f"{texts[row]!r} is no number",
+            f"{texts[row]!r} isn't a number",
             file=items.name,
             column=column,
             row=row + 1,

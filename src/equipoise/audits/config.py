@@ -406,9 +406,7 @@ class LabelledImagesConfig(CsvConfig):
     def _check_labelled_images(self) -> Self:
         table_keys = given_keys(self, _OF_TABLE)
         if self.images is not None and table_keys:
-            raise ValueError(
-                f"{table_keys[0]!r} is given beside 'images'; expected it within 'images'"
-            )
+            raise ValueError(f"{table_keys[0]!r} is outside 'images'; expected it within 'images'")
         if self.images is None and "table" not in table_keys:
             raise ValueError("expected 'table', or 'images'")
         return self
@@ -460,7 +458,7 @@ class NormalizeConfig(Section):
             try:
                 re.compile(pattern)
             except re.error as problem:
-                raise ValueError(f"{pattern!r} is no regular expression: {problem}") from None
+                raise ValueError(f"{pattern!r} isn't a regular expression: {problem}") from None
         return value
 
     def steps(self, base: Path) -> Normalization:

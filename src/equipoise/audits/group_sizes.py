@@ -210,7 +210,7 @@ def sentinels(tables: Iterable[Facts], of: str) -> Iterator[Note]:
         verb, them = ("counts", "it") if len(sizes) == 1 else ("count", "them")
         yield Note(
             attribute,
-            f"{values} {verb} as missing. Write `missing: []` beside the table to keep {them} in "
+            f"{values} {verb} as missing. Write `missing: []` next to `table:` to keep {them} in "
             "the comparison.",
         )
 

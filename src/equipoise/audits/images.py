@@ -364,7 +364,7 @@ def _find_by_stem(root: Path, stems: Sequence[str]) -> list[str]:
                 f"{files[stem]!r} and {path!r} could both be the image {stem!r}",
                 file=str(root),
                 expected="one file of that name",
-                fix="remove one of them, or name the folder that holds the right ones",
+                fix="remove one of them, or name the folder of the right images",
             )
     return [files.get(stem, f"{stem}.jpg") for stem in stems]
 

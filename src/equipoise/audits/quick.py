@@ -594,7 +594,7 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     if is_config(data):
         if arguments:
             named = ", ".join(arguments)
-            raise InputError(f"{named}: expected nothing beside a config. To do: write it there")
+            raise InputError(f"{named}: a config is given, too. To do: write it there")
         config, base = read_config(data)
         return run(config, base=base)
     if data is None or isinstance(data, Mapping):
@@ -757,7 +757,7 @@ def _section_of_live_model(named: str | Model, truth: pl.Series, file: str) -> d
         return {"model": named}
     if offer == "answerer":
         raise ConfigError(
-            f"{name} is {DESCRIPTIONS[offer]}, and what to ask isn't known. To do: write a config "
+            f"{name} is {DESCRIPTIONS[offer]}, and needs a question. To do: write a config "
             "with equipoise new, and give the model a question"
         )
     if unclear := [

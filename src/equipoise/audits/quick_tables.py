@@ -457,7 +457,7 @@ def _guess_count(columns: _Columns, form: TableForm) -> TableForm:
     for name in counts:
         cells = columns.cells[name]
         if _share_of_whole(cells) < _SHARE_OF_COUNTS:
-            note = f"{name}: not read as counts, as its cells are no whole numbers"
+            note = f"{name}: not read as counts, as its cells aren't whole numbers"
             form = replace(form, notes=(*form.notes, note))
         elif n_different == n_rows:
             check_counts(cells, columns.file)

@@ -50,7 +50,7 @@ class _Loader(yaml.SafeLoader):
 def _text(loader: _Loader, node: Any) -> str:
     text = str(loader.construct_scalar(node))
     if not is_whole(text):
-        problem = f"{ascii(text)[:60]} has a surrogate, which is no character"
+        problem = f"{ascii(text)[:60]} has a surrogate, which isn't a character"
         raise ConstructorError(None, None, problem, node.start_mark)
     return text
 

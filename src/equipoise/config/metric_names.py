@@ -61,7 +61,7 @@ def find_metric(
     if records and (other_kinds := [other for other in records[0].kinds if other != kind]):
         hint = f"; it is one of audits of {', '.join(other_kinds).replace('_', ' ')}"
     allowed_names = "" if hint.startswith("; did") else f". Allowed: {', '.join(names)}"
-    problem = f"{str(name)!r} is no metric{of_kind}{allowed_names}{hint}"
+    problem = f"{str(name)!r} isn't a metric{of_kind}{allowed_names}{hint}"
     raise refused(key, problem)
 
 

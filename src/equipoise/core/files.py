@@ -36,7 +36,7 @@ def open_regular(path: str | Path) -> BufferedReader:
     """
     mode = os.stat(path).st_mode  # noqa: PTH116 - a path may be text
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        problem = "it is no regular file: a pipe, a socket or a device"
+        problem = "it isn't a regular file: a pipe, a socket or a device"
         raise IrregularFileError(errno.EINVAL, problem, str(path))
     return open(path, "rb")  # noqa: PTH123 - the caller closes it
 

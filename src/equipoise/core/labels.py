@@ -314,6 +314,6 @@ def _text(value: Any, row: int, subject: str) -> str:
 
 def _no_label(subject: str, row: int, value: object) -> InputError:
     return InputError(
-        f"{subject}, row {row + 1}: {value!s} is no label; "
+        f"{subject}, row {row + 1}: {value!s} isn't a label; "
         "expected text, a whole number or a boolean. Turn other values into text first"
     )

@@ -163,7 +163,7 @@ def caption_sets(
             )
     values_of_all = {value for values in attributes.values() for value in values}
     if unknown := [value for value in templates if value not in values_of_all]:
-        raise InputError(f"templates: {unknown[0]!r} is no value of an attribute")
+        raise InputError(f"templates: {unknown[0]!r} isn't a value of an attribute")
     parts_of = {value: _split_template(text) for value, text in templates.items()}
     main_parts = _split_template(template)
     rows: list[dict[str, str]] = []

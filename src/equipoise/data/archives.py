@@ -34,7 +34,7 @@ def archive_entries(content: bytes, file: str, expected: str) -> Mapping[str, Ca
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()
     except zipfile.BadZipFile:
-        raise _damaged("it is no whole archive", file, expected) from None
+        raise _damaged("it isn't a whole archive", file, expected) from None
     total = sum(entry.file_size for entry in entries)
     if total > most_unpacked(len(content)):
         raise too_large(total, len(content), file, None, "split the file")

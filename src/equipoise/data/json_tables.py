@@ -82,7 +82,7 @@ def json_records(
     if rows is None:
         places = " or ".join(f"`records: {path}`" for path in _list_paths(value))
         raise DataError(
-            "the file is no list of JSON objects",
+            "the file isn't a list of JSON objects",
             file=name,
             expected='a list such as [{"image_id": 1, "caption": "a dog"}], or a mapping of a key '
             "to each object",

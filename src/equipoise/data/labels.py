@@ -264,7 +264,7 @@ class Where:
         if numbers.null_count() > cells.null_count():
             row = int((numbers.is_null() & cells.is_not_null()).arg_max() or 0)
             raise DataError(
-                f"{cells[row]!r} is no number", file=file, column=cells.name, row=row + 1,
+                f"{cells[row]!r} isn't a number", file=file, column=cells.name, row=row + 1,
                 expected="numbers, since `where` has bounds",
                 fix=f"name texts under `values:`, or {fix_of_number(cells[row])}",
             )  # fmt: skip

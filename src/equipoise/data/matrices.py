@@ -312,7 +312,7 @@ def open_source(
 
 
 def _in_memory(array: Any, subject: str) -> AnyArray:
-    problem, values = f"{type(array).__name__} is no array of numbers", None
+    problem, values = f"{type(array).__name__} isn't an array of numbers", None
     if hasattr(array, "__array__") and not isinstance(array, np.ma.MaskedArray):
         try:
             values = np.asarray(array)
@@ -620,7 +620,7 @@ def _stored(opened: Opened, items: Items) -> tuple[AnyArray, Booleans, Fields]:
                 f"the values are {stored.dtype}",
                 file=opened.place,
                 expected="float16, float32 or float64",
-                fix="save the vectors as float32; quantised ones need their scale",
+                fix="save the vectors as float32; quantised vectors need their scale",
             )
         return stored, np.zeros(len(stored), dtype=bool), {}
     lists = (source.column,) if source.column else stored.lists if source.columns is None else ()
@@ -721,7 +721,7 @@ class Matrix(ByItem):
             return values
         first = wrong[np.argmin(self.rows[wrong])]
         raise DataError(
-            f"{values[first]:g} is no label",
+            f"{values[first]:g} isn't a label",
             file=self.name,
             column=name,
             row=int(self.rows[first]) + 1,

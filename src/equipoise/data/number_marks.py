@@ -61,7 +61,7 @@ def fix_of_number(text: str) -> str:
     values = _readings(text)
     if not values:
         return "correct the cell, or leave it empty"
-    key = "`decimal: ','` beside the table's `file:` in a config"
+    key = "`decimal: ','` next to the table's `file:` in a config"
     if len(values) > 1:
         return f"remove the mark ({values[0]}); or write {key} if it is {values[1]}"
     if _has_one_mark(text):

@@ -287,7 +287,7 @@ def check_probabilities(
     problem = (
         f"the probabilities have the sum {total[row]:.4g}"
         if column is None
-        else f"{values[row, column]:g} is no probability"
+        else f"{values[row, column]:g} isn't a probability"
     )
     raise DataError(
         problem if ids is None else f"{problem} for image {ids[row]!r}",

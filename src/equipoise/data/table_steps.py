@@ -211,7 +211,7 @@ class Values:
                 cells,
                 cells.is_null() | (cells == "") | cells.is_in([*meanings]),
                 table.name,
-                "is no code under `values:`",
+                "isn't a code under `values:`",
                 f"one of {listed(self.meanings[name])}",
                 "add the code to `values:`; `null` as its value makes it missing",
             )
@@ -275,7 +275,7 @@ class Bands:
             cells,
             cells.is_null() | numbers.is_not_null(),
             table.name,
-            "is no number, and the column is cut into bands",
+            "isn't a number, and the column is cut into bands",
             "numbers, or empty cells",
             "correct the cell, or name its text under `missing:` of the table",
         )
@@ -361,7 +361,7 @@ class Split:
             cells.is_null()
             | cells.is_in([text for text, value in values.items() if value is not None]),
             file,
-            "is no list",
+            "isn't a list",
             "lists such as ['a', 'b'] or [\"a\", \"b\"], or an empty cell",
             "correct the cell, or name the separator of the values under `split:`",
         )
@@ -456,7 +456,7 @@ def check_counts(cells: pl.Series, file: str) -> None:
         & (numbers <= MOST_ROWS)
         & ~has_thousands_mark(cells.str.replace_all(".", ",", literal=True)),
         file,
-        "is no count",
+        "isn't a count",
         f"a whole number from 0 to {MOST_ROWS:,}",
         "correct the cell, without a mark of thousands; write 0 for none; or rename a column that "
         "holds no counts",

@@ -131,7 +131,7 @@ class _Lines:
     def encoding_error(self, row: int) -> DataError:
         """Return the error of a line that is binary or in another encoding."""
         return DataError(
-            "the line holds bytes that are no text in UTF-8",
+            "the line holds bytes that aren't text in UTF-8",
             file=str(self._path),
             row=row,
             expected="vectors as text in UTF-8",

@@ -203,7 +203,7 @@ class _Kept:
         """Return the bytes of one picture."""
         file, row, column = self.table.row(place)
         if file is None:
-            raise OSError("nothing says where the image is")
+            raise OSError("the run doesn't name the image's file")
         if row is None:
             return read_regular(str(self.run / file))
         return rows_of([self.run / file], column).take([row]).read(0)

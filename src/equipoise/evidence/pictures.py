@@ -690,7 +690,7 @@ def _opened(pillow: Any, data: bytes, decoding: Decoding) -> Any:
     try:
         picture = pillow.open(io.BytesIO(data), formats=formats)
     except pillow.UnidentifiedImageError:
-        raise ImageError(f"it is no picture of a known format ({', '.join(FORMATS)})") from None
+        raise ImageError(f"it isn't a picture of a known format ({', '.join(FORMATS)})") from None
     width, height = picture.size
     if width * height > decoding.max_pixels:
         raise ImageError(f"it has {width} × {height} pixels, more than {decoding.max_pixels:,}")

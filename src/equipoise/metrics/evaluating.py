@@ -218,7 +218,7 @@ def _find(name: str, inputs: frozenset[Input]) -> MetricSpec:
         problem += _dotted(name, inputs)
     else:
         near = f"; did you mean {similar[0].name!r}?" if (similar := search(name)) else ""
-        problem = f"{name!r} is no metric{near}"
+        problem = f"{name!r} isn't a metric{near}"
     raise InputError(f"metrics: {problem}. Metrics of this input: {', '.join(fitting)}")
 
 

@@ -201,7 +201,7 @@ class Config(LoadConfig):
     def _check_mitigation(self) -> Self:
         only_one(self, "model", "models")
         if self.generation and (self.zero_shot or self.retrieval):
-            raise ValueError("zero_shot, retrieval: expected none beside 'generation'")
+            raise ValueError("zero_shot, retrieval: neither goes with 'generation'")
         for name in self.group_sources:
             if name not in self.images.attributes:
                 raise ValueError(

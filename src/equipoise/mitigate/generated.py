@@ -186,7 +186,7 @@ class GeneratedTest:
         """Return the limitations of the probe."""
         wrong = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in self.errors().items())
         return (
-            "A probe reads what generated images show, and shares are not corrected for its "
+            "A probe classifies generated images, and shares are not corrected for its "
             f"errors. On labelled images it is wrong about {wrong}.",
         )
 

@@ -200,7 +200,7 @@ def _split(config: Config, images: ImageSets) -> Split:
     if isinstance(withheld, float):
         return split_subjects(subjects, withheld=withheld, seed=config.seed)
     if unknown := {*withheld} - {*subjects}:
-        raise ConfigError(f"withheld: {min(unknown)!r} is no subject of the images")
+        raise ConfigError(f"withheld: {min(unknown)!r} isn't a subject of the images")
     return Split(tuple(sorted({*subjects} - {*withheld})), tuple(sorted(withheld)))
 
 

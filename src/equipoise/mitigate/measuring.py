@@ -664,10 +664,13 @@ def _sentence(biases: Sequence[Row], utilities: Sequence[Row]) -> str:
         "may have fallen halfway": counts["open"], "rose": counts["rose"],
         "not clear of the floor before": counts["unclear"], "without a test": counts["untested"],
     }  # fmt: skip
+    n, half = len(biases), "by at least half of the way"
     text = (
-        f"of {len(biases)} disparities of withheld subjects, {counts['fell']} fell beyond chance "
-        f"(q < {ALPHA}), {counts['halfway']} at least halfway by the estimate"
+        f"{counts['fell']} of {n} disparities about new subjects fell (q < {ALPHA}), "
+        f"{counts['halfway']} {half}"
     )
+    if n > 1 and counts["fell"] == counts["halfway"] == n:
+        text = f"all {n} disparities about new subjects fell {half} (q < {ALPHA})"
     for label, count in other_counts.items():
         if count:
             text += f", {count} {label}"

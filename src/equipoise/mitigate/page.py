@@ -151,9 +151,9 @@ def _summary(result: AuditResult) -> Summary:
     else:
         step = "Try again with more subjects, or choose another model (“equipoise compare”)."
     caveat = (
-        "A recipe transfers if disparities of subjects that it didn't learn from fall by at least "
-        f"{100 * HALFWAY:.0f} % of the way to the floor (“Limitations” name it), and accuracy and "
-        f"recall fall by at most {100 * MARGIN:.0f} points."
+        "A recipe transfers if disparities about new subjects fall by at least "
+        f"{100 * HALFWAY:.0f} % of the way to the floor, and accuracy and recall fall by at most "
+        f"{100 * MARGIN:.0f} points. “Limitations” describes the floor."
     )
     plots = _plots(rows(result, "mitigation"))[:1]
     chart = chart_of_changes(statements) or next(iter(plots), None)
@@ -261,7 +261,7 @@ def augmentation(result: AuditResult) -> Section | None:
     if not trained:
         return None
     intro = (
-        "Every network is trained anew on each set of images, several times, and tested on the "
+        "Every network is trained on each set of images, several times, and tested on the "
         "same images. Training on balanced images is the reference. Always naming the most "
         f"frequent class is right on {percent(trained[0]['chance'])}. Intervals are over training "
         "runs and test images."
@@ -274,7 +274,7 @@ def augmentation(result: AuditResult) -> Section | None:
         for title, columns, name in (
             ("Associations of classes in each run", _ASSOCIATIONS, "augmentation_associations"),
             ("Images of each label and group", _IMAGES, "augmentation_images"),
-            ("Images without a face, which stay as they are", _MISSING, "faces_missing"),
+            ("Images without a face, which stay unchanged", _MISSING, "faces_missing"),
         )
         if rows(result, name)
     )

@@ -256,7 +256,7 @@ def _load_model(config: Config, model_name: str, base: Path, *, makes_images: bo
     model = options.load(name)
     if not isinstance(model, DualEncoder):
         raise ModelError(
-            f"{config.model} is no dual encoder. To do: name one, such as "
+            f"{config.model} isn't a dual encoder. To do: name one, such as "
             "hf:openai/clip-vit-base-patch32"
         )
     return model
@@ -380,10 +380,10 @@ def notes_of(assessment: Assessment) -> tuple[str, ...]:
         f"Disparities are about {plural(withheld, 'subject')}, withheld in "
         f"{plural(len(folds), 'part')} while recipes learned from the others. The floor "
         f"is {floor}. Every recipe is shown.",
-        f"A recipe transfers where every disparity fell (q < {ALPHA}, signs of the differences "
-        "exchanged over subjects), by the estimate at least halfway to the floor, and accuracy and "
-        f"each recall fell by {100 * MARGIN:.0f} points at most. Disparities elsewhere may stay: "
-        "audit the new model on data of your own.",
+        f"A recipe transfers if every disparity fell (q < {ALPHA}), by at least half of the way to "
+        f"the floor, and accuracy and each recall lost {100 * MARGIN:.0f} points at most. The test "
+        "exchanges the signs of the differences over subjects. Other disparities may stay: audit "
+        "the new model on your own data.",
     )
     few = min((row.n for row in assessment.rows if row.role == "bias"), default=withheld)
     if few >= FEWEST:

@@ -431,7 +431,7 @@ def _train_stage(
 def _learn(losses: Iterator[Any], optimizer: Any, rate: Any) -> None:
     for loss in losses:
         if not loss.isfinite():
-            raise ModelError("the loss is no number. To do: lower the learning rate")
+            raise ModelError("the loss isn't a number. To do: lower the learning rate")
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -207,8 +207,8 @@ def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
     layout = next((LAYOUTS[name] for name in LAYOUTS if name in weights), None)
     if layout is None:
         raise ModelError(
-            f"{options.name} has none of the weights {', '.join(LAYOUTS)}, so it is no checkpoint "
-            "of SLIP, LaCLIP or ALIP. To do: name the file that its authors published."
+            f"{options.name} has none of the weights {', '.join(LAYOUTS)}, so it isn't a "
+            "checkpoint of SLIP, LaCLIP or ALIP. To do: name the file that its authors published."
         )
     if "image_projection" in weights:
         weights["image_projection"] = weights["image_projection"].T

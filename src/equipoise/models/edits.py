@@ -318,7 +318,7 @@ def insides(model: Model) -> Insides:
 
     if not isinstance(module, torch.nn.Module) or prepare is None:
         raise ModelError(
-            f"{model.info.name} has no layers that can be looked into: it is no module of torch. "
+            f"{model.info.name} has no layers that can be looked into: it isn't a module of torch. "
             "To do: name a model of hf:, open_clip: or timm:, or a factory whose model has the "
             "module as `model` and a `prepare` that makes tensors of images."
         )
@@ -389,7 +389,7 @@ def read_edit(path: Path) -> UnitEdit:
     try:
         return TypeAdapter(UnitEdit).validate_json(read_regular(path))
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path} is no file of edited units: {error}.") from error
+        raise ModelError(f"{path} isn't a file of edited units: {error}.") from error
 
 
 @record

@@ -201,7 +201,7 @@ def _config(folder: Path) -> dict[str, Any]:
         config.get("architectures")
     except (OSError, ValueError, AttributeError) as error:
         raise ModelError(
-            f"{path} is no configuration of a model: {error}. To do: name a folder that "
+            f"{path} isn't a configuration of a model: {error}. To do: name a folder that "
             "save_pretrained wrote."
         ) from error
     # The library would read other weights than those that key evidence.

@@ -45,7 +45,7 @@ def fetch_folder(
         If it is no hub id, or its files are neither in the cache nor to be had.
     """
     if not HUB_ID.fullmatch(hub_id):
-        raise ModelError(f"There is no folder {hub_id}, and it is no hub id (owner/name).")
+        raise ModelError(f"There is no folder {hub_id}, and it isn't a hub id (owner/name).")
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -62,7 +62,7 @@ def fetch_folder(
         revision = f" at revision {options.revision}" if options.revision else ""
         prefix = options.name.partition(":")[0]
         raise ModelError(
-            f"{hub_id}{revision} is no folder here, is not in the local cache, and could not be "
+            f"{hub_id}{revision} isn't a folder here, is not in the local cache, and could not be "
             f"fetched ({type(error).__name__}). To do: download its files where there is a "
             f"network and name the folder ({prefix}:path/to/folder), or set HF_HOME to a cache "
             "that holds it."
@@ -87,7 +87,7 @@ def refuse_revision(target: str, options: Options) -> None:
     """Refuse a revision for a folder, a file or a factory."""
     if options.revision is not None:
         raise ModelError(
-            f"{target} is no repository of a hub, so it has no revision {options.revision!r}. "
+            f"{target} isn't a repository of a hub, so it has no revision {options.revision!r}. "
             "To do: leave the revision out."
         )
 

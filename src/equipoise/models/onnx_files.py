@@ -145,7 +145,7 @@ def _find_files(path: Path, tensors: list[External]) -> dict[str, Path]:
         if place is None or not any(place.is_relative_to(folder) for folder in inside):
             raise ModelError(
                 f"{path} keeps tensors in {location!r}, outside its folder. "
-                "To do: put the file beside the graph, and export or edit the graph to name it so."
+                "To do: move the file to the graph's folder, and name it so in the graph."
             )
         if not place.is_file():
             raise ModelError(

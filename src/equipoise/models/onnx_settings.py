@@ -288,7 +288,7 @@ def _parse_pretrained(path: Path, config: Mapping[str, Any]) -> Settings:
         raise ModelError(
             f"{path}: pretrained_cfg needs input_size (3 channels), mean, std, interpolation "
             "(bicubic or bilinear), and crop_mode center or squash. To do: correct it, or write "
-            "model.yaml beside the graph."
+            "model.yaml into the graph's folder."
         )
     names = config.get("label_names") or settings.get("label_names") or ()
     return Settings(f"{CONFIG} of timm", recipe, (path,), tuple(map(str, names)))
@@ -298,7 +298,7 @@ def _read_processor(path: Path) -> Settings:
     settings = _read_json(path)
     kind = str(next((settings[name] for name in _NAMES if settings.get(name)), ""))
     stem = next((kind.removesuffix(end) for end in _ENDINGS if kind.endswith(end)), kind)
-    instead = "To do: write the steps into model.yaml beside the graph (docs/models.md)."
+    instead = "To do: write the steps into model.yaml in its folder (docs/models.md)."
     processor = PROCESSORS.get(stem)
     if processor is None:
         raise ModelError(
@@ -318,7 +318,7 @@ def _read_processor(path: Path) -> Settings:
     if missing := [key for key in needed if key not in all_settings]:
         raise ModelError(
             f"{path} lacks {', '.join(missing)}. To do: save the image processor again "
-            "(save_pretrained), or write model.yaml beside the graph."
+            "(save_pretrained), or write model.yaml into its folder."
         )
     channels: Channels = "BGR" if all_settings.pop("do_flip_channel_order") else "RGB"
     recipe = read_transformers(all_settings, "pil")

@@ -196,7 +196,9 @@ def _tag(
     settings = library.get_pretrained_cfg(architecture, tag)
     if not settings:
         tags = ", ".join(library.list_pretrained_tags_by_model(architecture)) or "none"
-        raise ModelError(f"{tag!r} is no file and no tag of {architecture}. Its tags are: {tags}.")
+        raise ModelError(
+            f"{tag!r} is neither a file nor a tag of {architecture}. Its tags are: {tags}."
+        )
     if bool(settings.get("quick_gelu")) != quick_gelu:
         raise ModelError(
             f"The weights {tag} of {architecture} were trained with another activation "

@@ -202,7 +202,7 @@ def load_nested(name: str, options: Options, *, makes_images: bool = False, **ch
         raise ModelError(
             f"{options.name}: the file names {name} as its model, and files that name each other "
             f"lead back here or to more than {MOST_NESTED}. Expected: a model that stands alone in "
-            "the end. To do: name the model that was changed in the file, or make the file anew."
+            "the end. To do: name the model that was changed in the file, or make the file again."
         )
     inner, target = find_adapter(name, makes_images=makes_images)
     if inner.runs_code and not options.trust_remote_code:

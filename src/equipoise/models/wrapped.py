@@ -386,11 +386,11 @@ def _base(settings: Settings, folder: Path, options: Options, *, makes_images: b
     except ModelError as error:
         raise ModelError(f"{options.name} wraps {name}, which is not loaded: {error}") from error
     if not (makes_images or isinstance(base, DualEncoder)):
-        raise ModelError(f"{options.name} wraps {name}, which is no dual encoder.")
+        raise ModelError(f"{options.name} wraps {name}, which isn't a dual encoder.")
     if base.info.weights_sha256 != settings.base_weights_sha256:
         raise ModelError(
             f"{options.name} was made of another model than {name} is now: its weights differ. "
-            "To do: put the model back, or mitigate this one anew."
+            "To do: put the model back, or mitigate this one again."
         )
     return base
 

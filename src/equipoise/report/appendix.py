@@ -176,8 +176,8 @@ def _binary_attributes(sizes: Sequence[Row]) -> Iterator[str]:
     for attribute, values in levels.items():
         if len(values) == 2:
             yield (
-                f"The data label {attribute} as {' or '.join(values)} only. Other people are in "
-                "no number."
+                f"The data label {attribute} as {' or '.join(values)} only. No number "
+                "includes other people."
             )
 
 
@@ -330,10 +330,10 @@ _TERMS = (
     ("Corrected p, q", "The p-value after the correction for the number of tests: the share of "
      "false alarms to expect among the findings with a q as small as this. It is doubled where "
      "single and overall tests share α."),
-    ("Verdict", "▲ if q is small and the size reaches the threshold, △ if q is small and the size "
-     "may be too small to matter, ▽ too small to matter if even the far end of the interval stays "
-     "under the threshold, ◆ not enough data otherwise, ○ can't be estimated if there is no "
-     "number."),
+    ("Verdict", "▲ Disparity: q is small and the size reaches the threshold. △ Real, size "
+     "uncertain: q is small and the size may be under the threshold. ▽ Too small to matter: the "
+     "whole interval is under the threshold. ◆ Not enough data: anything else. ○ Can't be "
+     "estimated: there is no number."),
     ("Charts", "Point: value. Line: interval. Grey bar: values that chance often gives. Tick: "
      "threshold."),
 )  # fmt: skip

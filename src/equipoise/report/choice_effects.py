@@ -169,7 +169,7 @@ _COUNTS = (
 def table_of_steps(conclusion: Conclusion) -> Table:
     """Return the counted effects of each choice on the conclusions on a metric."""
     columns = [Column("Choice", _choice_cell), *_COUNTS]
-    caption = f"What choices do to conclusions on {spec_of(conclusion.metric).label}"
+    caption = f"Effect of choices on conclusions about {spec_of(conclusion.metric).label}"
     return Table.of(caption, columns, conclusion.steps, source=EFFECTS)
 
 
@@ -185,7 +185,7 @@ def table_of_every_step(result: AuditResult) -> Table | None:
         Column("Model", lambda row: row[1].model),
         Column("Groups", lambda row: row[1].groups),
     ]
-    caption = "What choices do to conclusions on each metric"
+    caption = "Effect of choices on conclusions about each metric"
     return Table.of(caption, columns, steps, source=EFFECTS) if steps else None
 
 

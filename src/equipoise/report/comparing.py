@@ -129,6 +129,7 @@ def _rank(finding: Finding, widest: float) -> tuple[float, ...]:
     spec = spec_of_shown(finding)
     return (
         _yields(finding, widest),
+        spec.of_one_answer and finding.group != "",
         finding.verdict is not Verdict.DISPARITY,
         not spec.of_exclusion,
         spec.of_base_rates,

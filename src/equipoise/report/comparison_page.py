@@ -139,7 +139,7 @@ def ranking(result: AuditResult) -> Section | None:
         Column("Best in", "share_best", SHARE),
     ]
     note = (
-        "Ranks from and to: what resampling the images gives a model; “best in” is the share of "
+        "Ranks from and to: range over resamples of the images; “best in” is the share of "
         "the resamples in which it came first."
     )
     table = Table.of("Ranking", columns, ranking_rows, source="ranking")
@@ -157,18 +157,18 @@ def disagreements(result: AuditResult) -> Section | None:
 
 
 def changes(result: AuditResult) -> Section | None:
-    """Which disparities went, which stayed and which came, subject by subject."""
+    """Return which disparities one model removes, keeps and adds, subject by subject."""
     change_rows = rows(result, "changes")
     if not change_rows:
         return None
     blocks: list[Block] = [Words(tuple(changed(result)), "list")]
     note = (
-        "A disparity went where the first model has one and the second has none. That is a change "
-        "of the verdict, which is no test of the difference."
+        "Removed: the first model has the disparity and the second doesn't. That is a change "
+        "of the verdict, which isn't a test of the difference."
     )
     for (first, second), pair in panels(change_rows, "model_a", "model_b").items():
         columns = [
-            Column("What became of it", "change"),
+            Column("Change", lambda row: _CHANGES[row["change"]]),
             Column("Subject", "subject"),
             Column("Metric", title_of),
             Column("Groups", scope_of),
@@ -178,13 +178,13 @@ def changes(result: AuditResult) -> Section | None:
             Column(f"Verdict of {second}", lambda row: Badge(Verdict(row["verdict_b"]))),
         ]
         changed_rows = [row for row in pair if row["change"] in _CHANGES]
-        shown_rows = sorted(changed_rows, key=lambda row: _CHANGES.index(row["change"]))
+        shown_rows = sorted(changed_rows, key=lambda row: [*_CHANGES].index(row["change"]))
         caption = f"Disparities of {first} or {second}"
         blocks.append(Table.of(caption, columns, shown_rows, source="changes", limit=60))
-    return Section.of("changes", "Disparities that went, stayed and came", *blocks, note)
+    return Section.of("changes", "Disparities removed, kept and added", *blocks, note)
 
 
-_CHANGES = ("went", "stayed", "came")
+_CHANGES = {"went": "removed", "stayed": "kept", "came": "added"}
 
 
 def summary(result: AuditResult) -> Summary:
@@ -341,8 +341,8 @@ def by_group(result: AuditResult) -> Section | None:
     if not compared:
         return None
     text = (
-        "Intervals of the groups of one attribute hold together, and so do their tests: a group "
-        "with a difference was not picked by chance. Differences in the worst group and in gaps "
+        "Intervals and tests are simultaneous over the groups of one attribute, so a group with a "
+        "difference was not picked by chance. Differences in the worst group and in gaps "
         "follow from these, and have no verdict."
     )
     caption = "Each group in both models: the second minus the first"

@@ -163,7 +163,7 @@ def _unmatched(findings: Sequence[Finding], rule: GateRule, subject: str) -> Gat
         names = {finding.metric for finding in findings}
     else:
         names = set()
-    fix = enclose(" To do: choose among what this run has: ", ", ".join(sorted(names)), ".")
+    fix = enclose(" To do: choose one of this run's names: ", ", ".join(sorted(names)), ".")
     return GateCheck(rule, None, "no match", f"{rule}: no {subject} matches this rule.{fix}")
 
 

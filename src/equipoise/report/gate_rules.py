@@ -147,7 +147,7 @@ class GateRule:
         if self.worse_than is not None and self.of is not None and Aggregate(self.of) in EXTREMES:
             self._refuse(
                 "of",
-                f"of {self.of} beside worse_than: a change of an extreme has no verdict",
+                f"of {self.of} and worse_than: a change of an extreme has no verdict",
                 "leave of out, so that the rule is about the change of each group",
             )
 

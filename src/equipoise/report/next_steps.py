@@ -130,7 +130,7 @@ def _compare(result: AuditResult, page: Page, place: Place) -> Iterator[Step]:
 def _check(result: AuditResult, place: Place) -> Iterator[Step]:
     """Yield the check of the gate, whose rules are about models and not their comparison."""
     if result.manifest.resolved.get("gate") and not compares(result):
-        yield Step("Hold the run against its gate:", join(("equipoise", "check", place.run)))
+        yield Step("Check the run against its gate:", join(("equipoise", "check", place.run)))
 
 
 def _mitigate(result: AuditResult, page: Page) -> Iterator[Step]:

@@ -13,7 +13,7 @@ from equipoise.report.selecting import Selector
 ResultT = TypeVar("ResultT", bound=AuditResult)
 
 _MIX = "the mix of classes explains the difference"
-_NO_CONCLUSION = "no conclusion rests on this number, which the labels or another number explain"
+_NO_CONCLUSION = "the labels or another number explain this number"
 
 
 def conclusions_about_groups(

@@ -250,8 +250,8 @@ class Result(AuditResult):
     def _known_origin(self) -> Origin:
         if self.origin is None:
             raise RunError(
-                "nothing says where this result comes from. Expected: one that equipoise.audit, "
-                "load or compare returned"
+                "the origin of this result is unknown. Expected: a result of equipoise.audit, "
+                "load or compare"
             )
         return self.origin
 

@@ -814,7 +814,7 @@ def pair_sentence(finding: Finding, pair: Pair) -> str:
     version = _version_note(finding)
     start = f"{spec.title}{subject}{over}{version} ({n_text}): {_values_text(pair, spec)}"
     if math.isnan(finding.value):
-        return f"{start}; no difference can be given ({finding.reason})."
+        return f"{start}; the difference can't be estimated ({finding.reason})."
     scale, digits, unit = (100, 1, " points") if spec.unit in _HUNDREDTHS else (1, 3, "")
     size = f"{number(scale * abs(finding.value), digits)}{unit}"
     low, high = scale * finding.ci_low, scale * finding.ci_high
@@ -861,7 +861,7 @@ def over_subjects(finding: Finding) -> bool:
 
 
 def changed(result: AuditResult) -> list[str]:
-    """Say of each pair of models how many disparities went, stayed and came."""
+    """Say of each pair of models how many disparities one removes, keeps and adds."""
     texts = []
     for (first, second), changes in panels(rows(result, "changes"), "model_a", "model_b").items():
         counts = Counter(row["change"] for row in changes)
@@ -1037,7 +1037,7 @@ def counts_sentence(conclusion: Conclusion) -> str:
         return f"{neither if counted else 'No difference was found'} {word} any of {n} {over}."
     better = f"{first.model} is better {word}"
     if first.better_on == n:
-        return f"{better} all {n} {over}."
+        return f"{better} {'both' if n == 2 else f'all {n}'} {over}."
     other = f"worse {word} {second.better_on or 'none'}"
     if not (counted or second.better_on):
         other = f"no difference was found {word} the others"
@@ -1092,7 +1092,7 @@ def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:
     ends = f"{scaled(conclusion.low)} to {scaled(conclusion.high)}"
     if conclusion.opposite:
         n_text = f"n = {count(conclusion.n)}"
-        return f"With their signs the two models are {size} apart ({ends}, {n_text})."
+        return f"Difference with signs {size} ({ends}, {n_text})."
     chosen = ", the widest of all pairs" if len(conclusion.standings) > 2 else ""
     n_text = f"n = {count(conclusion.n)}"
     return f"Difference {size}{chosen} (paired interval {ends}, {n_text})."

@@ -710,7 +710,7 @@ def sentences(ranking: Ranking, norms: Concreteness | None = None) -> Iterator[s
     if disparity.predicted:
         yield (
             "A model predicted these groups. Numbers here aren't corrected for its errors, which "
-            "make differences between groups and what causes explain look smaller."
+            "make differences between groups and explained shares look smaller."
         )
     explaining = ranking.table.filter("explains")
     if explaining.height:

@@ -21,7 +21,7 @@ CODES: Mapping[str, str] = MappingProxyType(
             "raise their resolution."
         ),
         "ambiguous definition": "Define the class more clearly, or split it into its meanings.",
-        "incorrect label": "Correct the labels, and check the guidelines of those who label.",
+        "incorrect label": "Correct the labels, and check the labelling guidelines.",
     }
 )
 """The codes of Hall et al. 2023, section 6, with what helps against each."""

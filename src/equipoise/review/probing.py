@@ -191,7 +191,7 @@ class Probe:
             if needed and not getattr(self, key):
                 raise ConfigError(
                     f"{option} {name}: the run names the model {section.called}, which {risk}. To "
-                    f"do: if you trust whoever made {self.run}, add --{key.replace('_', '-')}"
+                    f"do: if you trust the author of {self.run}, add --{key.replace('_', '-')}"
                 )
 
     def embed_images(self, name: str, ids: Path | None, id_column: str) -> tuple[Integers, Floats]:

@@ -121,7 +121,7 @@ def _write_notes(
     yield f"{plural(agreed.height, 'image')} labelled by {plural(people, 'person', 'people')}"
     if undecided := agreed["answer"].null_count():
         yield (
-            f"{plural(undecided, 'image')} without a majority left out, which are no random "
+            f"{plural(undecided, 'image')} without a majority left out. They aren't a random "
             "sample. To do: run 'equipoise label settle'"
         )
     if unsure := labels.filter(pl.col("answer") == UNSURE).height:

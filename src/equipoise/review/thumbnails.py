@@ -44,7 +44,7 @@ def find_pictures(run: Path, folder: Path | None = None) -> Pictures:
         return pictures_in_folder(folder)
     if not (run / FOLDER / IMAGES).is_file():
         raise RunError(
-            f"{run}: nothing says where its images are. To do: give their folder with --images"
+            f"{run}: the run doesn't name the folder of its images. To do: name it with --images"
         )
     return read_pictures(run)
 

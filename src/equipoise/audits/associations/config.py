@@ -161,7 +161,7 @@ class MeasureConfig(Section):
             is_set = getattr(self, key) != field.default
             if is_set and key not in ("metric", *allowed):
                 raise ValueError(
-                    f"{key!r} is no option of {self.metric}. Allowed: {', '.join(allowed)}"
+                    f"{key!r} isn't an option of {self.metric}. Allowed: {', '.join(allowed)}"
                 )
             if not is_set and key in needs:
                 raise ValueError(f"{key!r} is required by {self.metric}, and missing")

@@ -733,7 +733,7 @@ def _compare_to_words(question: Question) -> tuple[ImageSimilarities, list[str],
     if shared_words := {*up} & {*down}:
         raise DataError(
             f"{min(shared_words)!r} is in the set {words[0].name!r} and in {words[1].name!r}",
-            expected="each word among the positive or among the negative ones",
+            expected="each word among the positive or the negative words",
         )
     similarities = ImageSimilarities(
         np.concatenate([_cosines(space, images, side) for side in words], axis=1),

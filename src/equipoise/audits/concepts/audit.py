@@ -89,8 +89,8 @@ _RATE = 0.8
 # Names that a note lists.
 _LISTED = 8
 _VERSION_REASON = (
-    "a version of the baseline's comparison, which is tested; tables/choices.parquet says what "
-    "becomes of it here"
+    "a version of the baseline's comparison, which is tested; see its change in "
+    "tables/choices.parquet"
 )
 _GROUP_COLUMNS = {
     "model": TEXT,
@@ -358,7 +358,7 @@ class Concepts(Audit[Config, ConceptData, Design]):
         for design_result in measured:
             if isinstance(design_result, MeasuredVersion):
                 runs += design_result.runs
-        note = "Only the baseline is tested. Versions show what other choices would find."
+        note = "Only the baseline is tested. Versions show the effect of other choices."
         tables = {**together.tables, **_comparisons(config, runs)}
         return replace(together, tables=tables, notes=(note, *together.notes))
 

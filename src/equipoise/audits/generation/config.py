@@ -472,9 +472,11 @@ class Config(AuditConfig):
             missing = "generator" if source_keys == ["captions"] else "captions"
             raise ValueError(f"{missing}: required, and missing, where there are no 'images'")
         if self.images is not None and source_keys:
-            raise ValueError("images: given beside captions or a generator; expected one source")
+            raise ValueError(
+                "images: given together with captions or a generator; expected one source"
+            )
         if (self.images is None) == bool(self.attributes):
-            raise ValueError("attributes: expected columns that vary within sets, beside 'images'")
+            raise ValueError("attributes: required with 'images': columns that vary within sets")
         images = self.images
         if images is not None and images.table is not None and images.path is None and self.models:
             key = self.model_key(next(iter(self.models)))

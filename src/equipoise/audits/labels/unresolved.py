@@ -123,7 +123,7 @@ def _without_class_verdict(draft: UncorrectedFinding) -> UncorrectedFinding:
     """Take the verdict from a finding about texts that name no class, or several."""
     if draft.finding.subject not in NO_CLASS:
         return draft
-    return without_verdict(draft, "texts that name no class for sure are no class")
+    return without_verdict(draft, "a text with an uncertain class doesn't count as one")
 
 
 @record

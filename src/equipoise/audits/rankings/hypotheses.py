@@ -145,7 +145,7 @@ class Hypothesis:
         for concept, group in self.favours.items():
             if group not in groups.names:
                 raise DataError(
-                    f"{self.key}: {group!r}, declared for {concept!r}, is no group of "
+                    f"{self.key}: {group!r}, declared for {concept!r}, isn't a group of "
                     f"{groups.name}",
                     expected=", ".join(groups.names),
                     fix="name the groups as findings do",

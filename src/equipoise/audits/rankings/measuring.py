@@ -396,7 +396,7 @@ def _make_neutral_queries(config: RankingAudit, images: Items) -> QueriesConfig:
     subjects = sorted({str(name) for name in images.columns[column] if name is not None})
     if not subjects:
         raise ConfigError(
-            f"data.subject: no image has a {column!r}; name the column of what images show"
+            f"data.subject: no image has a {column!r}; name the column of the images' subject"
         )
     try:
         table = neutral_prompts(subjects, openings(config.prefixes or ()))

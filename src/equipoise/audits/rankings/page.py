@@ -53,7 +53,7 @@ LOOK = "Look at the images that rank first, and see below which group each query
 STEPS = ("Reduce the preference, or choose another model.",)
 CAVEAT = (
     "Every trained model has preferences, and with many images even a small one has a small p. The "
-    "number of disparities doesn't tell strong preferences from weak ones: read the excess over "
+    "number of disparities doesn't show which preferences are strong: read the excess over "
     "chance, and how far apart the similarities are."
 )
 

@@ -86,7 +86,7 @@ def alike_notes(model: str, estimate: Estimate) -> Iterator[Note]:
     if clustered or effective < _LEAST_INDEPENDENT * subjects:
         text = (
             f"Some of the {subjects} queries or subjects rank images alike. They are resampled "
-            f"together, or raise the variance, and all count as {effective:.1f} independent ones."
+            f"together, or raise the variance, and count as {effective:.1f} independent queries."
         )
         yield Note(model, text)
 

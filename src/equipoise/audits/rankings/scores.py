@@ -120,7 +120,7 @@ def vectors_by_subject(vectors: Vectors, queries: Queries) -> tuple[tuple[str, .
             "no query has a usable embedding",
             file=vectors.name,
             expected="finite vectors that are not zero",
-            fix="embed the queries anew",
+            fix="embed the queries again",
         )
     units = vectors.take(usable).astype(np.float64)
     units /= np.linalg.norm(units, axis=1, keepdims=True)

@@ -90,7 +90,7 @@ def _check_size(numbers: Floats, file: str, column: str) -> None:
     if large.any():
         row = int(large.argmax())
         raise DataError(
-            f"{numbers[row]:g} is no finite number, or too large", file=file, column=column,
+            f"{numbers[row]:g} isn't a finite number, or too large", file=file, column=column,
             row=row + 1, expected=f"numbers up to {_MOST:g}, or empty cells",
         )  # fmt: skip
 

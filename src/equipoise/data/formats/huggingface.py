@@ -131,7 +131,7 @@ def _texts(cells: pa.ChunkedArray, file: str, column: str, classes: list[str] | 
     wrong = [row for row, number in enumerate(numbers, start=1) if number not in names]
     if wrong:
         raise DataError(
-            f"the number {numbers[wrong[0] - 1]} is no class",
+            f"the number {numbers[wrong[0] - 1]} isn't a class",
             file=file,
             column=column,
             row=wrong[0],

@@ -102,7 +102,7 @@ def synset_text(name: str) -> str:
     match = _SYNSET.fullmatch(name.strip())
     words = match["lemma"].replace("_", " ").strip() if match else ""
     if not words:
-        raise InputError(f"{name!r} is no synset; expected a name such as 'dress.n.01'")
+        raise InputError(f"{name!r} isn't a synset; expected a name such as 'dress.n.01'")
     return words
 
 

@@ -46,7 +46,7 @@ def _tsv_rows(file: ResultFile) -> list[Fields]:
     try:
         return [{name: cell or None for name, cell in row.items() if name} for row in rows]
     except csv.Error as error:
-        raise READER.error(f"it is no table separated by tabs ({error})", file.path) from None
+        raise READER.error(f"it isn't a table separated by tabs ({error})", file.path) from None
 
 
 def _sheet_rows(file: ResultFile) -> list[Fields]:

@@ -264,7 +264,7 @@ def read_concepts(
     if len(names) != n_concepts or len({*names}) < n_concepts:
         raise InputError(
             f"concepts: {len(names)} names, {len({*names})} of them distinct; expected "
-            f"{n_concepts} distinct ones, the columns of scores"
+            f"{n_concepts} distinct names, one for each column of scores"
         )
     if len(row_groups.codes) != n:
         raise InputError(f"groups: {len(row_groups.codes)} rows; expected {n}, as in scores")

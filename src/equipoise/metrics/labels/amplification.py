@@ -67,7 +67,7 @@ from equipoise.stats.streams import Seed, place_keys, unit_counts, unit_keys
 Direction = Literal["attribute_to_task", "task_to_attribute"]
 
 _NO_CHANCE = "no groups are exchanged; compare the interval with 0"
-_NO_IMAGES = "training shares are published ones, so that no images can be exchanged"
+_NO_IMAGES = "training shares are published, so there are no images to exchange"
 _EXCHANGED = "training images and predicted images exchange places"
 _EXCHANGED_ROWS = "each image exchanges its labels and predictions"
 _CENTRED = "centred percentile bootstrap"

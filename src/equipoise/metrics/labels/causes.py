@@ -172,7 +172,7 @@ def _sides(groups: Groups, group: str) -> tuple[tuple[str, str], Integers]:
     if (not group and len(usable) != 2) or (group and (group not in usable or len(usable) < 2)):
         raise InputError(
             f"first={group!r}: expected one of {', '.join(usable) or 'no'} groups that have at "
-            f"least {groups.min_size} rows, beside another; it may be left out where there are two"
+            f"least {groups.min_size} rows; leave it out if there are two groups"
         )
     first = groups.names.index(group or usable[0])
     side = np.where(groups.large < 0, -1, np.where(groups.codes == first, 0, 1))

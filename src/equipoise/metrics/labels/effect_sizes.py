@@ -927,7 +927,7 @@ effect_size_mean = metric(
         harm="lower",
         definition=(
             "Skewness g1 = m3 / m2^(3/2) of the effect sizes of all classes. It ignores their "
-            "level: read it beside their mean."
+            "level, so read it together with their mean."
         ),
         direction="Lower: many classes have large effects. Descriptive.",
         chance="none: descriptive; the value for exchangeable groups is among the parameters",

@@ -38,7 +38,7 @@ def sample_size(numbers: Iterable[float], kind: ReferenceKind | None) -> float:
     if kind == "sample":
         if not whole or total <= 1.0:
             raise InputError(
-                f"reference: {values.tolist()} are no counts; expected how many of each group a "
+                f"reference: {values.tolist()} aren't counts; expected how many of each group a "
                 "sample has, or kind 'census'"
             )
         return total

@@ -920,7 +920,7 @@ def _reason(shares: Shares, aside: Sequence[str], max_condition: float, min_labe
             f"the condition number of the confusion matrix is {confusion.condition:.3g}, above "
             f"{max_condition:g}: predictions hardly depend on the images"
         )
-    return "" if shares.observed.sum() > 0 else f"no image is left beside {', '.join(aside)}"
+    return "" if shares.observed.sum() > 0 else f"every image is {' or '.join(aside)}"
 
 
 def _parts(shares: Shares) -> Iterator[Part]:

@@ -53,7 +53,7 @@ from equipoise.stats import Resampling
         null="answers are random among the options",
         null_kind=NullHypothesis.SHARES,
         reference="Xiao et al. 2024 (GenderBias-VL); Zheng et al. 2024, ICLR",
-        sentence="Answers{model} go by position: {direction}.",
+        sentence="Answers{model} follow the position of the options. {direction}.",
     )
 )
 def order_inconsistency(

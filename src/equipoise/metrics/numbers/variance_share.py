@@ -45,7 +45,7 @@ Source = frozenset[str]
         group_metric="variance_share",
         definition=(
             "Share of the variance of answers that comes from wordings, orders and their "
-            "interactions, from components of variance of a crossed design of items, wordings and "
+            "interactions. Components of variance of a crossed design: items, wordings, and "
             "positions of the outcome among the options."
         ),
         direction="Higher: wording and order decide more of an answer, the picture less.",

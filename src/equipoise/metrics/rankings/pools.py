@@ -304,7 +304,7 @@ def _scores(scores: Any) -> AnyArray:
         *query, item = (bad[0] + 1).tolist()
         where = f"query {query[0]}, item {item}" if query else f"item {item}"
         raise InputError(
-            f"scores, {where}: {table[tuple(bad[0])]} is no finite number "
+            f"scores, {where}: {table[tuple(bad[0])]} isn't a finite number "
             f"({len(bad)} scores in all). Leave these items out, or score them again"
         )
     return table.astype(np.float32) if table.dtype == np.float16 else table
@@ -318,7 +318,7 @@ def _queries(queries: Any, table: AnyArray | CosineScores) -> tuple[Strings, Int
         codes, names = encode(queries, subject="queries")
         if unknown := sorted({*names} - {*table.names}):
             raise InputError(
-                f"queries: {unknown[0]!r} is no query of the scores; expected their names, "
+                f"queries: {unknown[0]!r} isn't a query of the scores; expected their names, "
                 f"such as {table.names[0]!r}"
             )
         place = [*map(table.names.index, names), -1]
@@ -332,7 +332,7 @@ def _queries(queries: Any, table: AnyArray | CosineScores) -> tuple[Strings, Int
     if len(names) != len(table) or len({*names}) < len(names):
         raise InputError(
             f"queries: {len(names)} names, {len({*names})} of them distinct; "
-            f"expected {len(table)} distinct ones, as scores has rows"
+            f"expected {len(table)} distinct names, one for each row of scores"
         )
     return names, None
 
@@ -557,7 +557,7 @@ def given_shares(desired: Mapping[str, float], groups: Groups) -> Floats:
     wrong = sorted((shares.keys() - {*groups.names}) | (present - shares.keys()))
     if wrong:
         raise InputError(
-            f"desired: {wrong[0]!r} is no group, or has no share; expected a share for each of "
+            f"desired: {wrong[0]!r} isn't a group, or has no share; expected a share for each of "
             f"{', '.join(groups.names)}"
         )
     group_shares = np.array([shares.get(name, 0.0) for name in groups.names])

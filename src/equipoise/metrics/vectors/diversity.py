@@ -791,7 +791,7 @@ def iss_cross(
         group_metric="iss_intra",
         definition="Mean distance 1 − cos between images of two sets.",
         direction="Higher: the two sets are further apart.",
-        chance="none: read it beside the diversity within both sets",
+        chance="none: compare it with the diversity within both sets",
         interval="jackknife over the images of both sets, Welch's t",
     )
 )
@@ -837,7 +837,7 @@ def mean_distance(sets: SetsLike, *, resampling: Resampling | None = DEFAULT) ->
         spread.value,
         pair.sizes,
         NO_INTERVAL if resampling is None else _WELCH,
-        no_chance="it has no chance level: read it beside ISS intra",
+        no_chance="it has no chance level: compare it with ISS intra",
         excluded=pair.excluded,
         unit="image",
         reason=explain_undefined(spread.value, _FEW),

@@ -289,8 +289,8 @@ def inception_score(
     invalid = (rows < 0).any(axis=1) | (np.abs(rows.sum(axis=1) - 1.0) > _SUM)
     if invalid.any():
         raise InputError(
-            f"probabilities: row {int(invalid.argmax()) + 1} is no distribution; expected numbers "
-            "that sum to 1, such as the softmax of logits"
+            f"probabilities: row {int(invalid.argmax()) + 1} isn't a distribution; expected "
+            "numbers that sum to 1, such as the softmax of logits"
         )
     n = len(rows)
     rows = rows / rows.sum(axis=1, keepdims=True)

@@ -953,7 +953,7 @@ def _average(
 ) -> Estimate:
     """Return the mean over encoders of a number of their components."""
     if not estimates:
-        raise InputError("components: expected what mcas returned, of one encoder or several")
+        raise InputError("components: expected estimates of mcas, from one encoder or several")
     components = [_components_of(estimate) for estimate in estimates]
     jackknives = [part.jackknife for part in components if part.jackknife is not None]
     first, value = estimates[0], np.mean([number_of(part.observed) for part in components])
@@ -984,7 +984,7 @@ def _at_least_zero(jackknife: Jackknife) -> Ends:
 
 def _components_of(estimate: Estimate) -> Components:
     if not isinstance(estimate.ends, Components):
-        raise InputError(f"components: {estimate.metric}; expected what mcas returned")
+        raise InputError(f"components: {estimate.metric}; expected estimates of mcas")
     return estimate.ends
 
 

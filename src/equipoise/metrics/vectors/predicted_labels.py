@@ -314,7 +314,7 @@ COMMON_LABELS: tuple[CommonLabels, ...] = get_args(CommonLabels)
         harm="either",
         definition=(
             "WEAT effect size of the labels predicted most often for each of two groups, in the "
-            "text encoder's space, without labels of both groups unless they are to be kept."
+            "text encoder's space. Labels of both groups are left out unless you keep them."
         ),
         direction="Either: positive means labels of the first group go with a.",
         threshold=0.2,

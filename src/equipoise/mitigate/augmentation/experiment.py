@@ -380,7 +380,7 @@ def findings_of(
         )
         if few and arm != ARMS[-1]:
             verdict = Verdict.NONE
-            reason = f"faces are in only {' and '.join(few)}; the other images stay as they are"
+            reason = f"faces are in only {' and '.join(few)}; the other images stay unchanged"
         # Two trainings that are shown to differ are not both at chance.
         elif network not in learning_networks and verdict != Verdict.DISPARITY:
             verdict, reason = Verdict.NONE, f"no training of {network} is shown to beat guessing"

@@ -217,5 +217,5 @@ def _read_arrays(path: Path) -> dict[str, Floats32]:
         return {name: array.astype(np.float32) for name, array in read_arrays(path).items()}
     except (DataError, ValueError) as error:
         raise ModelError(
-            f"{path} is no safetensors or npz file of a sparse autoencoder: {error}"
+            f"{path} isn't a safetensors or npz file of a sparse autoencoder: {error}"
         ) from error

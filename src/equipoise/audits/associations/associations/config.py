@@ -144,8 +144,8 @@ class Config(AuditConfig):
             for key in _finding_keys(options):
                 if (before := first_index.setdefault(key, index)) != index:
                     raise ValueError(
-                        f"measure[{index}] asks what measure[{before}] asks; leave it out, or "
-                        "give it a 'version' of its own"
+                        f"measure[{index}] repeats measure[{before}]; leave it out, or "
+                        "give it another 'version'"
                     )
 
     @property

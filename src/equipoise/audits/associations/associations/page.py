@@ -182,7 +182,7 @@ def external(result: AuditResult) -> Section | None:
     ]
     text = (
         "A point is a target or a region. r is Pearson's correlation; with few points its interval "
-        "is wide. A correlation is no cause."
+        "is wide. A correlation doesn't show a cause."
     )
     related = rows(result, "outside_correlations")
     columns = [

@@ -486,7 +486,7 @@ class SharesConfig(Section):
             "labelled.said: required, and missing: the answers about these images": self.said
             and without,
             f"no_person: expected some of {[*self.classes]}": {*self.no_person} - {*self.classes},
-            "classes: expected at least two beside 'no_person'": len(self.compared) < 2,
+            "classes: expected at least two, not counting 'no_person'": len(self.compared) < 2,
         }
         for message, wrong in refused.items():
             if wrong:
@@ -536,7 +536,9 @@ class Config(AuditConfig):
     def _check_text_to_image(self) -> Self:
         file_names(self.generators)
         if self.pairs and not self.models:
-            raise ValueError("models: required, and missing: what embeds the images and prompts")
+            raise ValueError(
+                "models: required, and missing: a model that embeds the images and prompts"
+            )
         if not self.pairs and not self.shares:
             raise ValueError(
                 "nothing to measure: expected two sets of prompts.attributes, or an entry of shares"

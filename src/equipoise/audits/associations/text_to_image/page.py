@@ -48,7 +48,7 @@ CORRECTED, UNCORRECTED = "corrected for errors", "as classified"
 _SHARES = (
     "Share of each neutral prompt's images that show the class. Circles: corrected for the errors "
     "of the classifier on labelled images; intervals include the uncertainty of both sets of "
-    "images. The correction assumes that errors on labelled images are those on generated ones."
+    "images. The correction assumes the same errors on labelled and generated images."
 )
 _UNCORRECTED = (
     "Share of each neutral prompt's images that the classifier puts in the class. Without labelled "

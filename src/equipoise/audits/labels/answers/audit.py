@@ -677,7 +677,7 @@ def _compare_with_figure(
         about = Sentence("the lean to ", named(first), f" {verb} with {name}")
     _, spearman = parts(estimate, place)
     pearson = whole(estimate, place, Family.COMPOSITE)
-    spearman = without_verdict(spearman, "beside Pearson's correlation, which is tested")
+    spearman = without_verdict(spearman, "Pearson's correlation is tested instead")
     drafts = [draft.changed(subject=name, direction=about) for draft in (pearson, spearman)]
     return _FigureComparison(drafts, points, sorted(unmatched))
 

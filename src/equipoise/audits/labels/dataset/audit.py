@@ -236,7 +236,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
             sample_size(reference.values(), _kind(config))
         if not {*names} & {*design.groups.names}:
             raise DataError(
-                f"groups {design.groups.name}: none is in the reference, which has {listed(names)}",
+                f"groups {design.groups.name}: not in the reference, which has {listed(names)}",
                 file=data.images.name,
                 expected=f"the same names in both, such as {listed(design.groups.names)}",
                 fix="write them alike, or rename them with a rule `value_groups`",

@@ -158,7 +158,7 @@ class Config(AuditConfig):
     @model_validator(mode="after")
     def _check_dataset(self) -> Self:
         if DATA_SET in self.models:
-            raise ValueError(f"models: {DATA_SET!r} is what findings call the data; rename it")
+            raise ValueError(f"models: {DATA_SET!r} is the name of the data in findings; rename it")
         if self.reference and given_keys(self.reference, ("shares",)):
             among("reference.shares", self.reference.shares, self.group_names)
         return self

@@ -50,7 +50,7 @@ def _reference_chart(panel: Rows, max_groups: int) -> Chart:
 representation = TableSection(
     name=SHARES,
     heading="Representation",
-    caption="Groups beside the reference",
+    caption="Groups and the reference",
     source=SHARES,
     columns=[
         Column("Group", "group"),

@@ -144,7 +144,7 @@ class ModelConfig(LabelModelConfig):
             "no prediction. To do: name its column under 'prediction', the columns of rank 1, 2, "
             "... under 'top', class to column under 'probabilities', or a 'score'": read
             and not (self.prediction or self.top or self.probabilities or self.score),
-            "'score' is given beside predicted labels; expected one of them": self.score
+            "'score' and predicted labels are given; expected one of them": self.score
             and (self.prediction or self.top or self.probabilities or self.map or self.maps),
             "'threshold' and 'costs' go with 'score'": not self.score
             and given_keys(self, ("threshold", "costs")),

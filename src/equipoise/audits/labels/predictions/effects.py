@@ -45,7 +45,7 @@ FEWEST_CORRELATED = 4
 """Classes that a correlation with an interval needs."""
 LEAST_MODELS = 3
 """Models that a correlation over models needs."""
-OF_CLASSES = "descriptive: this run's classes are no sample of classes"
+OF_CLASSES = "descriptive: this run's classes aren't a sample of classes"
 OF_STATISTIC = "another statistic of the same tables, whose first statistic is tested"
 
 

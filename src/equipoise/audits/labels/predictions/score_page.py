@@ -50,7 +50,7 @@ def calibration(result: AuditResult) -> Section | None:
         bins, source="calibration",
     )  # fmt: skip
     numbers = Table.of(
-        "Groups beside a calibrated model",
+        "Groups and a calibrated model",
         [
             Column("Metric", title_of),
             Column("Group", "group"),

@@ -92,10 +92,10 @@ from equipoise.stats.exchange import varies
 if TYPE_CHECKING:
     from equipoise.stats import Resampling
 
-BY_POSITION = "the answers go by the position of the options, so they say nothing of the pictures"
+BY_POSITION = "answers follow the position of the options, not the pictures"
 """Why a model's content has no verdict."""
-_READS = "answers change no more often than those at random"
-_NO_HARM = "how a model reads its options is no harm of a group by itself"
+_READS = "answers don't change more often than random answers"
+_NO_HARM = "position by itself harms no group"
 _PAIRED = "groups are compared within units, by paired_outcome_gap"
 # Standard errors of a difference that a test at 5 % detects with a power of 80 %.
 _DETECTABLE = 2.8
@@ -415,8 +415,7 @@ def _notes_of(name: str, responses: Responses, items: QuestionItems) -> Iterator
         yield Note(
             name,
             f"{n_incomplete} items lack a response in some wording or order, since asking failed. "
-            "They are in no number, as are those without any. The table `response_states` has "
-            "them by group.",
+            "No number counts them. The table `response_states` has them by group.",
         )
     expected = len(items.wordings) * sum(len(question.orders) for question in items.questions)
     if not responses.planned and len(responses) < expected:
@@ -450,7 +449,7 @@ def _measure_order(
 
 
 def _order_level(design: Design, place: Place, resampling: Resampling | None) -> UncorrectedFinding:
-    """Return how often answers change with the order; it is tested where they go by position."""
+    """Return how often answers change with the order; tested if they follow the position."""
     numbers = design.numbers
     estimate = inconsistency_of(
         numbers.changed, numbers.n_options, units=design.units, resampling=resampling
@@ -461,10 +460,7 @@ def _order_level(design: Design, place: Place, resampling: Resampling | None) ->
     change, random = percent(estimate.value), percent(estimate.chance.mean)
     return level.changed(
         reason="more answers change with the order of the options than of answers at random",
-        direction=Sentence(
-            f"{change} of them change with the order of the options, and {random} of answers at "
-            "random would"
-        ),
+        direction=Sentence(f"{change} of them change with the order, and {random} would at random"),
     )
 
 

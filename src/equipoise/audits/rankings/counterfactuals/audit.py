@@ -79,8 +79,8 @@ class Counterfactuals(Rankings[Config]):
                 yield Note(
                     design.name,
                     f"of {sets['sets']} sets, {sets['incomplete']} lack an image of "
-                    f"some combination and {sets['repeated']} have several of one. They are ranked "
-                    "as they are.",
+                    f"some combination and {sets['repeated']} have several of one. They "
+                    "are ranked, too.",
                 )
 
 

@@ -197,7 +197,7 @@ def _describe_preference(
     if high is None or low is None or high.value <= low.value:
         return Sentence()
     if not beyond_chance:
-        return Sentence("no group is favoured beyond what chance gives")
+        return Sentence("no group is favoured more than by chance")
     text = Sentence(quoted(high.group), " is favoured over ", quoted(low.group))
     if not logits:
         return text
