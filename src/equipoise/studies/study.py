@@ -3,7 +3,7 @@
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -236,7 +236,7 @@ class Study(Section):
             else Work(title=self.source, source=self.source)
         )
 
-    @property
+    @cached_property
     def parsed_configs(self) -> list[Settings]:
         """The configurations, whose places for folders and words aren't filled in."""
         return [yaml.safe_load(config) for config in self.configs.values()]
