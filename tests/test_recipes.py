@@ -19,6 +19,11 @@ EXIT_CODES = {"check": 1}
 """Of commands that end with another code than 0: the gate of the example is breached."""
 
 
+def lines(block):
+    """Lines without those left out, with plain spaces in place of those that don't break."""
+    return [re.sub("[\u00a0\u202f]", " ", line) for line in block.splitlines() if line != "…"]
+
+
 def text_of(path):
     return path.read_text(encoding="utf-8")
 
@@ -44,13 +49,9 @@ def check_command(line, shown, capsys):
     code = run(arguments)
     output = capsys.readouterr()
     assert code == EXIT_CODES.get(arguments[0], 0), output.err
-    printed = iter(output.out.splitlines())
+    printed = iter(lines(output.out))
     for expected in shown:
         assert expected in printed, (line, expected)
-
-
-def lines(block):
-    return [line for line in block.splitlines() if line != "…"]
 
 
 @pytest.mark.usefixtures("checkout")
@@ -65,7 +66,7 @@ def test_the_commands_of_a_recipe_print_what_it_shows(path, capsys):
         elif language == "python":
             capsys.readouterr()
             exec(compile(block, str(path), "exec"), names)
-            printed = capsys.readouterr().out.splitlines()
+            printed = lines(capsys.readouterr().out)
         elif language == "text" and printed is not None:
             assert lines(block) == printed
         elif language == "console":
