@@ -101,19 +101,19 @@ DEMO = f"""
 ## Predictions
 
 {FRAME.format("predictions")}
-Six classifiers with planted bias: `equipoise demo`. To write one: [the configuration](config.md).
+Six classifiers with planted bias: `equipoise demo`. How to write one:
+[audits of predictions](audits/predictions.md).
 """
 
 
 def _entry(folder: Path) -> str:
     config = (folder / "audit.yaml").read_text(encoding="utf-8")
     kind = yaml.safe_load(config)["audit"]
-    page = "config.md" if kind == "predictions" else f"audits/{kind}.md"
     return (
         f"\n## {folder.name.replace('_', ' ').capitalize()}\n\n"
         f"{FRAME.format(folder.name)}\n"
         f":::{{dropdown}} Configuration\n```yaml\n{config}```\n:::\n\n"
-        f"How to write one: [audits of {kind}]({page}).\n"
+        f"How to write one: [audits of {kind}](audits/{kind}.md).\n"
     )
 
 
