@@ -69,7 +69,7 @@ class ColumnChoices(TypedDict, total=False):
         Columns of scores of the positive class, a model each.
     threshold : float or str
         Scores from it on count as positive; or the rule that chooses it, `balanced_accuracy`
-        unless given, or "fpr=0.001" for a false positive rate: see docs/config.md.
+        unless given, or "fpr=0.001" for a false positive rate.
     model : str, sequence of str, or model
         Models to run on the images.
     images : path

@@ -331,8 +331,7 @@ def command_of(values: Settings) -> tuple[str, str]:
         "recipes": ("mitigate", "mitigation"),
         "concepts": ("neurons", "neurons"),
     }
-    kind = values.get("audit")
-    page = "config" if kind == "predictions" else f"audits/{kind}"
+    page = f"audits/{values.get('audit')}"
     return next((commands[key] for key in commands if key in values), ("audit", page))
 
 
