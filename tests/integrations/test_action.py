@@ -8,7 +8,7 @@ import sys
 import zipfile
 from importlib.resources import files
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
@@ -99,7 +99,7 @@ def test_the_gate_decides_the_step(step, least, code, outcome):
     done, outputs, summary, printed = step("gate", config="a b.yaml", junit="out/checks.xml")
     assert (done, outputs["outcome"]) == (code, outcome), printed
     assert (step.folder / outputs["report"]).stat().st_size > 10_000
-    suite = ElementTree.parse(step.folder / outputs["junit"]).getroot()
+    suite = ET.parse(step.folder / outputs["junit"]).getroot()
     assert sum(1 for _ in suite.iter("failure")) == code
     assert summary.startswith("## Bias evaluation")
     assert f"### Gate: {outcome}" in summary
