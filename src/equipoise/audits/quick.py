@@ -490,8 +490,8 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
         return run(config, base=base)
     if data is None or isinstance(data, Mapping):
         raise InputError("data: expected a table, a config, or the kind of audit with its sections")
-    config, notes = _guessed(data, arguments)
-    result = run(parse_config(config))
+    values, notes = _guessed(data, arguments)
+    result = run(parse_config(values))
     guesses = (f"guessed from the table: {note}" for note in notes)
     manifest = replace(result.manifest, notes=(*guesses, *result.manifest.notes))
     return replace(result, manifest=manifest)
