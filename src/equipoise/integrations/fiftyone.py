@@ -12,6 +12,8 @@ from equipoise.core import REAL, Aggregate, Finding, InputError
 from equipoise.core.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    import fiftyone as fo
+
     from equipoise.report import Result
 
 
@@ -21,7 +23,7 @@ def make_dataset(
     findings: Iterable[Finding] | None = None,
     *,
     name: str | None = None,
-) -> Any:
+) -> fo.Dataset:
     """Return a dataset with a saved view of the images behind each finding.
 
     A sample has the group of its image in each finding as the label of a field, such as
