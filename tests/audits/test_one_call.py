@@ -199,3 +199,13 @@ def test_a_key_of_a_config_needs_a_kind_which_the_error_shows():
         models={"m": {"table": PEOPLE, "prediction": "pred"}}, metrics=["tpr"], resampling=QUICK,
     )  # fmt: skip
     assert {finding.metric for finding in result.findings} == {"true_positive_rate"}
+
+
+def test_the_notes_of_a_result_say_how_a_table_was_read():
+    result = equipoise.audit(
+        PEOPLE.with_columns(n=pl.lit(1)), target="label", pred="pred", groups="gender"
+    )
+    guessed = "guessed from the table: "
+    guesses = [note for note in result.manifest.notes if note.startswith(guessed)]
+    assert f"{guessed}id: id" in guesses
+    assert f"{guessed}'n': not read as counts, as the other columns are named" in guesses

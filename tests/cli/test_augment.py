@@ -144,6 +144,6 @@ def test_what_is_wrong_is_named(tmp_path, command, old, new, message):
     path.write_text(CONFIG.replace(old, new))
     code, _, err = command(*call(tmp_path))
     assert code == 2
-    assert err.startswith("error: ")
+    assert err.startswith("error:")
     assert message in err
     assert not (tmp_path / "run").exists()

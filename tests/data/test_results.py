@@ -188,6 +188,24 @@ def test_without_a_reader_of_excel_the_error_names_it(tmp_path, monkeypatch):
         cells(tmp_path / "m_jobs.xlsx", "vlmevalkit", "id")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "r.json",
+            '{"dataset": "fairface", "model": "ViT-B-32", "pretrained": "openai", '
+            '"task": "zeroshot_classification", "metrics": {"acc1": 0.91}, "language": "en"}',
+        ),
+        ("r.csv", "acc1,dataset,model,pretrained,task\n0.91,fairface,ViT-B-32,openai,zeroshot\n"),
+    ],
+)
+def test_metrics_of_whole_data_sets_are_refused_with_what_to_write(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert guess_reader(tmp_path / name) == "clip_benchmark"
+    with pytest.raises(DataError, match="no prediction of an image.*run_classification"):
+        cells(tmp_path / name, "clip_benchmark", "id")
+
+
 @pytest.mark.parametrize("tool", LAYOUTS)
 @pytest.mark.parametrize("other", LAYOUTS)
 def test_a_file_of_another_tool_is_one_error(tmp_path, tool, other):

@@ -14,6 +14,8 @@ import jsonschema
 import pytest
 import yaml
 
+from integrations.page import block
+
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = {step["id"]: step for step in ACTION["runs"]["steps"] if "id" in step}
@@ -50,6 +52,13 @@ def test_every_expression_names_an_input_or_the_output_of_a_step():
             assert name == "github.action_path" or key in ACTION["inputs"], name
     # A script holds no expression, whose text a shell would run.
     assert not any("${{" in step["run"] for step in STEPS.values())
+
+
+def test_the_page_names_inputs_of_the_action():
+    _, action = yaml.safe_load(block("GitHub Actions"))
+    assert {*action["with"]} <= {*ACTION["inputs"]}
+    needed = {name for name, item in ACTION["inputs"].items() if item.get("required")}
+    assert needed <= {*action["with"]}
 
 
 @pytest.fixture

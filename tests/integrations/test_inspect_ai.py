@@ -1,5 +1,6 @@
 """Evaluations with Inspect's mock model: scores by group in the log, and the log as a table."""
 
+import re
 import sys
 import tomllib
 from importlib.metadata import entry_points
@@ -21,6 +22,7 @@ from inspect_ai.model import ModelOutput, get_model  # noqa: E402
 from inspect_ai.scorer import SampleScore, Score  # noqa: E402
 
 from equipoise.integrations.inspect_ai import by_group, group_difference  # noqa: E402
+from integrations.page import block  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 # Inspect warns about libraries that it uses.
@@ -104,12 +106,13 @@ def test_an_evaluation_has_numbers_by_group_and_its_log_is_a_table(evaluate, tmp
     assert finding.value == pytest.approx(2 / 3)
 
 
-def test_rows_may_have_images(evaluate, tmp_path):
-    answers = people("people.csv")
+def test_the_command_of_the_page_has_options_of_the_task(evaluate, tmp_path):
+    options = dict(re.findall(r"-T (\w+)=(\S+)", block("Inspect")))
+    answers = people(options["table"])
     (tmp_path / "face.png").write_bytes(b"\x89PNG\r\n")
-    log = evaluate("equipoise/label_images", answers, table="people.csv", image="file")
-    parts = log.samples[0].input[0].content
-    assert [part.type for part in parts] == ["text", "image"]
+    log = evaluate(re.search(r"eval (\S+)", block("Inspect"))[1], answers, **options)
+    assert len(log.samples) == ROWS
+    assert [part.type for part in log.samples[0].input[0].content] == ["text", "image"]
     # The log keeps the content of the picture.
     assert any(text.startswith("data:image/png") for text in log.samples[0].attachments.values())
 

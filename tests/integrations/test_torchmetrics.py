@@ -9,6 +9,7 @@ import pytest
 
 import equipoise
 from equipoise.core import InputError
+from integrations.page import block
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchmetrics")
@@ -91,9 +92,16 @@ def test_reset_forgets_rows_and_forward_returns_the_value_of_the_batch():
     assert torch.isnan(metric(*(column[:20] for column in columns)))
 
 
+def test_the_block_of_the_page_runs():
+    preds, target, groups = rows()
+    names = {"preds": preds, "target": target, "groups": groups}
+    exec(block("torchmetrics"), names)
+    assert names["metric"].compute() == updated(fair.AccuracyDifference(), rows()).compute()
+
+
 PROCESS = """
 import sys, torch, torch.distributed as dist
-sys.path[:0] = [sys.argv[3]]
+sys.path[:0] = [sys.argv[3], sys.argv[3] + "/.."]
 from test_torchmetrics import GROUPS, fair, rows, updated
 rank, store = int(sys.argv[1]), sys.argv[2]
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)

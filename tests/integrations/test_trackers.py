@@ -6,6 +6,7 @@ import pytest
 import equipoise
 from equipoise.core import InputError, RunError
 from equipoise.core.finding import REAL
+from integrations.page import block
 
 # Trackers warn about libraries that they use.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -102,6 +103,12 @@ def test_the_tracker_is_the_one_with_an_active_run(result, mlflow, wandb):
     # As functions of MLflow do, naming it starts a run.
     result.log("mlflow")
     assert mlflow.active_run() is not None
+
+
+def test_the_block_of_the_page_runs(mlflow):
+    PEOPLE.write_csv("predictions.csv")
+    exec(block("MLflow and Weights & Biases"), {})
+    assert "equipoise/pred/equalized_odds_difference/gender" in mlflow.last_active_run().data.tags
 
 
 def test_names_of_findings_are_unique(result, tmp_path):

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack
@@ -564,8 +564,8 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     Returns
     -------
     Result
-        It shows itself in notebooks; its manifest has the config. `equipoise.report.write` writes
-        a report.
+        It shows itself in notebooks; its manifest has the config, and each guess among its notes.
+        `equipoise.report.write` writes a report.
 
     Raises
     ------
@@ -599,11 +599,15 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
         return run(config, base=base)
     if data is None or isinstance(data, Mapping):
         raise InputError("data: expected a table, a config, or the kind of audit with its sections")
-    return run(parse_config(_guessed(data, arguments)))
+    values, notes = _guessed(data, arguments)
+    result = run(parse_config(values))
+    guesses = (f"guessed from the table: {note}" for note in notes)
+    manifest = replace(result.manifest, notes=(*guesses, *result.manifest.notes))
+    return replace(result, manifest=manifest)
 
 
-def _guessed(table: TableSource, arguments: dict[str, Setting]) -> dict[str, Setting]:
-    """Return the config of the predictions in a table, or of models of it."""
+def _guessed(table: TableSource, arguments: dict[str, Setting]) -> tuple[Fields, Strings]:
+    """Return the config of the predictions in a table, or of models of it, and each guess."""
     if unknown := sorted({*arguments} - _NAMED):
         keys = "=…, ".join(unknown)
         raise InputError(
@@ -632,7 +636,7 @@ def _guessed(table: TableSource, arguments: dict[str, Setting]) -> dict[str, Set
     if features is not None:
         raise _needless("features", "a model that predicts rows")
     guess = guess_config(table, **arguments)
-    return guess.config(table)
+    return guess.config(table), guess.notes
 
 
 def _is_run(model: Any) -> bool:

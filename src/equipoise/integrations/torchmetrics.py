@@ -216,7 +216,7 @@ class MaxSkew(GroupMetric):
     ) -> None:
         super().__init__(groups, options={"k": k, **(options or {})}, **settings)
 
-    def update(self, scores: torch.Tensor, groups: Codes) -> None:
+    def update(self, scores: torch.Tensor, groups: Codes) -> None:  # type: ignore[override]
         """Add the scores of images, shape (n,), and their groups."""
         self._add(scores.flatten().double()[:, None], groups)
 
