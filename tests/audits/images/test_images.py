@@ -119,7 +119,7 @@ def test_a_folder_names_images_by_path_and_groups_by_its_folders(tmp_path):
     ]
     assert images.counts["read"] == {"images": 3, "files_left_out": 1}
     assert images.pictures.read(2) == png(0)
-    with pytest.raises(DataError, match=r"the image 'real/cat/2.png' lies in 2 folders"):
+    with pytest.raises(DataError, match=r"the image 'real/cat/2.png' is in 2 folders"):
         open_images(section(folder="net", levels=["a", "b", "c"]), tmp_path)
 
 

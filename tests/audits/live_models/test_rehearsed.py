@@ -75,9 +75,9 @@ def test_a_classifier_may_know_classes_that_the_data_do_not_have(world):
     values["models"] = {"m": {"model": model, "map": {"more": CHOSEN[1]}, "k": 2}}
     *_, note = audits.plan(audits.parse_config(values), base=world).notes
     assert note == (
-        "m: no row has 'other' as data.target, subject, and these are classes of the model. Where "
-        "it predicts one, the audit stops after it has run: map them under models.m.map, or set "
-        "models.m.open_vocabulary: true."
+        "m: no row has 'other' as data.target, subject, and these are classes of the model. If it "
+        "predicts one of them, the audit stops after the model has run. Map them under "
+        "models.m.map, or set models.m.open_vocabulary: true."
     )
     with pytest.raises(DataError) as raised:
         audits.prepare(audits.parse_config(values), base=world)
