@@ -67,7 +67,7 @@ def test_only_the_named_host_is_reached(tmp_path):
     done, leaks = leaks_of(tmp_path, "named", "moved", "forbidden")
     assert "codes [0, 2, 2]" in done.stdout, done.stderr
     assert leaks
-    assert [line for line in leaks if NAMED not in line] == []
+    assert [leak for leak in leaks if NAMED not in leak.text] == []
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_only_the_named_host_is_reached(tmp_path):
     [("named", {"trust_env": True}, PROXY), ("moved", {"follow_redirects": True}, ELSEWHERE)],
 )
 def test_a_proxy_or_redirect_that_is_followed_is_caught(tmp_path, config, careless, host):
-    assert any(host in line for line in leaks_of(tmp_path, config, **careless)[1])
+    assert any(host in leak.text for leak in leaks_of(tmp_path, config, **careless)[1])

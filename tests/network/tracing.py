@@ -6,8 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
+from bisect import bisect
 from ipaddress import ip_address
 from pathlib import Path
+from typing import NamedTuple
 
 import equipoise
 from equipoise.telemetry import SWITCHES
@@ -16,20 +18,30 @@ TOOLS = ("strace", "unshare", "ip")
 PATHS = (Path(equipoise.__file__).parents[1], Path(__file__).parents[1], Path(__file__).parents[2])
 CACHE = Path(".cache", "equipoise")
 HOLD = 20
-"""Seconds that a process lives on after a model ran: reports are collected, and sent later."""
+"""Seconds that a process lives on after models ran: reports are collected, and sent later."""
 
 # An address that is not loopback's makes resolvers believe in a network. All packets end here, and
 # all processes end with the traced one.
 ADDRESS = "192.0.2.1"
 NOWHERE = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec")
 SETUP = f"ip link set lo up; ip addr add {ADDRESS}/32 dev lo; ip route add default dev lo; "
-STRACE = ("strace", "-f", "-qq", "--seccomp-bpf", "-e", "trace=%network", "-e", "signal=none")
+STRACE = (
+    "strace",
+    "-f",
+    "-qq",
+    "-ttt",
+    "--seccomp-bpf",
+    "-e",
+    "trace=%network",
+    "-e",
+    "signal=none",
+)
 
 PROGRAM = """
 import json, os, signal, sys, threading, time, urllib.request
 from http.cookiejar import CookieJar
 
-commands, hold, switches = json.loads(sys.argv[1])
+cases, hold, switches = json.loads(sys.argv[1])
 from equipoise.cli.app import run
 for name in switches:
     del os.environ[name]
@@ -59,16 +71,26 @@ class Reader:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-codes, until = [], 0
-for words in commands:
-    sys.stdout = Reader() if words[0] == "review" else sys.__stdout__
-    codes.append(run(words))
-    if not until and not RUNTIMES.isdisjoint(sys.modules):
-        until = time.monotonic() + hold
+codes, starts = [], []
+for folder, commands in cases:
+    starts.append(time.time())
+    os.chdir(folder)
+    codes.append([])
+    for words in commands:
+        sys.stdout = Reader() if words[0] == "review" else sys.__stdout__
+        codes[-1].append(run(words))
 sys.stdout = sys.__stdout__
-time.sleep(max(0, until - time.monotonic()))
-print("codes", json.dumps(codes), "held" if until else "tables alone")
+if not RUNTIMES.isdisjoint(sys.modules):
+    time.sleep(hold)
+print("done", json.dumps([codes, starts]))
 """
+
+
+class Leak(NamedTuple):
+    """A line of strace or a file in the home folder, and when it was written."""
+
+    seconds: float
+    text: str
 
 
 def missing_tools():
@@ -116,30 +138,39 @@ def trace(folder, *arguments, before="", **more):
     return done, [*sent(lines), *left(folder / "home")]
 
 
-def trace_commands(folder, commands, *, switched_off=True, **more):
-    """Run commands in one process; return their exit codes and all that left the process.
+def trace_commands(folder, cases, *, switched_off=True, **more):
+    """Run cases after one another in one process; return the leaks of each.
+
+    A leak belongs to the case that runs when it happens.
 
     Parameters
     ----------
     folder : Path
-        Where they run.
-    commands : sequence of sequence of str
+        As of `trace`.
+    cases : mapping of Path to list of list of str
+        Commands by the folder that they run in.
     switched_off : bool
         Whether the reports of libraries stay switched off.
     **more
         As of `trace`.
     """
     switches = [] if switched_off else [*SWITCHES]
-    request = json.dumps([[[*map(str, words)] for words in commands], HOLD, switches])
+    request = json.dumps([[(str(at), words) for at, words in cases.items()], HOLD, switches])
     done, leaks = trace(folder, "-c", PROGRAM, request, **more)
     last = (done.stdout.strip().splitlines() or [""])[-1]
-    assert last.startswith("codes "), f"{done.stdout}\n{done.stderr}"
-    codes, _ = json.JSONDecoder().raw_decode(last.removeprefix("codes "))
-    assert codes == [130 if words[0] == "review" else 0 for words in commands], done.stderr
-    return done.stdout, leaks
+    assert last.startswith("done "), f"{done.stdout}\n{done.stderr}"
+    codes, starts = json.loads(last.removeprefix("done "))
+    assert codes == [
+        [130 if words[0] == "review" else 0 for words in commands] for commands in cases.values()
+    ], done.stderr
+    leaks_of = {at: list[str]() for at in cases}
+    for leak in leaks:
+        # What happens before the first case is the first one's.
+        leaks_of[[*cases][max(0, bisect(starts, leak.seconds) - 1)]].append(leak.text)
+    return leaks_of
 
 
-_CALL = re.compile(r"^\d+ +(?:<\.\.\. )?(connect|sendto|sendmsg|sendmmsg)\b")
+_CALL = re.compile(r"^\d+ +(?P<seconds>[\d.]+) (?:<\.\.\. )?(connect|sendto|sendmsg|sendmmsg)\b")
 _FAMILY = re.compile(r"sa_family=(\w+)")
 _PORT = re.compile(r"sin6?_port=htons\((\d+)\)")
 _ADDRESS = re.compile(r'inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)"')
@@ -150,7 +181,8 @@ NAME_SERVICES = {53, 853, 5353, 5355}
 def sent(lines):
     """Yield the lines of strace that reach past this machine, or ask a resolver."""
     for line in lines:
-        if not _CALL.match(line):
+        call = _CALL.match(line)
+        if not call:
             continue
         addresses = [ip_address(first or other) for first, other in _ADDRESS.findall(line)]
         families = {*_FAMILY.findall(line)} - {"AF_INET", "AF_INET6"}
@@ -160,7 +192,7 @@ def sent(lines):
             or _RESOLVERS.search(line)
             or families - {"AF_UNIX", "AF_NETLINK", "AF_UNSPEC"}
         ):
-            yield line
+            yield Leak(float(call["seconds"]), line)
 
 
 def stays(address):
@@ -174,4 +206,4 @@ def left(home):
     for path in sorted(home.rglob("*")):
         inside = path.relative_to(home)
         if not path.is_dir() and not inside.is_relative_to(CACHE):
-            yield str(inside)
+            yield Leak(path.stat().st_mtime, str(inside))
