@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
-from equipoise.core import Groups, InputError
+from equipoise import metrics
+from equipoise.core import Aggregate, Groups, InputError
 from equipoise.metrics import count, measure, rate_comparisons, rates
 from equipoise.metrics.labels.rates import Rates
 from equipoise.stats import Bootstrap
@@ -199,7 +200,7 @@ def test_ratio_to_a_rate_of_zero_is_nan():
     assert (odds["difference"], np.isnan(odds["ratio"])) == (0.25, True)
     precision = comparison(table, "precision", "1", "reference")
     assert np.isnan(precision["difference"])
-    with pytest.raises(InputError, match=r"^reference='d': no such group"):
+    with pytest.raises(InputError, match=r"^reference='d': unknown group"):
         rate_comparisons(*rows_of(counts), reference="d")
 
 
@@ -243,3 +244,18 @@ def test_precision_at_equal_prevalence_has_a_valid_test_and_interval(recall, run
     assert covered >= 0.93 * runs
     if not true:
         assert small <= 0.08 * runs
+
+
+@pytest.mark.parametrize("positive", ["", "x"])
+@pytest.mark.parametrize("name", sorted({*RATES} - {"selection_rate"}))
+def test_a_difference_is_a_gap_whatever_it_is_of(name, positive):
+    """One group's predictions are half at random: of a class and of all, that is beyond chance."""
+    rng = np.random.default_rng(0)
+    group, true = np.repeat(["a", "b"], 300), rng.choice(["x", "y", "z"], 600)
+    random = (group == "b") & (rng.random(600) < 0.5)
+    predicted = np.where(random, rng.choice(["x", "y", "z"], 600), true)
+    gap = getattr(metrics, name).difference(true, predicted, group, positive=positive)
+    assert (gap.aggregate, gap.harm) == (Aggregate.DIFFERENCE, "higher")
+    assert gap.p_value < 0.01 < gap.value
+    even = getattr(metrics, name).difference(true, true, group, positive=positive)
+    assert (even.value, even.p_value) == (0.0, 1.0)

@@ -177,7 +177,7 @@ def test_the_code_of_a_factory_and_a_declared_revision_key_evidence(tmp_path):
 @pytest.mark.usefixtures("own")
 def test_a_factory_chooses_its_backend_itself():
     message = (
-        r"^python:own_models:make is made by your own code, which chooses its backend itself; b"
+        r"^python:own_models:make is made by your own code, which chooses its backend itself\. "
     )
     with pytest.raises(ModelError, match=message):
         load_model("python:own_models:make", device="cpu", backend="openvino")

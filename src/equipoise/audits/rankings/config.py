@@ -1,7 +1,6 @@
 """Sections of audits that rank or compare images by query."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -235,7 +234,7 @@ class MetricsConfig(MetricSwitches):
     forms = (RankingMetric,)
     functions = (normalized_similarity_mad,)
 
-    @cached_property
+    @property
     def rankings(self) -> Mapping[str, RankingMetric]:
         """The metrics of rankings to measure, by name."""
         metrics = metrics_of(RankingMetric, self.kind)

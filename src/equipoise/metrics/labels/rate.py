@@ -42,7 +42,7 @@ from equipoise.metrics.labels.table import (
     moments,
 )
 from equipoise.metrics.measure import Draws, Measure
-from equipoise.metrics.spec import SPECS
+from equipoise.metrics.spec import spec_for
 from equipoise.stats.intervals import (
     ClosedForm,
     Pair,
@@ -372,7 +372,7 @@ class RateGaps(Measure):
         ]
         method = f"pairwise Newcombe intervals, simultaneous over {self.over} and groups"
         return count_estimate(
-            SPECS[self.name],
+            spec_for(self.name, Aggregate.DIFFERENCE),
             counts,
             draws,
             clustered_method(counts, method),
