@@ -54,7 +54,10 @@ suppress_warnings = ["misc.highlighting_failure", "mystnb.unknown_mime_type"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"equipoise {version}"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "navbar_center": []}
+# All sections in the sidebar: a header of single pages would be too long.
+templates_path = ["_templates"]
+html_sidebars = {"**": ["contents.html"]}
 html_extra_path = ["_generated"]
 html_show_sourcelink = False
 
