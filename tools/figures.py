@@ -52,8 +52,8 @@ class Shot:
     height: int = 560
 
 
-def _example(name: str, **options: int) -> Shot:
-    return Shot((f"audit examples/{name}/audit.yaml --out run",), **options)
+def _example(name: str, *, top: int = 0, height: int = 560) -> Shot:
+    return Shot((f"audit examples/{name}/audit.yaml --out run",), top=top, height=height)
 
 
 JOBS = "quick examples/jobs/predictions.csv --target occupation --groups gender"
