@@ -25,12 +25,14 @@ def completion_command(context: click.Context, shell: str | None, as_json: bool)
     zsh   eval "$(equipoise completion zsh)"      in ~/.zshrc
     fish  equipoise completion fish | source      in ~/.config/fish/config.fish
     """  # noqa: D301 - click's mark of lines that stay apart
-    from click.shell_completion import get_completion_class
+    from click.shell_completion import ShellComplete, get_completion_class
 
     shell = shell or _running_shell()
     completion = get_completion_class(shell)
     assert completion is not None  # noqa: S101 - click has these shells
-    script = completion(context.find_root().command, {}, "equipoise", _VARIABLE).source()
+    completer = completion(context.find_root().command, {}, "equipoise", _VARIABLE)
+    # Click's own method for bash also starts bash to check its version.
+    script = ShellComplete.source(completer)
     if as_json:
         say_json({"shell": shell, "script": script})
     else:
