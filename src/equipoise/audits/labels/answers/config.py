@@ -150,9 +150,14 @@ class Config(AuditConfig):
                 continue
             for name, model in self.models.items():
                 if rule.model in (None, name) and self._lacks_classes(model):
+                    key = (
+                        f"gate[{index}].metric: {rule.metric}"
+                        if rule.metric
+                        else f"gate[{index}]: it"
+                    )
                     raise ValueError(
-                        f"gate[{index}].metric: {rule.metric} compares answers, and models.{name} "
-                        "gives free text without classes. To do: declare the possible answers in "
+                        f"{key} compares answers, and models.{name} gives "
+                        "free text without classes. To do: declare the possible answers in "
                         f"'models.{name}.normalize.classes' or the true ones in 'data.target', or "
                         "set 'normalize: null' for answers from a fixed list"
                     )
