@@ -8,6 +8,11 @@ def yaml_blocks(text):
     return re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
+def page_keys(page):
+    """Return the keys that the YAML blocks of a page name, commented or not."""
+    return yaml_keys("\n".join(yaml_blocks(page)))
+
+
 def yaml_keys(text):
     """Return the keys that lines of YAML name, commented or not."""
     contents = [re.sub(r"^[ #]*(- )*", "", line).partition(" #")[0] for line in text.splitlines()]

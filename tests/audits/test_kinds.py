@@ -10,7 +10,8 @@ from equipoise import audits
 from equipoise.audits.config import schema
 from equipoise.cli.app import app
 from equipoise.discovery import KINDS
-from yaml_keys import yaml_blocks, yaml_keys
+from schema_keys import schema_keys
+from yaml_keys import page_keys, yaml_keys
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -20,20 +21,12 @@ SHARED = ("config", "images", "models", "data")
 
 def keys_of(kind):
     """Every key of a kind's schema, with the options of metrics that the registry has."""
-    json_schema = schema(kind).model_json_schema()
-    parts = (json_schema, *json_schema["$defs"].values())
     options = schema(kind).model_fields["metrics"].annotation.registered().values()
-    keys = {key for part in parts for key in part.get("properties", {})}
-    return keys.union(*options)
+    return schema_keys(schema(kind)).union(*options)
 
 
 def template_of(kind):
     return (files(KINDS[kind].value) / "template.yaml").read_text(encoding="utf-8")
-
-
-def keys_of_page(page):
-    """Keys that the YAML blocks of a page name."""
-    return yaml_keys("\n".join(yaml_blocks(page.read_text(encoding="utf-8"))))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -47,7 +40,9 @@ def test_the_template_is_a_valid_configuration(kind, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_is_in_the_template_or_on_a_page(kind):
     pages = [DOCS / "audits" / f"{kind}.md", *(DOCS / f"{name}.md" for name in SHARED)]
-    named = yaml_keys(template_of(kind)).union(*map(keys_of_page, pages))
+    named = yaml_keys(template_of(kind)).union(
+        *(page_keys(page.read_text(encoding="utf-8")) for page in pages)
+    )
     assert sorted(keys_of(kind) - named) == []
 
 

@@ -19,7 +19,7 @@ from equipoise.data import (
     load_predictions,
     load_vectors,
 )
-from yaml_keys import yaml_blocks, yaml_keys
+from yaml_keys import page_keys, yaml_blocks
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parent.parent / "docs" / "data.md").read_text("utf-8")
@@ -50,7 +50,7 @@ def test_every_step_of_a_table_is_in_the_docs_in_its_order():
 
 
 def test_every_key_of_rows_and_matrices_is_in_the_docs():
-    keys = yaml_keys("\n".join(yaml_blocks(PAGE)))
+    keys = page_keys(PAGE)
     assert {*RowsConfig.model_fields, *ArrayConfig.model_fields} <= keys
     blocks = [parse_yaml(block.encode(), "page")[0] for block in yaml_blocks(PAGE)]
     (matrices,) = (block for block in blocks if "embedder" in block)

@@ -27,7 +27,7 @@ from image_files import (
     write_csv,
     write_json,
 )
-from yaml_keys import yaml_blocks, yaml_keys
+from yaml_keys import page_keys, yaml_blocks
 
 COCO = {
     "format": "coco",
@@ -261,7 +261,7 @@ def test_every_example_of_the_page_is_valid(block):
 
 @pytest.mark.parametrize("schema", [PicturesConfig, CropConfig, SampleConfig])
 def test_the_page_names_every_key(schema):
-    assert {*schema.model_fields} <= yaml_keys("\n".join(yaml_blocks(PAGE)))
+    assert {*schema.model_fields} <= page_keys(PAGE)
 
 
 @pytest.mark.parametrize("name", RULES)

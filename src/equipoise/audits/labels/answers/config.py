@@ -150,13 +150,9 @@ class Config(AuditConfig):
                 continue
             for name, model in self.models.items():
                 if rule.model in (None, name) and self._lacks_classes(model):
-                    key = (
-                        f"gate[{index}].metric: {rule.metric}"
-                        if rule.metric
-                        else f"gate[{index}]: it"
-                    )
+                    named = f".metric: {rule.metric}" if rule.metric else ": the rule"
                     raise ValueError(
-                        f"{key} compares answers, and models.{name} gives "
+                        f"gate[{index}]{named} compares answers, and models.{name} gives "
                         "free text without classes. To do: declare the possible answers in "
                         f"'models.{name}.normalize.classes' or the true ones in 'data.target', or "
                         "set 'normalize: null' for answers from a fixed list"
