@@ -1,5 +1,6 @@
 """Evaluations with Inspect's mock model: scores by group in the log, and the log as a table."""
 
+import gc
 import re
 import sys
 import tomllib
@@ -39,7 +40,7 @@ class Words:
 
 @pytest.fixture
 def evaluate(tmp_path, monkeypatch):
-    """Return a function that evaluates a task, found by the entry point, with answers."""
+    """Give a function that evaluates a task, found by the entry point, with answers."""
     monkeypatch.setattr("tiktoken.get_encoding", lambda _: Words())
     monkeypatch.chdir(tmp_path)
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
@@ -62,7 +63,9 @@ def evaluate(tmp_path, monkeypatch):
         assert log.status == "success", log.error
         return log
 
-    return run
+    yield run
+    # Inspect leaves a stream open for each sample. Collected later, these fail another test.
+    gc.collect()
 
 
 def people(path):
