@@ -318,18 +318,18 @@ class MetricSpec:
             verdict_title="",
         )  # fmt: skip
 
-    def derived(self, aggregate: Aggregate) -> "MetricSpec":
+    def derived(self, aggregate: Aggregate, compared_to: ComparedTo = "") -> "MetricSpec":
         """Return the record of how groups compare in the metric."""
-        if aggregate is self.aggregate:
+        if (aggregate, compared_to) == (self.aggregate, self.compared_to):
             return self
         compared = replace(
-            self, aggregate=aggregate, compared_to="", rate=False, profile="",
+            self, aggregate=aggregate, compared_to=compared_to, rate=False, profile="",
             groups_harm="higher" if self.harm == "higher" else "lower",
         )  # fmt: skip
         unit: Unit = "points" if self.unit == "share" else self.unit
         width = self._width
         if aggregate is Aggregate.DIFFERENCE:
-            title = f"{self.title} difference"
+            title = f"{self.title} {'gap to all rows' if compared_to else 'difference'}"
             return replace(
                 compared, title=title, unit=unit, harm="higher", neutral=0.0, range=(0.0, width)
             )
@@ -489,7 +489,7 @@ def _record_of(
 ) -> MetricSpec:
     first = spec_of(metric)
     aggregate = aggregate or first.aggregate
-    record = _RECORDS.get((metric, aggregate, compared_to)) or first.derived(aggregate)
+    record = _RECORDS.get((metric, aggregate, compared_to)) or first.derived(aggregate, compared_to)
     record = record.change if changes else record
     for general, text in words:
         # Braces of a text are no fields of a template.

@@ -45,6 +45,7 @@ from equipoise.metrics.spec import spec_for
 from equipoise.stats.intervals import (
     ClosedForm,
     Pair,
+    divide,
     simultaneous_minimum,
     simultaneous_shortfall,
 )
@@ -151,6 +152,8 @@ class GroupRates(Measure):
         if method is not None:
             kind = IntervalKind.SIMULTANEOUS
             ends = self._ends(counts, cells, draws) if usable.sum() >= 2 else no_ends
+            if self.compared_to and len(self.rate.bases) > 1:
+                method = "hybrid intervals of each group and all rows, simultaneous over groups"
             method = clustered_method(counts, method)
         reason = ""
         if math.isnan(draws.observed[0]):
@@ -223,6 +226,12 @@ class GroupRates(Measure):
             return partial(self._ratio_ends, pairs, cells, draws.observed[1:][usable])
         if self.aggregate is Aggregate.DIFFERENCE and not self.compared_to:
             return partial(_single, self.rate.gap_ends, pairs, cells)
+        if len(pairs) > 1 and self.compared_to:
+            of_all = [
+                _together(n, *(array[0, 0, usable] for array in weights))
+                for (_, n), weights in zip(pairs, self.rate.counts(cells), strict=True)
+            ]
+            return partial(self._distance_ends, pairs, of_all, cells)
         if len(pairs) > 1:
             return partial(self._worst_ends, pairs, cells)
         (hits, n), high_is_worse = (array[0] for array in pairs[0]), self._high_is_worse
@@ -244,6 +253,25 @@ class GroupRates(Measure):
         if self._high_is_worse:
             return float(np.nanmax(wide.low)), float(np.nanmax(narrow.high))
         return float(np.nanmin(narrow.low)), float(np.nanmin(wide.high))
+
+    def _distance_ends(
+        self, pairs: Sequence[Pair], of_all: Sequence[Pair], cells: Cells, level: float
+    ) -> Span:
+        """Return ends of the worst group's distance from all rows, for a rate of two shares.
+
+        All rows contain the group, so that the interval of independent rates is wide enough.
+        """
+        wide, narrow = (
+            self.rate.scored(pairs, joint_level, cells).minus(
+                self.rate.scored(of_all, joint_level, cells)
+            )
+            for joint_level in (spread_level(level, pairs[0][0].size), level)
+        )
+        if self._high_is_worse:
+            low, high = np.nanmax(wide.low), np.nanmax(narrow.high)
+        else:
+            low, high = np.nanmax(-wide.high), np.nanmax(-narrow.low)
+        return max(float(low), 0.0), float(high)
 
     def _ratio_ends(
         self, pairs: Sequence[Pair], cells: Cells, shares: Floats, level: float
@@ -280,6 +308,12 @@ def _single(
 ) -> Span:
     low, high = ends(pairs, cells, level)
     return low.item(), high.item()
+
+
+def _together(n: Floats, weights: Floats, totals: Floats) -> Pair:
+    """Return the share of all rows by their weights, of as many rows as groups have in effect."""
+    size = n.sum(keepdims=True)
+    return size * divide(weights.sum(), totals.sum()), size
 
 
 def _complement(ends: Ends, level: float) -> Span:

@@ -385,7 +385,7 @@ class RateGaps(Measure):
 
     def ends(self, families: Sequence[Family], level: float) -> Pair:
         """Return ends of the largest gap of several rates; the low end holds for all together."""
-        leading = [family for family in families if not family.rate.repeats]
+        leading = [family for family in families if not family.rate.repeats] or families
         joint_level = spread_level(
             level, int(sum(np.isfinite(family.value).sum() for family in leading))
         )

@@ -166,7 +166,7 @@ class RateMetric(Form):
         With `compared_to="overall"`, how far the worst group is from all rows.
         """
         counts, null = self._count(data, named), null or self.rate.null
-        if not (positive or self.of_all):
+        if not (positive or self.of_all or compared_to):
             gaps = ClassGaps(null, self.spec.name, (self.rate,))
             return measure(counts, [gaps], resampling, rng)[0]
         return self._measure(
@@ -295,7 +295,19 @@ class RateMetric(Form):
         rng: Seed,
         compared_to: ComparedTo = "",
     ) -> Estimate:
+        """Measure the rate or a comparison of groups.
+
+        Raises
+        ------
+        InputError
+            When there is no such class, or it is of a worst group and no side of the rate is worse.
+        """
         subject = self._subject(counts, positive)
+        if (aggregate is Aggregate.WORST_GROUP or compared_to) and self.spec.value_harm == "either":
+            raise InputError(
+                f"{self.spec.name}: neither a high nor a low one is worse, so no group is the "
+                "worst. To do: take the difference or the ratio of groups"
+            )
         rates = GroupRate(self.rate, subject, aggregate, null, compared_to)
         return measure(counts, [rates], resampling, rng)[0]
 
