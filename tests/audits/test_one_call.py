@@ -208,4 +208,22 @@ def test_the_notes_of_a_result_say_how_a_table_was_read():
     guessed = "guessed from the table: "
     guesses = [note for note in result.manifest.notes if note.startswith(guessed)]
     assert f"{guessed}id: id" in guesses
-    assert f"{guessed}'n': not read as counts, as the other columns are named" in guesses
+    assert f"{guessed}n: not read as counts, as rows have ids" in guesses
+
+
+def test_counts_stand_for_rows_where_the_other_columns_are_named():
+    columns = ["label", "pred", "gender"]
+    counted = PEOPLE.group_by(columns, maintain_order=True).len("n")
+    of_counts, of_rows = (
+        equipoise.audit(table, target="label", pred="pred", groups="gender")
+        for table in (counted, PEOPLE.select(columns))
+    )
+    assert len(counted) < len(PEOPLE)
+    numbers = [
+        [
+            (finding.metric, finding.aggregate, finding.subject, finding.value, finding.n)
+            for finding in findings
+        ]
+        for findings in (of_counts.findings, of_rows.findings)
+    ]
+    assert repr(numbers[0]) == repr(numbers[1])

@@ -196,7 +196,9 @@ def guess_form(
     new_names = {_LABEL, _PREDICTION} if counts else set()
     columns = _Columns.of(
         opened,
-        () if complete else _candidates(opened.names, all_roles=not (target and groups)),
+        _of_counts(opened.names)
+        if complete
+        else _candidates(opened.names, all_roles=not (target and groups)),
         [name for name in dict.fromkeys(named) if name not in new_names],
     )
     if not counts:
@@ -206,9 +208,7 @@ def guess_form(
         if runs_model and target is None and needs_labels:
             raise unclear(columns, "a model is named, and no column of labels (--target)")
         form = _guess_roles(columns, form, outputs, needs_outputs=needs_outputs)
-        form = form if counts else _guess_count(columns, form)
-    elif not counts:
-        form = _note_counts(form, [name for name in opened.names if name not in named])
+    form = form if counts else _guess_count(columns, form)
     _check_marks(columns, form, outputs)
     if "count" in form.steps:
         _check_single_model(opened)
@@ -244,6 +244,12 @@ def _candidates(names: Strings, *, all_roles: bool) -> Iterable[str]:
     forms = (OUTPUT, *_ANSWERS, _COUNT, MODEL)
     fitting = (name for name in names if any(_fits(name, form) for form in forms))
     return names[:_MOST_COLUMNS] if all_roles else fitting
+
+
+def _of_counts(names: Strings) -> Strings:
+    """Return columns called as counts, and the ids whose rows aren't counts; none without counts."""
+    counts = [name for name in names if _COUNT.fullmatch(name)]
+    return (*counts, *(name for name in names if _fits(name, ID))) if counts else ()
 
 
 def _source(form: TableForm) -> TableSource:
@@ -459,23 +465,19 @@ def _guess_count(columns: _Columns, form: TableForm) -> TableForm:
         if _share_of_whole(cells) < _SHARE_OF_COUNTS:
             note = f"{name}: not read as counts, as its cells aren't whole numbers"
             form = replace(form, notes=(*form.notes, note))
+        elif _has_ids(columns):
+            note = f"{name}: not read as counts, as rows have ids"
+            form = replace(form, notes=(*form.notes, note))
         elif n_different == n_rows:
             check_counts(cells, columns.file)
             note = f"{name}: how many rows a row stands for"
             return replace(form, steps={**form.steps, "count": name}, notes=(*form.notes, note))
-        elif n_different > _SHARE_OF_DIFFERENT * n_rows and not _has_ids(columns):
+        elif n_different > _SHARE_OF_DIFFERENT * n_rows:
             raise _repeated_row(rows, name, columns.file)
         else:
             note = f"{name}: not read as counts, as rows repeat"
             form = replace(form, notes=(*form.notes, note))
     return form
-
-
-def _note_counts(form: TableForm, names: Iterable[str]) -> TableForm:
-    """Return the form with a note on columns called as counts, where columns are named."""
-    counts = [name for name in names if _COUNT.fullmatch(name)]
-    note = f"{listed(counts)}: not read as counts, as the other columns are named"
-    return replace(form, notes=(*form.notes, note)) if counts else form
 
 
 def _share_of_whole(cells: pl.Series) -> float:
