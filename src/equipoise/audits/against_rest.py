@@ -12,7 +12,7 @@ from equipoise.core import Aggregate, ComparedTo, Family, Finding, Floats, Group
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.labels.rate import Rate
-from equipoise.metrics.labels.rates import rates_of_classes
+from equipoise.metrics.labels.rates import rate_named
 from equipoise.metrics.spec import MetricSpec, spec_of_finding
 from equipoise.stats.intervals import wilson
 
@@ -62,7 +62,7 @@ def against_rest(
             rows = {"": 0.0, **dict(zip(counts.classes, n_predicted.tolist(), strict=True))}
             selected = sorted(gaps, key=lambda gap: -rows[gap[0].subject])
             selected = selected[: max(_FEW // counts.groups.usable.sum(), 1)]
-        rate = rates_of_classes().get(metric)
+        rate = rate_named(metric)
         if not within or (rate is not None and rate.within_one_class):
             for same_groups in _group_gaps(selected):
                 yield from _compare_over_rows(same_groups)

@@ -247,7 +247,7 @@ def _candidates(names: Strings, *, all_roles: bool) -> Iterable[str]:
 
 
 def _of_counts(names: Strings) -> Strings:
-    """Return columns called as counts, and the ids whose rows aren't counts; none without counts."""
+    """Return columns called as counts, and ids if there are some."""
     counts = [name for name in names if _COUNT.fullmatch(name)]
     return (*counts, *(name for name in names if _fits(name, ID))) if counts else ()
 

@@ -144,12 +144,15 @@ def name_of(function: Definition) -> str:
 
 def metrics_of(form: type[MetricOfForm], kind: str = "") -> dict[str, MetricOfForm]:
     """Return the metrics of a form by name, also of plugins: of a kind of audit, or of all."""
-    functions = {name: _FUNCTIONS.get(_key(SPECS[name])) for name in SPECS}
-    return {
-        name: function
-        for name, function in functions.items()
-        if isinstance(function, form) and kind in ("", *function.spec.kinds)
-    }
+    metrics = {name: metric_of(form, name, kind) for name in SPECS}
+    return {name: metric for name, metric in metrics.items() if metric is not None}
+
+
+def metric_of(form: type[MetricOfForm], name: str, kind: str = "") -> MetricOfForm | None:
+    """Return a metric if it has a form and a kind of audit reports it."""
+    function = _FUNCTIONS.get(_key(SPECS[name])) if SPECS.has(name) else None
+    of_kind = isinstance(function, form) and kind in ("", *function.spec.kinds)
+    return function if of_kind else None
 
 
 def options_of(statistic: Definition) -> OptionTypes:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from equipoise.core import Booleans
 from equipoise.metrics.labels.rate import Rate
-from equipoise.metrics.labels.rates import rates_of_classes
+from equipoise.metrics.labels.rates import rate_named
 from equipoise.metrics.spec import spec_of
 
 
@@ -63,9 +63,9 @@ def rate_of(metric: str) -> Rate | None:
 
     A metric is a rate itself, states the same fact as one, or combines rates, first of all one.
     """
-    spec, rates = spec_of(metric), rates_of_classes()
+    spec = spec_of(metric)
     for name in (metric, spec.fold, spec.rest_metric, *spec.combines):
-        rate = rates.get(name)
+        rate = rate_named(name)
         if rate is not None and _cells_of(rate) in _OUTCOMES:
             return rate
     return None

@@ -39,7 +39,7 @@ from equipoise.core.wording import shortened
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 from equipoise.data.resolver import AMBIGUOUS, NEUTRAL_ANSWER, NO_CLASS, UNRESOLVED
 from equipoise.metrics.labels import Counts, count
-from equipoise.metrics.labels.rates import MOST_FOLDED, DemographicParity, rates_of_classes
+from equipoise.metrics.labels.rates import MOST_FOLDED, DemographicParity, rate_named
 from equipoise.metrics.measure import Measure, measure
 from equipoise.metrics.spec import SPECS, spec_of_finding
 from equipoise.stats import Resampling, minimum_difference
@@ -541,7 +541,7 @@ def with_folds(
     for draft in drafts:
         fact, notes = fact_of(draft.finding), [group.note for group in draft.finding.by_group]
         metric, subject, spec = fact.metric, fact.subject, spec_of_finding(draft.finding)
-        rate = rates_of_classes().get(metric)
+        rate = rate_named(metric)
         if is_binary and subject and rate is not None and rate.numerators == {"right"}:
             # One of two classes against the other is the accuracy of all.
             continue

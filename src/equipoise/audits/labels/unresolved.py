@@ -25,7 +25,7 @@ from equipoise.core.wording import percent
 from equipoise.data.resolver import NO_CLASS, UNRESOLVED, Recipe
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.rate import Cells, Rate
-from equipoise.metrics.labels.rates import SELECTION_RATE, rates_of_classes
+from equipoise.metrics.labels.rates import SELECTION_RATE, rate_named, rates_of_classes
 from equipoise.metrics.labels.table import sum_by
 from equipoise.metrics.spec import spec_of
 from equipoise.stats import Association
@@ -272,7 +272,7 @@ class Unresolved:
 
 def _rate_of(metric: str) -> Rate | None:
     """Return the rate that groups are compared in; None of no rate."""
-    return rates_of_classes().get(metric) or (SELECTION_RATE if spec_of(metric).of_labels else None)
+    return rate_named(metric) or (SELECTION_RATE if spec_of(metric).of_labels else None)
 
 
 def _gaps(low: Floats, high: Floats) -> Floats:

@@ -38,7 +38,7 @@ from equipoise.exports import FORMS
     "--dataset",
     default="",
     metavar="NAME",
-    help="Name of the data set on the Hub, such as org/name; for eval-results.",
+    help="For eval-results: name of the data set on the Hub, such as org/name.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an earlier export.")
 @json_option

@@ -51,7 +51,7 @@ from equipoise.metrics.measure import (
     measure_rows,
     measured,
 )
-from equipoise.metrics.registry import metric, metrics_of
+from equipoise.metrics.registry import metric, metric_of, metrics_of
 from equipoise.metrics.spec import PAIRWISE, POINTS, SPECS, MetricSpec
 from equipoise.stats.intervals import (
     Pair,
@@ -65,8 +65,14 @@ SELECTION_RATE = selection_rate.rate
 
 def rates_of_classes() -> dict[str, Rate]:
     """Return the rates of true classes and predictions by name, also of plugins."""
-    rates = metrics_of(RateMetric, "predictions").values()
-    return {rate.rate.name: rate.rate for rate in rates if rate.count is count_rows}
+    rates = {name: rate_named(name) for name in metrics_of(RateMetric, "predictions")}
+    return {name: rate for name, rate in rates.items() if rate is not None}
+
+
+def rate_named(name: str) -> Rate | None:
+    """Return a rate of true classes and predictions; None where the metric is none."""
+    rate = metric_of(RateMetric, name, "predictions")
+    return None if rate is None or rate.count is not count_rows else rate.rate
 
 
 _gap = partial(
