@@ -34,7 +34,9 @@ nodes = Cluster(
 nodes.add_node(num_cpus=1)
 ray.init(address=nodes.address, log_to_driver=False)
 photos, store, clip = sys.argv[1:]
-pictures = pictures_in_folder(Path(photos))
+# Paths are relative to the folder of the command, which isn't where the nodes were started.
+os.chdir(Path(photos).parent)
+pictures = pictures_in_folder(Path("photos"))
 settings = ExtractionSettings(engine="ray", part=16, max_failures=0.05)
 told = []
 

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress
@@ -715,9 +715,12 @@ class Remote:
     """Works on pieces in a process of the cluster, with a model that it loads itself."""
 
     def __init__(
-        self, model: str, options: RunOptions, request: Request, decoding: Decoding, threads: int
-    ) -> None:
+        self, folder: str, model: str, options: RunOptions, request: Request, decoding: Decoding,
+        threads: int,
+    ) -> None:  # fmt: skip
         ignore_warnings()  # the process is the worker's own
+        with suppress(OSError):  # Another machine may lack the folder that relative paths are in.
+            os.chdir(folder)
         self._given, self._decoding, self._threads = (model, options, request), decoding, threads
 
     @cached_property
@@ -793,7 +796,8 @@ class Cluster:
         cpus = [count for count in nodes if count]
         cpus_of_worker = max(sum(cpus) // (2 * gpus), 1) if gpus else min(cpus)
         kind = ray.remote(num_cpus=cpus_of_worker, num_gpus=min(gpus, 1))(Remote)
-        arguments = (model, options, request, decoding, max(int(cpus_of_worker), 1))
+        threads = max(int(cpus_of_worker), 1)
+        arguments = (os.getcwd(), model, options, request, decoding, threads)  # noqa: PTH109 - text
         self._workers = [kind.remote(*arguments) for _ in range(gpus or len(cpus))]
         self._pool, self._kill = ActorPool(self._workers), ray.kill
         ((self.info, self.names),) = self._made(lambda worker, _: worker.identity.remote(), [0])
