@@ -15,7 +15,7 @@ from equipoise import audits, report
 from equipoise.audits.sections import config_of
 from equipoise.core import ConfigError, InputError, ModelError, RunError
 from equipoise.discovery import KINDS
-from equipoise.models import Classifier
+from equipoise.models import Classifier, load_model
 from equipoise.models.modules import as_model
 
 PEOPLE = pl.DataFrame(
@@ -42,6 +42,8 @@ class Brightness(torch.nn.Module):
             self.head.bias[:] = torch.tensor([40.0, -40.0]) * threshold
 
     def forward(self, images):
+        if getattr(self, "negative", False):
+            images = 1 - images
         return self.head(images.mean((1, 2, 3))[:, None])
 
 
@@ -86,6 +88,30 @@ def test_a_module_of_torch_and_a_folder_of_images_are_audited_in_one_call(photos
         table, target="label", groups="group", model=Brightness(0.5), images=photos
     )
     assert quick.groups == result.groups
+
+
+@pytest.mark.parametrize("change", ["attribute", "hook", "transform"])
+def test_state_that_weights_and_code_do_not_show_makes_another_model(photos, change):
+    def shown(negative):
+        module = Brightness(0.5)
+        if change == "attribute":
+            module.negative = negative
+        elif change == "transform":
+            module.transform = lambda picture: abs(float(negative) - torch.full(
+                (3, 4, 4), np.asarray(picture).mean() / 255
+            ))  # fmt: skip
+        elif negative:
+            module.register_forward_pre_hook(lambda _, images: (1 - images[0],))
+        result = equipoise.audit(
+            photos, kind="predictions", levels=["label", "group"], target="label",
+            groups=["group"], model=module, resampling=QUICK,
+        )  # fmt: skip
+        return next(f.value for f in result.findings if f.metric == "accuracy")
+
+    values = [shown(negative) for negative in (False, True, False)]
+    assert values[0] == values[2] != values[1]
+    stores = [*(photos.parent / "evidence" / "probabilities").iterdir()]
+    assert len([folder for folder in stores if folder.is_dir()]) == 2
 
 
 def test_a_result_is_saved_opened_searched_and_compared(photos, monkeypatch):
@@ -140,6 +166,23 @@ def test_modules_without_classes_or_sizes_are_refused(photos):
     module.classes = ("dark", "bright", "other")
     with pytest.raises(ModelError, match="3 classes"):
         as_model(module).predict_proba([small])
+
+
+def test_a_factory_of_a_module_may_take_a_device_or_nothing(tmp_path, monkeypatch):
+    (tmp_path / "shades_of.py").write_text(
+        "import torch\n\n\n"
+        "class Shade(torch.nn.Module):\n"
+        "    classes = ('dark', 'bright')\n\n"
+        "    def forward(self, images):\n"
+        "        bright = images.mean((1, 2, 3))\n"
+        "        return torch.stack([1 - bright, bright], 1)\n\n\n"
+        "def on(device):\n"
+        "    return Shade().to(device)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for factory in ("Shade", "on"):
+        model = load_model(f"python:shades_of:{factory}", device="cpu")
+        assert model.predict_proba([np.zeros((2, 2, 3), np.uint8)]).argmax() == 0
 
 
 def test_a_config_is_audited_as_a_path_as_a_mapping_and_by_its_kind(tmp_path, monkeypatch):

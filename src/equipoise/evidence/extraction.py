@@ -358,6 +358,8 @@ def extract_request(
     # All that decides what the parts hold but the pictures themselves.
     facts = _facts(request, pictures, settings)
     facts |= {"model": engine.info.key, "names": list(engine.names)}
+    if isinstance(engine, Native):
+        facts |= engine.hidden_state(pictures)
     key = key_of(facts)
     folder = Path(store) / request.table / key[:16]
     info = asdict(engine.info)

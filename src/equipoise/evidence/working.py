@@ -199,6 +199,8 @@ class Extractor:
     table : str
     open : callable
         Called before a part is computed: a model that loads late says here, once, that it cannot.
+    has_hidden_state : bool
+        Whether outputs depend on more than `info` shows, such as attributes of a module.
     """
 
     info: ModelInfo
@@ -207,6 +209,7 @@ class Extractor:
     width: int | None
     table: str
     open: Callable[[], Any] = lambda: None
+    has_hidden_state: bool = False
 
     @property
     def batch(self) -> int:
@@ -298,7 +301,10 @@ def make_extractor(model: Model | Extractor, request: Request) -> Extractor:
                 f"{info.name} ({info.family}) gives no {table}. To do: name a model of another kind"
             )
     late = getattr(model, "open", _nothing)
-    return Extractor(info, names, lambda _, images: call(images), len(names) or width, table, late)
+    hidden = getattr(model, "has_hidden_state", False)
+    return Extractor(
+        info, names, lambda _, images: call(images), len(names) or width, table, late, hidden
+    )
 
 
 def _nothing() -> None:
@@ -650,6 +656,8 @@ def _read(pictures: Pictures, place: int) -> tuple[bytes | None, str, str]:
 
 
 _STEP = "images through the model"
+# Pictures whose outputs stand for a model's hidden state.
+_PROBES = 16
 
 
 def telling(
@@ -691,6 +699,15 @@ class Native:
     def names(self) -> Strings:
         """Names of the columns of a row."""
         return self.models[0].names
+
+    def hidden_state(self, pictures: Pictures) -> Fields:
+        """Return what stands for state that the model's facts don't show: some outputs."""
+        if not self.models[0].has_hidden_state:
+            return {}
+        places = range(0, len(pictures), max(len(pictures) // _PROBES, 1))
+        probes = Piece(0, pictures.take(places[:_PROBES]))
+        data = Worker("", self.models[0], self.decoding)(probes).data
+        return {"outputs_of_some": hashlib.sha256(data or b"").hexdigest()}
 
     def outcomes(
         self, key: str, pieces: Sequence[Piece], tell: Callable[[int], None]

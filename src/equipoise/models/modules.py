@@ -56,7 +56,14 @@ class ModuleClassifier:
         Names of the classes, in the order of the logits.
     transform : callable, optional
         From a PIL image to what the module takes of it; values from 0 to 1 unless given.
+
+    Attributes
+    ----------
+    has_hidden_state : bool
+        Attributes, hooks and the transform change outputs, and no digest shows them.
     """
+
+    has_hidden_state = True
 
     def __init__(
         self,
@@ -73,7 +80,7 @@ class ModuleClassifier:
             family="torch module",
             weights_sha256=_digest(module),
             files=source_digests([type(module).__module__]),
-            preprocessing={"transform": str(transform), "classes": [*labels],
+            preprocessing={"transform": _text(transform), "classes": [*labels],
                            "probabilities": "softmax"},
         )  # fmt: skip
 
@@ -127,6 +134,13 @@ class ModuleClassifier:
             )
         stacked = torch.from_numpy(np.stack([*images]))
         return stacked.permute(0, 3, 1, 2).float().div(255)
+
+
+def _text(transform: Callable[[PillowImage], Tensor] | None) -> str:
+    """Return what a transform does, or its name where its text has an address in memory."""
+    name = getattr(transform, "__qualname__", type(transform).__qualname__)
+    text = str(transform)
+    return name if " at 0x" in text else text
 
 
 def _digest(module: Module) -> str:

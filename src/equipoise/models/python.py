@@ -2,7 +2,9 @@
 
 import importlib
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from inspect import Parameter, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,7 +27,7 @@ def load(target: str, options: Options) -> Model:
     target : str
         ``module:factory``, of a module that Python finds (an installed package, a file on
         PYTHONPATH), or ``file.py:factory``. The factory is called with the device and the dtype by
-        name, and may return a module of torch that has `classes`. Such a module may stand in place
+        name where it takes these, and may return a module of torch that has `classes`. Such a module may stand in place
         of the factory.
     options : Options
         What was asked. A `revision` is any word: it keys evidence, and is to change with whatever
@@ -87,6 +89,19 @@ def _import(module: str) -> ModuleType:
     return loaded
 
 
+def _accepted(factory: Callable[..., object], options: Options) -> dict[str, str]:
+    """Return the device and the dtype, as far as a factory takes them by name."""
+    keywords = {"device": options.device, "dtype": options.dtype}
+    try:
+        parameters = signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return keywords
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
+        return keywords
+    names = {parameter.name for parameter in parameters}
+    return {name: value for name, value in keywords.items() if name in names}
+
+
 def _call_factory(target: str, options: Options, kinds: tuple[type, ...], expected: str) -> Any:
     """Return the model that a factory of the user's makes, keyed by its code.
 
@@ -124,7 +139,7 @@ def _call_factory(target: str, options: Options, kinds: tuple[type, ...], expect
         loaded = _import(module)
         module, factory = loaded.__name__, getattr(loaded, name)
         is_model = hasattr(factory, "state_dict") and not isinstance(factory, type)
-        model = factory if is_model else factory(device=options.device, dtype=options.dtype)
+        model = factory if is_model else factory(**_accepted(factory, options))
         model = as_model(model)
     except EquipoiseError:
         raise
