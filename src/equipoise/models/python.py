@@ -27,8 +27,8 @@ def load(target: str, options: Options) -> Model:
     target : str
         ``module:factory``, of a module that Python finds (an installed package, a file on
         PYTHONPATH), or ``file.py:factory``. The factory is called with the device and the dtype by
-        name where it takes these, and may return a module of torch that has `classes`. Such a module may stand in place
-        of the factory.
+        name where it takes these, and may return a module of torch that has `classes`. Such a
+        module may stand in place of the factory.
     options : Options
         What was asked. A `revision` is any word: it keys evidence, and is to change with whatever
         the source does not show, such as weights or installed packages.
@@ -96,7 +96,9 @@ def _accepted(factory: Callable[..., object], options: Options) -> dict[str, str
         parameters = signature(factory).parameters.values()
     except (TypeError, ValueError):
         return keywords
-    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
+    # A class of a module passes what it doesn't know to torch, which takes neither.
+    takes_any = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters)
+    if takes_any and not isinstance(factory, type):
         return keywords
     names = {parameter.name for parameter in parameters}
     return {name: value for name, value in keywords.items() if name in names}
