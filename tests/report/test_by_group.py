@@ -60,7 +60,7 @@ def test_the_caption_promises_intervals_only_of_columns_that_have_any():
     assert caption(rate, metrics=[accuracy]) == "Value of each group by g with its 95 % interval"
     assert caption(top, metrics=[skew]) == "Value of each group by g"
     assert caption(rate, top, metrics=[accuracy, skew]) == (
-        "Value of each group by g with its 95 % interval (none: Share of the first images)"
+        "Value of each group by g with its 95 % interval where it has one"
     )
 
 

@@ -229,9 +229,8 @@ def group_table(
     caption = f"Value of each group{about}"
     bare = _columns_without_interval(rows, titles)
     if len(bare) < len(titles):
-        caption += f" with its {100 * level:g} % interval" + enclose(
-            " (none: ", "; ".join(bare), ")"
-        )
+        where = " where it has one" if bare else ""
+        caption += f" with its {100 * level:g} % interval{where}"
     chosen = _weightiest(rows, max(1, most // len(columns)))
     table = replace(Table.of(caption, columns, chosen, source=FILE), total=len(rows))
     return Section.of("groups", "Results by group", _explain_marks(rows), table)
