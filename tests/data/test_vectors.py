@@ -1,5 +1,7 @@
 """Embeddings: one content in many files, matched by id, read where asked, looked over once."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -9,6 +11,7 @@ from safetensors.numpy import save_file
 
 from equipoise.core import DataError
 from equipoise.data import ArraySource, ItemSource, Outputs, load_items, load_vectors
+from equipoise.data.labels import Where
 
 N, D = 40, 6
 IDS = [f"im{place:02d}" for place in range(N)]
@@ -216,3 +219,89 @@ def test_names_of_classes_that_repeat_do_not_matter_where_rows_are_vectors():
         requested=np.array(["a", "b"], dtype=object),
     )
     np.testing.assert_array_equal(load_vectors(outputs, items(["a", "b"])).take([0, 1]), values)
+
+
+def as_store(path):
+    pq.write_table(pa.table({"image_id": shuffled_ids(), "embedding": [*X[ORDER]]}), path / "x.pq")
+    return ArraySource(path / "x.pq", column="embedding"), "image_id"
+
+
+def as_dictionary(path):
+    ids = pa.array(shuffled_ids()).dictionary_encode()
+    pq.write_table(pa.table({"key": ids, "embedding": [*X[ORDER]]}), path / "x.pq")
+    return ArraySource(path / "x.pq"), "key"
+
+
+def as_csv(path):
+    columns = {f"d{place}": X[ORDER, place] for place in range(D)}
+    frame = pl.DataFrame({"what": shuffled_ids(), **columns})
+    frame.cast(dict.fromkeys(columns, pl.Float64)).write_csv(path / "x.csv")
+    return ArraySource(path / "x.csv"), "what"
+
+
+def as_frame(path):
+    return ArraySource(pl.DataFrame({"picture": shuffled_ids(), "e": [*X[ORDER]]})), "picture"
+
+
+def as_npz(path):
+    np.savez(path / "x.npz", emb=X[ORDER], names=np.array(shuffled_ids()), other=np.ones(N))
+    return ArraySource(path / "x.npz"), "names"
+
+
+@pytest.mark.parametrize("write", [as_store, as_dictionary, as_csv, as_frame, as_npz])
+def test_rows_are_matched_by_a_column_that_has_the_ids_though_none_is_named(write, tmp_path):
+    source, name = write(tmp_path)
+    vectors = load_vectors(source, items())
+    np.testing.assert_array_equal(vectors.take(range(N)), X)
+    assert vectors.inputs[vectors.name]["matched_by"] == name
+    named = replace(source, **{"ids" if write is as_npz else "id": name})
+    again = load_vectors(named, items())
+    assert "matched_by" not in again.inputs[again.name]
+
+
+def test_whole_numbers_that_are_the_ids_match_rows_and_are_no_dimension(tmp_path):
+    columns = {f"d{place}": X[ORDER, place].astype(np.float32) for place in range(D)}
+    frame = pl.DataFrame({"image_id": ORDER, **columns})
+    for extension in ("csv", "parquet"):
+        path = tmp_path / f"x.{extension}"
+        getattr(frame, f"write_{extension}")(path)
+        vectors = load_vectors(ArraySource(path), items([*range(N)]))
+        assert vectors.dimension == D
+        np.testing.assert_allclose(vectors.take(range(N)), X.astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ["image_id", "text", "id", "File name", "sample ids"])
+def test_a_column_named_as_ids_with_other_texts_is_refused(name, tmp_path):
+    others = [f"{text}.jpg" for text in shuffled_ids()]
+    pq.write_table(pa.table({name: others, "embedding": [*X[ORDER]]}), tmp_path / "x.pq")
+    table = load_items(ItemSource(pl.DataFrame({"image": IDS}), "image"))
+    with pytest.raises(DataError, match="has other ids than") as raised:
+        load_vectors(ArraySource(tmp_path / "x.pq"), table)
+    assert repr(name) in str(raised.value)
+    assert "`id:`" in str(raised.value)
+
+
+def test_an_array_named_as_ids_with_other_texts_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", emb=X, image_ids=np.array([f"{text}.jpg" for text in IDS]))
+    with pytest.raises(DataError, match=r"array 'image_ids' has other ids than.*`ids:`"):
+        load_vectors(ArraySource(tmp_path / "x.npz"), items())
+
+
+def test_two_columns_of_ids_in_different_orders_are_refused(tmp_path):
+    table = pa.table({"left": IDS, "right": shuffled_ids(), "embedding": [*X]})
+    with pytest.raises(DataError, match="'left', 'right'"):
+        load_vectors(ArraySource(table), items())
+
+
+def test_rows_follow_the_items_where_texts_describe_them():
+    # Repeated texts are no ids: several images show a person.
+    table = pa.table({"person_id": [text[:3] for text in IDS], "note": IDS[::-1], "e": [*X]})
+    vectors = load_vectors(ArraySource(table), items([f"{text}!" for text in IDS]))
+    np.testing.assert_array_equal(vectors.take(range(N)), X)
+
+
+def test_ids_of_rows_that_take_no_part_are_known():
+    frame = pl.DataFrame({"key": IDS, "part": ["test"] * 30 + ["train"] * 10})
+    table = load_items(ItemSource(frame, "key", where={"part": Where(("test",))}))
+    vectors = load_vectors(ArraySource(pa.table({"n": shuffled_ids(), "e": [*X[ORDER]]})), table)
+    np.testing.assert_array_equal(vectors.take(range(30)), X[:30])

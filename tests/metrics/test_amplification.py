@@ -152,7 +152,7 @@ def test_permutations_alone_give_no_interval():
     training = m.Cooccurrence.of(marks, group)
     estimate = m.cooccurrence_amplification(training, training, resampling=Permutation(10))
     assert np.isnan(estimate.interval().low)
-    assert estimate.method == "none: use Bootstrap()"
+    assert estimate.method == "none: add bootstrap replicates"
 
 
 def draws(leans, seed, n=600):

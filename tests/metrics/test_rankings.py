@@ -562,6 +562,18 @@ def test_units_exchange_groups_as_wholes(per_query):
     assert np.mean(np.array(p[False]) <= 0.05) >= 0.15
 
 
+@pytest.mark.parametrize("metric", MEASURED)
+def test_one_query_has_no_interval_for_a_reason_that_names_no_python(metric):
+    scores, groups = np.arange(40.0), ["man", "woman"] * 20
+    for resampling, reason in (
+        (FEW, "none: needs several independent queries or subjects"),
+        (Permutation(50), "none: add bootstrap replicates"),
+    ):
+        estimate = metric(scores, groups, k=10, resampling=resampling)
+        assert np.isnan(estimate.interval().low)
+        assert estimate.method == reason
+
+
 def test_the_interval_of_a_mean_over_queries_is_the_score_interval():
     """Its ends are as far from the value as Student's t allows with the variance at that end."""
     rng = np.random.default_rng(3)

@@ -1,6 +1,7 @@
 """The table by group: marks of cells, columns, and the files of a run that have all of it."""
 
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -44,6 +45,23 @@ def test_groups_that_differ_from_the_rest_are_marked_by_side():
 def test_only_disparities_have_a_mark(verdict):
     cells = numbers(audited(leaf("c", 0.41, 0.25, verdict=verdict)))
     assert cells["c"].marks == ()
+
+
+def test_the_caption_promises_intervals_only_of_columns_that_have_any():
+    def caption(*items, metrics):
+        section = group_table(AuditResult(items, manifest()), metrics)
+        return next(block.caption for block in section.blocks if isinstance(block, Table))
+
+    counted = group_values(CELLS)
+    bare = tuple(replace(part, low=math.nan, high=math.nan) for part in counted)
+    rate = finding(model="m", groups="g", by_group=counted)
+    top = finding(model="m", groups="g", metric="max_skew", by_group=bare)
+    accuracy, skew = ("accuracy", Aggregate.DIFFERENCE), "max_skew"
+    assert caption(rate, metrics=[accuracy]) == "Value of each group by g with its 95 % interval"
+    assert caption(top, metrics=[skew]) == "Value of each group by g"
+    assert caption(rate, top, metrics=[accuracy, skew]) == (
+        "Value of each group by g with its 95 % interval where it has one"
+    )
 
 
 def test_constant_columns_are_left_out():

@@ -2,12 +2,14 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from equipoise import report
 from equipoise.core import Aggregate, Family, GroupValue, Verdict
+from equipoise.metrics import SPECS
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import first_screen
 from equipoise.report.words import corrected_size
@@ -108,6 +110,18 @@ def test_numbers_without_an_interval_of_their_groups_have_none():
     conclusion = concluded(gap([0.5, 0.8, 0.9], by_group=bare))[0]
     assert conclusion.compared == 0
     assert math.isnan(conclusion.group_low)
+
+
+@pytest.mark.parametrize("metric", [name for name, spec in SPECS.items() if spec.of_whole])
+def test_shares_of_one_whole_have_no_size_from_the_rows_of_their_groups(metric):
+    # Of the top 50 for a query none shows g0; 100 images of the pool do.
+    top = tuple(replace(part, low=math.nan, high=math.nan) for part in parts([0.0, 0.3, 0.7]))
+    item = finding(metric=metric, value=0.76, groups="group", subject="nurse", by_group=top)
+    conclusion = concluded(item)[0]
+    assert conclusion.compared == 0
+    assert math.isnan(conclusion.group_low)
+    assert math.isnan(conclusion.group_high)
+    assert math.isnan(conclusion.group_corrected)
 
 
 def test_all_surfaces_state_the_correction(tmp_path):

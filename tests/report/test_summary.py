@@ -188,3 +188,15 @@ def test_no_groups_values_stand_under_the_name_of_another_number():
     )  # fmt: skip
     (conclusion,) = conclusions_of([odds])
     assert short_line(odds, conclusion).startswith("True positive rate")
+
+
+def test_the_first_conclusion_about_each_attribute_is_not_folded():
+    of_g = [gap(Verdict.DISPARITY, subject=str(place), excess=9.0 - place) for place in range(6)]
+    of_h = replace(gap(Verdict.INCONCLUSIVE), groups="h")
+    (statement,) = statements_of(result(*of_g, of_h))
+    assert [remark.groups for remark in statement.others] == ["g"] * 5 + ["h"]
+    shown, folded = statement.open_and_folded(3)
+    assert [remark.groups for remark in shown] == ["g", "g", "g", "h"]
+    assert [remark.groups for remark in folded] == ["g", "g"]
+    # Where a page shows none of them, it folds all.
+    assert statement.open_and_folded(0) == ([], [*statement.others])

@@ -143,6 +143,9 @@ def test_a_ratio_names_its_group_where_the_title_names_another():
     )  # fmt: skip
     texts = verdict_line(case), certainty(case), short_certainty(case, conclusions_of([case])[0])
     assert all(" for men" in text for text in texts)
+    # The limit is a distance from chance, and may be a default.
+    assert verdict_line(case).endswith("the limit is a factor of 1.22 above chance.")
+    assert "limit a factor of 1.22 above chance" in texts[2]
     low = replace(case, metric="min_skew", value=math.log(2 / 6))
     assert "men" not in verdict_line(low)
 

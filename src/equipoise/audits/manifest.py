@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from equipoise.audits.notes import Note, first_of, merged
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.outputs import IMAGES
 from equipoise.core import DataError, Manifest
+from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
 from equipoise.evidence.store import UNASKED
 
@@ -101,6 +102,13 @@ def _on_budget(where: str, failures: Sequence[Row], bill: Bill | None) -> Note:
     )
 
 
+def _matched(files: Mapping[str, FileFacts]) -> Iterator[Note]:
+    """Yield a note on each file that is matched by a column that the config doesn't name."""
+    for file, facts in files.items():
+        if name := facts.get("matched_by"):
+            yield Note(file, f"rows are matched by {name!r}, which has the ids of the items.")
+
+
 @contextmanager
 def budgets_named(inputs: AnyInputs) -> Iterator[None]:
     """Add to an error about the data that a budget left images out."""
@@ -138,6 +146,10 @@ def manifest_of_run(
         Time of the run.
     """
     config, data, audit, models = inputs.config, inputs.data, inputs.audit, inputs.models
+    read = [images.inputs for images in models.sets.values()]
+    read += [outputs.inputs for outputs in models.outputs]
+    files = {file: facts for inputs_read in read for file, facts in inputs_read.items()}
+    files |= data.inputs
     few = [*group_sizes.few_rows(audit.groups(config, data), audit.items)]
     warned = {note.about for note in few}
     notes = (
@@ -150,16 +162,14 @@ def manifest_of_run(
         *group_sizes.typos(models.read_counts),
         *measured,
         *(step for images in models.sets.values() for step in images.steps),
+        *_matched(files),
         *account.notes,
         *models.sent,
     )
-    read = [images.inputs for images in models.sets.values()]
-    read += [outputs.inputs for outputs in models.outputs]
-    files = {file: facts for inputs_read in read for file, facts in inputs_read.items()}
     manifest = manifest_of(
         **config.record,
         base=base,
-        inputs={**files, **data.inputs},
+        inputs=files,
         counts={**data.counts, **({"prepared": account.counts} if account.counts else {})},
         seconds=seconds,
         notes=merged(notes),

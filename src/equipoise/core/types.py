@@ -21,11 +21,14 @@ class FileFacts(TypedDict, total=False):
         Of its bytes.
     bytes, rows : int
         Its size.
+    matched_by : str
+        Column of the ids by which its rows were matched, where the config named none.
     """
 
     sha256: str
     bytes: int
     rows: int
+    matched_by: str
 
 
 Progress = Callable[[str, int, int | None], None]

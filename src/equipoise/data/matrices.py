@@ -37,6 +37,7 @@ from equipoise.core.files import Mapped
 from equipoise.core.types import FileFacts
 from equipoise.data.arrays import EXTENSIONS, ArrayFile
 from equipoise.data.files import read_text, split_lines, unknown_extension
+from equipoise.data.id_columns import ids_in_arrays, ids_in_table
 from equipoise.data.labels import CsvOptions, Items, Outputs
 from equipoise.data.problems import (
     EXAMPLES,
@@ -163,6 +164,8 @@ class Opened:
     arrays : ArrayFile or None
     outputs : Outputs or None
         Of a model that equipoise ran.
+    matched_by : str
+        Column or array of ids that the user didn't name; "" where there is none.
     """
 
     source: ArraySource
@@ -172,6 +175,31 @@ class Opened:
     stored: AnyArray | OpenTable
     arrays: ArrayFile | None = None
     outputs: Outputs | None = None
+    matched_by: str = ""
+
+    def with_ids(self, items: Items) -> Opened:
+        """Return it with the column or array of the items' ids, where the user named none.
+
+        Raises
+        ------
+        DataError
+            When a column or array is named like one of ids, but has other texts.
+        """
+        source, stored = self.source, self.stored
+        if self.outputs or source.id is not None or source.ids is not None:
+            return self
+        if isinstance(stored, OpenTable):
+            if items.id in stored.names:
+                return self
+            used = {*(source.chosen or {}).values(), source.column or ""}
+            name = ids_in_table(stored, used, items)
+            chosen = replace(source, id=name)
+        elif self.arrays and self.arrays.names:
+            name = ids_in_arrays(self.arrays, len(stored), items)
+            chosen = replace(source, ids=name)
+        else:
+            return self
+        return replace(self, source=chosen, matched_by=name or "")
 
     def join(
         self,
@@ -228,7 +256,10 @@ class Opened:
         if self.outputs:
             return RowMatch(rows, counts, inputs)
         digest = self.digest or _digest_of(ids, columns)
-        inputs = {self.name: {**digest, "rows": len(absent)}, **inputs}
+        facts: FileFacts = {**digest, "rows": len(absent)}
+        if self.matched_by:
+            facts["matched_by"] = self.matched_by
+        inputs = {self.name: facts, **inputs}
         return RowMatch(rows, counts, inputs)
 
     def _ids(self, items: Items) -> tuple[pl.Series | None, str, Mapping[str, FileFacts]]:
@@ -308,7 +339,7 @@ def open_source(
             file=opened.name,
             fix=f"take `{option}:` out",
         )
-    return opened
+    return opened.with_ids(items)
 
 
 def _in_memory(array: Any, subject: str) -> AnyArray:

@@ -33,9 +33,9 @@ from equipoise.core import (
 from equipoise.core.parts import SCHEMA
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.table import independent_units
-from equipoise.metrics.measure import NO_INTERVAL, Draws
+from equipoise.metrics.measure import NO_INTERVAL, NO_REPLICATES, Draws
 from equipoise.metrics.spec import EstimateFields, MetricSpec, Tested, make_estimate, own_aggregate
-from equipoise.stats import Resampling
+from equipoise.stats import Bootstrap, Resampling
 from equipoise.stats.chance import SAMPLED, band, p_value
 from equipoise.stats.intervals import ClosedForm, clopper_pearson, divide, percentile, wilson
 
@@ -293,7 +293,7 @@ def share_interval(
     if counts.independent:
         return ShareInterval(ClosedForm(wilson, (successes, total)), "Wilson interval")
     if draws.boot is None:
-        return ShareInterval(no_ends, "none: rows are not independent; use Bootstrap()")
+        return ShareInterval(no_ends, "none: rows are not independent; add bootstrap replicates")
     if successes not in (0.0, total):
         over = replicates_text(draws.boot, f"{counts.unit}s")
         return ShareInterval(ends_of(draws.boot, index), over, IntervalKind.PERCENTILE)
@@ -308,14 +308,16 @@ def bootstrap_method(
     boot: Floats | None,
     resampling: Resampling | None,
     over: str,
-    without: str = "none: use Bootstrap()",
+    without: str = "none: too few independent units to resample",
     *,
     kind: str = PERCENTILE,
 ) -> str:
-    """Return how an interval was made."""
+    """Return how an interval was made; `without` is why replicates that were wanted lack."""
     if resampling is None:
         return NO_INTERVAL
-    return without if boot is None else replicates_text(boot, over, kind)
+    if boot is not None:
+        return replicates_text(boot, over, kind)
+    return without if isinstance(resampling, Bootstrap) else NO_REPLICATES
 
 
 def replicates_text(boot: Floats, over: str, kind: str = PERCENTILE) -> str:

@@ -51,6 +51,7 @@ MAX_DRAWN_CELLS = 8_000_000
 _CELLS_AT_ONCE, _FEWEST_AT_ONCE = 1 << 16, 16
 
 NO_INTERVAL = "none: resampling=None gives the value alone"
+NO_REPLICATES = "none: add bootstrap replicates"
 
 _NULL_HYPOTHESES: dict[Null, NullHypothesis] = {
     "rows": NullHypothesis.ROWS,

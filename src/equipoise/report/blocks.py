@@ -438,12 +438,15 @@ class Remark:
         The other findings that show the same difference.
     line : str
         It in a line of a terminal.
+    groups : str
+        The attribute that it is about.
     """
 
     badge: Badge | None
     text: str
     agreement: str
     line: str
+    groups: str = ""
 
 
 @dataclass(frozen=True)
@@ -482,6 +485,19 @@ class Statement:
     def is_disparity(self) -> bool:
         """Whether the conclusion that leads is a disparity."""
         return self.badge is not None and self.badge.verdict == Verdict.DISPARITY
+
+    def open_and_folded(self, n_open: int) -> tuple[list[Remark], list[Remark]]:
+        """Split the other conclusions into those that a page shows, and those that it folds.
+
+        The first about each attribute stays open beside the weightiest `n_open`.
+        """
+        seen = {"" if self.conclusion is None else self.conclusion.groups}
+        shown, folded = list[Remark](), list[Remark]()
+        for place, remark in enumerate(self.others):
+            is_open = place < n_open or (n_open > 0 and remark.groups not in seen)
+            (shown if is_open else folded).append(remark)
+            seen.add(remark.groups)
+        return shown, folded
 
 
 Role = Literal["", "worse", "other"]

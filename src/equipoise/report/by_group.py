@@ -226,10 +226,23 @@ def group_table(
     columns.append(Column("n", "n", NUMBER))
     columns += [Column(name, partial(_number_cell, name), NUMBER) for name in titles]
     level = next(iter(result.findings)).level
-    caption = f"Value of each group{about} with its {100 * level:g} % interval"
+    caption = f"Value of each group{about}"
+    bare = _columns_without_interval(rows, titles)
+    if len(bare) < len(titles):
+        where = " where it has one" if bare else ""
+        caption += f" with its {100 * level:g} % interval{where}"
     chosen = _weightiest(rows, max(1, most // len(columns)))
     table = replace(Table.of(caption, columns, chosen, source=FILE), total=len(rows))
     return Section.of("groups", "Results by group", _explain_marks(rows), table)
+
+
+def _columns_without_interval(rows: Sequence[Fields], titles: Sequence[str]) -> list[str]:
+    """Return the columns in which no group has an interval."""
+    return [
+        title
+        for title in titles
+        if all(math.isnan(row["numbers"][title].low) for row in rows if title in row["numbers"])
+    ]
 
 
 def _weightiest(rows: Sequence[Fields], most: int) -> list[Fields]:

@@ -563,5 +563,5 @@ def _note(marks: Sequence[ChartMark], *notes: str) -> str:
     if any(has(mark.chance[0]) for mark in marks):
         texts.append("Dark band: chance alone.")
     if any(has(mark.limit[0]) for mark in marks):
-        texts.append("Light band: within your limit.")
+        texts.append("Light band: within the limit.")
     return " ".join(filter(None, (*texts, *notes)))

@@ -16,6 +16,7 @@ from equipoise.report.words import (
     has_shares,
     is_summary,
     largest_size,
+    limit_from_chance,
     name_of,
     place_text,
     scale_of,
@@ -103,7 +104,7 @@ def short_certainty(finding: Finding, conclusion: Conclusion) -> str:
     if has(finding.chance):
         parts.append(f"chance {scaled(finding.chance)}")
     if has(finding.threshold):
-        parts.append(f"limit {scaled(finding.threshold)}")
+        parts.append(f"limit {limit_from_chance(finding)}")
     if has(finding.q_value):
         p = p_value(finding.q_value)
         parts.append(f"p {p if p.startswith('<') else f'= {p}'}")

@@ -154,13 +154,14 @@ def _margins(
 def _estimates(finding: Finding, parts: Sequence[GroupValue]) -> tuple[Floats, Floats, Pair] | None:
     """Return values of groups, their standard errors, and their simultaneous ends.
 
-    Shares count as many rows as give their interval its width. None where another number lacks an
-    interval.
+    Shares of the groups' own rows count as many rows as give their interval its width. None where
+    another number lacks an interval: shares of one whole, such as the top K, have other rows.
     """
     columns = [(part.value, part.n, part.low, part.high) for part in parts]
     values, n, low, high = np.array(columns, np.float64).T
     width = np.where(high > low, high - low, np.nan)
-    if has_shares(finding):
+    spec = spec_of_finding(finding)
+    if has_shares(finding) and not (spec.of_whole and np.isnan(width).any()):
         alone = np.subtract(*wilson(values * n, n, finding.level))
         rows = np.where(np.isnan(width), n, n * (alone / width) ** 2)
         ends = simultaneous_shares(values * rows, rows, finding.level)
@@ -169,7 +170,7 @@ def _estimates(finding: Finding, parts: Sequence[GroupValue]) -> tuple[Floats, F
         return None
     errors = width / (2 * NormalDist().inv_cdf(0.5 + finding.level / 2))
     ends = simultaneous_normal(values, errors, finding.level)
-    bounds = spec_of(spec_of_finding(finding).group_metric or finding.metric).bounds
+    bounds = spec_of(spec.group_metric or finding.metric).bounds
     if bounds is not None and bounds[0] <= values.min() and values.max() <= bounds[1]:
         ends = np.clip(ends[0], *bounds), np.clip(ends[1], *bounds)
     return values, errors, ends

@@ -249,6 +249,7 @@ def _remark(conclusion: Conclusion, findings: Sequence[Finding], *, comparison: 
         conclusion_sentence(finding, conclusion),
         agreement(conclusion, findings),
         short_line(finding, conclusion),
+        conclusion.groups,
     )
 
 

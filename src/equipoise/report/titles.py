@@ -16,6 +16,7 @@ from equipoise.report.words import (
     harm,
     headline,
     is_comparison,
+    limit_from_chance,
     limit_of,
     metric_verdict,
     name_of,
@@ -150,7 +151,7 @@ def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:
         low, high = sized(finding, conclusion.low), sized(finding, conclusion.high)
         text = f"At equal mix of classes the difference is {size} ({low} to {high})"
         if has(finding.threshold):
-            text += f"; your limit is {limit_of(finding)}"
+            text += f"; the limit is {limit_of(finding)}"
         return f"{text}."
     if finding.verdict is Verdict.NOT_ESTIMABLE or not has(finding.value):
         return f"Can't be estimated: {finding.reason or 'no reason was recorded'}."
@@ -158,7 +159,7 @@ def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:
     if finding.compared_to:
         size = f"{uncapitalised(name_of(finding))} {size}"
     if has(finding.threshold):
-        size += f"; your limit is {limit_of(finding)} {_FROM_CHANCE[harm(finding)]}"
+        size += f"; the limit is {limit_from_chance(finding)}"
     real, large = _ANSWERS.get(finding.verdict, ("Not tested", "Value"))
     if metric_verdict(finding):
         large = "Value"
@@ -171,7 +172,6 @@ _ANSWERS = {
     Verdict.BELOW_THRESHOLD: ("Nothing that matters", "Small"),
     Verdict.INCONCLUSIVE: ("May be chance", "Size unknown"),
 }
-_FROM_CHANCE = {"higher": "above chance", "lower": "below chance", "either": "from chance"}
 
 
 def _chance_text(finding: Finding) -> str:

@@ -724,6 +724,14 @@ def limit_of(finding: Finding) -> str:
     return f"{finding.threshold:g}"
 
 
+def limit_from_chance(finding: Finding) -> str:
+    """Return the smallest distance from chance that matters, in words."""
+    return f"{limit_of(finding)} {_FROM_CHANCE[harm(finding)]}"
+
+
+_FROM_CHANCE = {"higher": "above chance", "lower": "below chance", "either": "from chance"}
+
+
 def names_groups(finding: Finding) -> bool:
     """Whether a finding's sentence says which group is worse off than which."""
     return _groups_sentence(finding) is not None

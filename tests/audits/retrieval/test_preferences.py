@@ -135,13 +135,14 @@ def test_ids_that_look_like_units_are_warned_of(ids, unit, n_warnings):
 @pytest.mark.parametrize("kind", ["retrieval", "similarity"])
 def test_a_note_says_how_many_independent_queries_alike_ones_are_worth(kind):
     rng = np.random.default_rng(3)
-    table = pl.DataFrame({"image": [f"i{n}" for n in range(120)], "gender": ["man", "woman"] * 60})
+    groups = {"gender": ["man", "woman"] * 60, "age": ["old"] * 60 + ["young"] * 60}
+    table = pl.DataFrame({"image": [f"i{n}" for n in range(120)], **groups})
     alike = np.repeat(rng.standard_normal((8, 120)), 3, axis=0)
     for noise, lower, upper in ((0.1, 8.0, 8.0), (30.0, 20.0, 24.0)):
         scores = alike + noise * rng.standard_normal(alike.shape)
         config = {
             "audit": kind,
-            "data": {"images": {"table": table, "id": "image"}, "groups": ["gender"]},
+            "data": {"images": {"table": table, "id": "image"}, "groups": [*groups]},
             "models": {"m": {"scores": {"file": pl.DataFrame(scores.T, schema=JOBS[:24])}}},
             "resampling": {"replicates": 50, "permutations": 50},
         }
@@ -149,11 +150,16 @@ def test_a_note_says_how_many_independent_queries_alike_ones_are_worth(kind):
             config["ranking"] = {"k": 8, "curves": False}
             config["metrics"] = ["max_skew", "normalized_similarity_mad"]
         result = audits.run(audits.parse_config(config))
-        preference = next(
-            finding for finding in result.findings if finding.metric == "systematic_preference"
-        )
-        worth = preference.parameters["effective_subjects"]
-        assert lower <= worth <= upper
-        assert any(f"{worth:.1f} independent" in note for note in result.manifest.notes) == (
-            upper < 24
-        )
+        for name in groups:
+            worth = next(
+                finding.parameters["effective_subjects"]
+                for finding in result.findings
+                if (finding.metric, finding.groups) == ("systematic_preference", name)
+            )
+            assert lower - 0.5 <= worth <= upper
+            noted = [
+                note.partition(": ")[0]
+                for note in result.manifest.notes
+                if f"{worth:.1f} independent" in note
+            ]
+            assert any(f"m, {name}" in about for about in noted) == (upper < 24)

@@ -240,3 +240,24 @@ def test_desired_shares_and_named_groups_of_a_single_choice_are_noted():
     # Two groups are opposed as they are, whatever the names given for more.
     assert params["bias_at_k", "gender"]["second"] == "woman"
     assert ("bias_at_k", "gender × race") not in params
+
+
+def test_rows_in_another_order_are_matched_by_their_ids_and_noted():
+    order = np.random.default_rng(7).permutation(N)
+    stored = pl.DataFrame({"image_id": table()["image"].gather(order), "e": images()[order]})
+    texts = pl.DataFrame({"text": QUERIES, "e": prompts()})[::-1]
+    with_ids = run(models={"m": {"images": {"file": stored}, "queries": {"file": texts}}})
+    assert by_metric(with_ids).keys() == by_metric(run()).keys()
+    for key, item in by_metric(run()).items():
+        np.testing.assert_equal(by_metric(with_ids)[key].value, item.value)
+    notes = [note for note in with_ids.manifest.notes if "are matched by" in note]
+    assert [note.split(": ", 1)[1] for note in notes] == [
+        "rows are matched by 'image_id', which has the ids of the items.",
+        "rows are matched by 'text', which has the ids of the items.",
+    ]
+
+
+def test_ids_of_other_images_are_refused():
+    others = pl.DataFrame({"image_id": [f"x{k}" for k in range(N)], "e": images()})
+    with pytest.raises(DataError, match=r"'image_id' has other ids than.*`id:`"):
+        run(models={"m": {"images": {"file": others}, "queries": {"file": prompts()}}})

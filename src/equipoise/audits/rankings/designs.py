@@ -71,6 +71,12 @@ class ScoreDesign:
         """Which attributes are held fixed; "default" where none is."""
         return f"within {group_name(self.within)}" if self.within else "default"
 
+    @property
+    def place(self) -> str:
+        """The design as notes name it."""
+        where = f"{self.model}, {self.name}"
+        return f"{where} ({self.version})" if self.within else where
+
     @cached_property
     def groups(self) -> Groups:
         """The groups of the images with scores."""
@@ -194,12 +200,6 @@ class RankingDesign(ScoreDesign):
 
     config: RankingAudit
     done = "ranked"
-
-    @property
-    def place(self) -> str:
-        """The design as notes name it."""
-        where = f"{self.model}, {self.name}"
-        return f"{where} ({self.version})" if self.within else where
 
     def version_at(self, k: int) -> str:
         """Return the version of findings at one K."""

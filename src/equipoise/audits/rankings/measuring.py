@@ -319,7 +319,7 @@ class Rankings(ByQuery[RankingT, RankingDesign]):
                 resampling=resampling_of(config, 1),
             )  # fmt: skip
             tables["curves"] = placed(curves, {**at, "version": design.version})
-        return Measured(all_findings, tables, (*alike_notes(design.model, preference),))
+        return Measured(all_findings, tables, (*alike_notes(design, preference),))
 
     def details(
         self,

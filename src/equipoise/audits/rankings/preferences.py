@@ -79,7 +79,7 @@ def with_preferences(
     return (*_leading(design, declared, systematic, other_findings),), rows
 
 
-def alike_notes(model: str, estimate: Estimate) -> Iterator[Note]:
+def alike_notes(design: ScoreDesign, estimate: Estimate) -> Iterator[Note]:
     """Yield a note where queries rank images alike, from the systematic preference."""
     subjects, effective = estimate.params["subjects"], estimate.params["effective_subjects"]
     clustered = estimate.params["independent_subjects"] < subjects
@@ -88,7 +88,7 @@ def alike_notes(model: str, estimate: Estimate) -> Iterator[Note]:
             f"Some of the {subjects} queries or subjects rank images alike. They are resampled "
             f"together, or raise the variance, and count as {effective:.1f} independent queries."
         )
-        yield Note(model, text)
+        yield Note(design.place, text)
 
 
 def _findings(

@@ -84,7 +84,7 @@ from equipoise.metrics.labels import (
 )
 from equipoise.metrics.labels.accuracy import HitRate
 from equipoise.metrics.labels.comparisons import OTHERS, all_others
-from equipoise.metrics.measure import DEFAULT, NULLS, measure, permutations_text
+from equipoise.metrics.measure import DEFAULT, NO_REPLICATES, NULLS, measure, permutations_text
 from equipoise.metrics.registry import metric as metric_of_estimates
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
 from equipoise.stats.chance import folded_band
@@ -1063,7 +1063,7 @@ def summarise(results: ConceptResults) -> Estimate:
         "concept_disparity",
         value,
         sizes(results.groups),
-        "none: use Bootstrap()"
+        NO_REPLICATES
         if boot is None
         else f"{replicates_text(boot, unit)}; folded{simultaneous}"
         + ("; thresholds held fixed" if tuned else ""),

@@ -808,7 +808,7 @@ class Classes:
     def method(self) -> str:
         """How intervals were made."""
         if np.isnan(self.design).all():
-            return "none: rows are not independent; use Bootstrap() or Permutation()"
+            return "none: rows are not independent; add bootstrap replicates or permutations"
         inverted = (
             "inversion of noncentral chi-squares matched to the tables; corrects the upward bias "
             "of the value, which may be above it"

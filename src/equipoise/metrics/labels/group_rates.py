@@ -200,7 +200,9 @@ class GroupRates(Measure):
             hybrid = partial(_single, self.rate.ends, rows, everyone)
             return ShareInterval(hybrid, "hybrid interval of Wilson's of both shares")
         if draws.boot is None:
-            return ShareInterval(no_ends, "none: rows are not independent; use Bootstrap()")
+            return ShareInterval(
+                no_ends, "none: rows are not independent; add bootstrap replicates"
+            )
         over = replicates_text(draws.boot, f"{counts.unit}s")
         return ShareInterval(ends_of(draws.boot, 0), over, IntervalKind.PERCENTILE)
 

@@ -32,6 +32,7 @@ from equipoise.metrics.labels.table import Counts, Null
 from equipoise.metrics.measure import (
     DEFAULT,
     MEASURES,
+    NO_REPLICATES,
     Draws,
     Measure,
     Statistic,
@@ -141,7 +142,7 @@ class CountMeasure(Measure):
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
         """Turn the numbers into the estimate."""
-        method = "none: use Bootstrap()"
+        method = NO_REPLICATES
         if draws.boot is not None:
             method = replicates_text(draws.boot, f"{counts.unit}s")
         return count_estimate(

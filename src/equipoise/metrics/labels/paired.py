@@ -51,7 +51,7 @@ from equipoise.metrics.building import (
     replicates_text,
 )
 from equipoise.metrics.labels.table import Counts, count, recoded, sum_by
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.measure import DEFAULT, NO_REPLICATES
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
 from equipoise.stats.draws import ItemSampler, TableSampler, block_sizes, group_order
@@ -452,7 +452,7 @@ def accuracy_difference(
     models = {"y_pred_unbiased": y_pred_unbiased, "y_pred_biased": y_pred_biased}
     paired = _pair(y_true, models)
     value, n = abs(float(paired.rates[0] - paired.rates[1])), paired.images
-    chance_test, boot, method = UNTESTED, None, "none: use Bootstrap()"
+    chance_test, boot, method = UNTESTED, None, NO_REPLICATES
     if resampling is not None:
         differences, weights, text = paired.swaps(resampling, rng)
         chance_test = compare_with_null(np.abs(differences), value, "higher", text, weights=weights)

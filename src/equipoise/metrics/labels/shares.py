@@ -74,7 +74,7 @@ from equipoise.metrics.building import (
 from equipoise.metrics.labels.part import PartMetric, estimate_of_part
 from equipoise.metrics.labels.reference import ReferenceKind, sample_size
 from equipoise.metrics.labels.table import name_unit
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, NO_REPLICATES
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
 from equipoise.stats.intervals import clopper_pearson, divide, wilson
@@ -586,7 +586,7 @@ class Shares:
         if self.resampling is None:
             return NO_INTERVAL
         if not isinstance(self.resampling, Bootstrap):
-            return "none: use Bootstrap()"
+            return NO_REPLICATES
         if self.exact:
             return f"{interval_name}; not corrected for the errors of the classifier"
         draws = self.resampling.replicates

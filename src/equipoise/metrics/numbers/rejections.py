@@ -57,7 +57,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels import fill_labels
 from equipoise.metrics.labels.comparisons import OTHERS, AgainstRest, all_others
-from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, Draws
+from equipoise.metrics.measure import DEFAULT, NO_INTERVAL, NO_REPLICATES, Draws
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import POINTS, MetricSpec, make_estimate
 from equipoise.stats.draws import block_sizes
@@ -472,7 +472,7 @@ def rejection_gap(
         resampled = "cluster"
     draws, ends, _ = rows(None)
     value, chance_test = float(draws.observed[0]), compare_with_chance(draws, 0, "higher")
-    method = "none: use Bootstrap()" if resampling else NO_INTERVAL
+    method = NO_REPLICATES if resampling else NO_INTERVAL
     if draws.boot is not None:
         method = (
             f"simultaneous over pairs of groups, bootstrap over clusters, {len(draws.boot)} "

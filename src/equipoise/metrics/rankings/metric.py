@@ -76,7 +76,7 @@ Distribution = tuple[Floats, Floats]
 
 POOL_ORDER = "the order within each pool is random"
 SET_ORDER = "the order within each counterfactual set is random"
-_NO_INTERVAL = "none: use Bootstrap() and queries of several subjects"
+FEW_QUERIES = "none: needs several independent queries or subjects"
 _FEW = "fewer than two groups with rows enough"
 _TARGETS: Mapping[str, Variant] = MappingProxyType(
     {"uniform": Variant.UNIFORM_TARGET, "pool": Variant.POOL_TARGET}
@@ -577,7 +577,7 @@ def _estimate(
     null: Fields = {"null": "pool order"}
     if pools.paired:
         null = {"null": "order within sets", "items_without_set": pools.without_set}
-    method = bootstrap_method(draws[0].boot, resampling, "queries", _NO_INTERVAL)
+    method = bootstrap_method(draws[0].boot, resampling, "queries", FEW_QUERIES)
     if isinstance(ends, ClosedForm) and ends.function is jackknife_score:
         method = f"{SCORE} over queries"
     reason = "no query can be estimated: " + measure.left_out(0) if not len(top_k.pool) else _FEW

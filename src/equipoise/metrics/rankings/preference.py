@@ -42,7 +42,13 @@ from equipoise.metrics.building import (
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS
 from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.image_effects import move_by_images
-from equipoise.metrics.rankings.metric import exchange_of, exchanged, order_null, weighted_mean
+from equipoise.metrics.rankings.metric import (
+    FEW_QUERIES,
+    exchange_of,
+    exchanged,
+    order_null,
+    weighted_mean,
+)
 from equipoise.metrics.rankings.pools import Pooling, Ranking, TopK, pools_of
 from equipoise.metrics.rankings.statistics import RankedLabels
 from equipoise.metrics.registry import metric
@@ -307,7 +313,7 @@ def systematic_preference(  # noqa: PLR0913 - one keyword for each choice
         "systematic_preference",
         value,
         all_pools.counts,
-        bootstrap_method(boot, resampling, "subjects and images that they share"),
+        bootstrap_method(boot, resampling, "subjects and images that they share", FEW_QUERIES),
         params={
             "k": k,
             "subjects": len(by_subject),

@@ -58,7 +58,7 @@ from equipoise.metrics.building import (
     too_small,
 )
 from equipoise.metrics.labels.comparisons import OTHERS, all_others
-from equipoise.metrics.measure import DEFAULT, Draws
+from equipoise.metrics.measure import DEFAULT, NO_REPLICATES, Draws
 from equipoise.metrics.rankings.cosines import Scores
 from equipoise.metrics.rankings.exchange import (
     UNITS,
@@ -853,7 +853,7 @@ class Concepts:
             )
             for index, pool in enumerate(pools.pools)
         ]
-        undefined, method_text = math.isnan(value), "none: use Bootstrap()"
+        undefined, method_text = math.isnan(value), NO_REPLICATES
         if isinstance(self.resampling, Bootstrap):
             crossed = " crossed with queries" if self.weights is not None else ""
             over = f"{BOUNDS} over {self.unit}s{crossed}" if self.several else over

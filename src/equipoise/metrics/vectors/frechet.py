@@ -26,7 +26,7 @@ from equipoise.core import (
 from equipoise.core.labels import unit_codes
 from equipoise.metrics.building import SPREAD, centred_percentile
 from equipoise.metrics.labels import name_unit
-from equipoise.metrics.measure import NO_INTERVAL
+from equipoise.metrics.measure import NO_INTERVAL, NO_REPLICATES
 from equipoise.metrics.registry import metric
 from equipoise.metrics.spec import MetricSpec, make_estimate
 from equipoise.metrics.vectors.sets import embedding_table
@@ -213,7 +213,7 @@ def _spread(
 ) -> tuple[str, Ends]:
     """Return the method and the ends: percentiles of resamples, moved to the value."""
     if not isinstance(resampling, Bootstrap):
-        return NO_INTERVAL if resampling is None else "none: use Bootstrap()", no_ends
+        return NO_INTERVAL if resampling is None else NO_REPLICATES, no_ends
     replicates = np.array(draws(resampling.replicates))
     method = (
         f"{SPREAD}: percentiles of {len(replicates)} resamples of the {over}, moved to the value; "

@@ -31,7 +31,7 @@ from equipoise.metrics.building import (
     explain_undefined,
 )
 from equipoise.metrics.documenting import Form
-from equipoise.metrics.measure import DEFAULT
+from equipoise.metrics.measure import DEFAULT, NO_REPLICATES
 from equipoise.metrics.spec import OF_TARGETS, SETS, MetricSpec
 from equipoise.metrics.vectors.resampling import SetUnits, Space, permutations
 from equipoise.metrics.vectors.sets import Similarity
@@ -117,7 +117,7 @@ class VectorMetric(Form):
         vectors = {set_name: members.vectors for set_name, members in space.sets.items()}
         value = self._number(vectors)
         first, second = names[:2] if len(names) == 4 else names[-2:]
-        boot, method = None, "none: use Bootstrap()"
+        boot, method = None, NO_REPLICATES
         if isinstance(resampling, Bootstrap) and space.varied:
             drawn = _resampled(space, vectors, resampling.replicates)
             boot = np.array([*map(self._number, drawn)])

@@ -303,7 +303,7 @@ class Similarity(ByQuery[Config, Design]):
             f"which can't be compared between models. Set models.{design.model}.scale to get "
             "logits."
         )
-        notes: list[Note | str] = [*alike_notes(design.model, preference)]
+        notes: list[Note | str] = [*alike_notes(design, preference)]
         notes += [note] if scale is None else []
         return Measured(findings_with_preferences, tables_of(rows, _COLUMNS), tuple(notes))
 
