@@ -171,10 +171,11 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
         adapter = None
     if not target or adapter is None:
         kind = "model that makes images" if makes_images else "model"
+        likely_name = with_prefix(name, makes_images=makes_images)
         raise ModelError(
             f"{name!r}: the name of a {kind} starts with the prefix of its library, one of "
             f"{', '.join(f'{known_prefix}:' for known_prefix in sorted(by_prefix))}"
-            f"{by_prefix.left_out}. To do: write {with_prefix(name, makes_images=makes_images)!r}, for example."
+            f"{by_prefix.left_out}. To do: write {likely_name!r}, for example."
         )
     return adapter, target
 

@@ -13,6 +13,7 @@ from equipoise.cli.terminal import (
     json_option,
     open_option,
     open_report,
+    refuse_open,
     out_option,
     overwrite_run,
     say_json,
@@ -79,6 +80,8 @@ def augment_command(
     from equipoise.evidence import new_run
 
     _check_options(config, plan=plan)
+    if plan:
+        refuse_open("--plan")
     if images % 4:
         raise click.BadParameter(
             f"given {images}; expected a multiple of 4. To do: write {images // 4 * 4}",
