@@ -13,9 +13,9 @@ from equipoise.cli.terminal import (
     json_option,
     open_option,
     open_report,
-    refuse_open,
     out_option,
     overwrite_run,
+    refuse_open,
     say_json,
     say_values,
 )
