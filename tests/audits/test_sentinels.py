@@ -54,6 +54,7 @@ def test_every_kind_counts_a_sentinel_as_missing_and_says_so(kind):
     assert note.startswith(f"{KINDS[kind]}: ")
     assert str(ROWS) in note
     assert "missing: []" in note
+    assert 'write `missing: ["", "unknown"]` to confirm' in note
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "concepts"])
@@ -61,6 +62,12 @@ def test_every_kind_keeps_a_sentinel_where_missing_is_written(kind):
     planned = plan_of(values_of(kind, missing=[]), kind)
     assert any(UNKNOWN in row["group"] for row in planned.groups)
     assert not any(UNKNOWN in note and "counts as missing" in note for note in planned.notes)
+
+
+def test_a_list_confirms_a_sentinel_and_ends_the_warning():
+    planned = plan_of(values_of("dataset", missing=["", UNKNOWN]), "dataset")
+    assert all(UNKNOWN not in row["group"] for row in planned.groups)
+    assert not any(UNKNOWN in note for note in planned.notes)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "concepts"])

@@ -44,6 +44,18 @@ def test_an_audit_writes_a_whole_run(command, project):
     assert gap.value in [row["value"] for row in output["findings"]]
 
 
+def test_a_run_of_the_same_configuration_is_named(command, project):
+    assert command("audit", "c.yaml", "--out", "runs/one")[0] == 0
+    code, _, err = command("audit", "c.yaml", "--out", "runs/one")
+    text = " ".join(err.split())
+    assert code == 2
+    assert "runs/one: holds the run of this configuration already." in text
+    assert "runs/one/report.html, or pass --overwrite" in text
+    (project / "c.yaml").write_text(CONFIG + "\n# another\n")
+    assert "holds a run already" in command("audit", "c.yaml", "--out", "runs/one")[2]
+    assert command("audit", "c.yaml", "--out", "runs/one", "--overwrite")[0] == 0
+
+
 def test_another_run_is_refused_before_anything_is_measured(command, project, monkeypatch):
     assert command("audit", "c.yaml", "--out", "r")[0] == 0
     with monkeypatch.context() as patch:

@@ -83,6 +83,8 @@ def test_a_plan_counts_trainings_and_images_and_trains_nothing(tmp_path, command
     }  # fmt: skip
     assert not [*(tmp_path / "evidence").rglob("*")]
     assert command("augment", "--plan")[0] == 2
+    code, _, err = command("augment", str(tmp_path / "config.yaml"), "--plan", "--open")
+    assert (code, "--open: can't go with --plan" in err) == (2, True)
 
 
 @pytest.mark.parametrize("other", ["plan", "audit"])
@@ -104,7 +106,7 @@ def test_drawn_faces_in_words(tmp_path, monkeypatch, command):
     start = conclusion_sentence(result.findings[first.finding], first)[:40]
     assert out.strip().startswith(start)
     assert Path("runs/augment/report.html").is_file()
-    assert command(*arguments)[2].startswith("error: runs/augment: holds another run.")
+    assert command(*arguments)[2].startswith("error: runs/augment: holds a run already.")
     assert command(*arguments, "--overwrite")[0] == 0
 
 

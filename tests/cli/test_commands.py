@@ -55,7 +55,7 @@ def test_demo_replaces_a_run_only_with_overwrite(command, project, monkeypatch):
     code, out, _ = command("demo")
     assert code == 0
     assert "report runs/demo/report.html" in out
-    assert command("demo")[2].startswith("error: runs/demo: holds another run.")
+    assert command("demo")[2].startswith("error: runs/demo: holds a run already.")
     assert json.loads(command("demo", "--overwrite", "--json")[1])["run"] == "runs/demo"
 
 

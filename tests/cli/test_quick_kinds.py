@@ -81,6 +81,21 @@ def test_a_model_ranks_images_for_queries(command, folder):
     assert repr(equipoise.load("again").findings) == repr(result.findings)
 
 
+def test_queries_may_be_a_list_with_one_a_line(command, folder):
+    worlds.make(folder / "world")
+    queries = pl.read_csv(folder / "world" / "queries.csv").to_series(0)
+    (folder / "queries.txt").write_text("\n".join([*queries, ""]))
+    words = ("world/images.csv", "--groups", "frame", "--images", "world/pictures")
+    code, _, err = command("quick", *words, "--queries", "queries.txt", "--model", "hf:world/clip")
+    assert code == 0, err
+    assert config_of(folder, "images")["queries"] == {
+        "table": {"file": "../../queries.txt", "header": ["query"]}, "id": "query",
+    }  # fmt: skip
+    assert command("audit", "runs/images/config.yaml", "--out", "again")[0] == 0
+    subjects = {finding.subject for finding in equipoise.load("again").findings}
+    assert {*queries} <= subjects
+
+
 @pytest.mark.parametrize("name", ["make", "net"])
 def test_a_module_of_torch_is_named_by_its_file(command, folder, name):
     file = folder / f"painted_{name}.py"

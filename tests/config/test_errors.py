@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import yaml
 
 from audits.configs import EXAMPLE, message, refusal, values, with_data, with_model
 from audits.live_models.worlds import diversity, retrieval
@@ -194,3 +195,18 @@ def test_images_are_refused_by_their_key(images, expected):
     assert refusal(config | {"data": config["data"] | {"images": images}}).startswith(
         f"c: data.images{expected}"
     )
+
+
+@pytest.mark.parametrize(
+    ("model", "suggestion"),
+    [
+        ("../our-clip", "hf:../our-clip"),
+        ("openai/clip-vit-base-patch32", "hf:openai/clip-vit-base-patch32"),
+        ("./model.onnx", "onnx:./model.onnx"),
+        ("openclip:ViT-B-32/openai", "open_clip"),
+    ],
+)
+def test_a_model_without_a_prefix_has_a_single_suggestion(load, model, suggestion):
+    text = message(load, yaml.safe_dump(sets(models={"m": {"model": model}})))
+    assert text.count("did you mean") == 1
+    assert text.endswith(f"did you mean {suggestion!r}?")

@@ -19,6 +19,11 @@ from equipoise.data.sentinels import sentinels_of
         (("1.0", "2.0", "-1.0"), {"-1.0"}),
         (("man", "woman", "Unknown", " N/A ", "?"), {"Unknown", " N/A ", "?"}),
         (("man", "woman", "unsure", "not sure"), {"unsure", "not sure"}),
+        (("man", "woman", "unclear", "undetermined"), {"unclear", "undetermined"}),
+        (("man", "woman", "unidentified", "n/a"), {"unidentified", "n/a"}),
+        (("man", "woman", "Can't tell", "can’t_tell"), {"Can't tell", "can’t_tell"}),
+        (("man", "woman", "(not specified)", "Don't know"), {"(not specified)", "Don't know"}),
+        (("man", "woman", "non-binary", "prefer not to say", "both"), set()),
         (("man", "woman", "undefined", "none", "-1"), {"undefined", "none", "-1"}),
         # Codes of two groups, and numbers in a range.
         (("-1", "1"), set()),

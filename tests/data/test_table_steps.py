@@ -125,6 +125,53 @@ def test_a_list_without_a_header_takes_one(tmp_path, name, text):
     assert error.value.expected.startswith("3 cells")
 
 
+QUERIES = ["a photo of a doctor", "a nurse; or two | a \t doctor", "  a person", "one"]
+
+
+@pytest.mark.parametrize("name", ["q.txt", "q.lst", "q.csv", "q.tsv"])
+def test_a_list_of_one_column_has_a_cell_a_line(tmp_path, name):
+    queries = [query.replace("\t", "") for query in QUERIES] if name == "q.tsv" else QUERIES
+    path = write(tmp_path, "\r\n".join([*queries, ""]), name)
+    assert cells(recipe(path, header=["prompt"]), "prompt") == [queries]
+
+
+def test_lines_of_a_list_keep_commas_and_quotes(tmp_path):
+    path = write(tmp_path, '"men", he wrote\n\n12" wheels\n', "q.txt")
+    assert cells(recipe(path, header=["prompt"]), "prompt") == [['"men", he wrote', '12" wheels']]
+
+
+def test_a_csv_of_one_column_quotes_its_commas(tmp_path):
+    path = write(tmp_path, '"a doctor, at work"\na nurse\n', "q.csv")
+    assert cells(recipe(path, header=["prompt"]), "prompt") == [["a doctor, at work", "a nurse"]]
+    with pytest.raises(DataError, match="has 2 cells") as error:
+        open_table(recipe(write(tmp_path, "a doctor, at work\n", "r.csv"), header=["prompt"]))
+    assert "quote a cell" in error.value.fix
+
+
+@pytest.mark.parametrize(
+    ("mark", "options"),
+    [(";", {"delimiter": ";"}), ("\t", {"delimiter": "\t"}), (";", {}), ("|", {})],
+)
+def test_cells_of_a_list_may_hold_other_delimiters(tmp_path, mark, options):
+    lines = [f"a doctor, a nurse, a cook{mark}job\n", f"a person{mark}person\n"]
+    path = write(tmp_path, "".join(lines), "q.txt")
+    table = open_table(recipe(path, header=["prompt", "topic"]), **options)
+    assert pl.Series(table.read(("topic",))["topic"]).to_list() == ["job", "person"]
+
+
+def test_a_named_delimiter_is_the_only_one_of_a_list(tmp_path):
+    path = write(tmp_path, "two words\n", "q.txt")
+    with pytest.raises(DataError, match="has 1 cell"):
+        open_table(recipe(path, header=["prompt", "topic"]), delimiter=";")
+
+
+@pytest.mark.parametrize("name", ["q.txt", "q.lst"])
+def test_the_error_of_a_list_names_the_header(tmp_path, name):
+    with pytest.raises(DataError, match="names no known format") as error:
+        open_table(write(tmp_path, "a photo of a doctor\n", name))
+    assert "header: [NAME]" in error.value.fix
+
+
 def test_decimal_commas_are_points_in_columns_of_numbers(tmp_path):
     path = write(tmp_path, "id;p;text\n1;0,5;1,5 kg\n2;;2\n3;-1,25;x\n")
     source = recipe(path, decimal=",")

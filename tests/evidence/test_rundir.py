@@ -236,7 +236,7 @@ def make_beside(out):
 
 def test_a_run_at_work_is_left_alone(tmp_path):
     out = tmp_path / "one"
-    with pytest.raises(RunError, match="holds another run"):
+    with pytest.raises(RunError, match="holds a run already"):
         make_beside(out)
     assert (out / "manifest.json").read_text() == "second"
     assert left(tmp_path) == ["one"]
@@ -248,7 +248,7 @@ def test_a_run_that_was_moved_aside_is_put_back(tmp_path):
     out.rename(tmp_path / ".one.0123abcd.old")
     (tmp_path / ".one.0123abcd.partial").mkdir()
     fill(tmp_path / ".one.0123abcd.partial", "half")
-    with pytest.raises(RunError, match="holds another run"):
+    with pytest.raises(RunError, match="holds a run already"):
         make(out)
     assert (out / "manifest.json").read_text() == "first"
     assert left(tmp_path) == ["one"]

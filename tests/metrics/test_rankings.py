@@ -239,7 +239,12 @@ MASKED = np.ma.masked_array([3.0, 2.0, 1.0, 0.0, 5.0, 4.0], mask=[True] + [False
         (max_skew, {"queries": ["q"] * 6, "subjects": ["u"] * 5 + ["v"]}, "subjects: query 'q'"),
         (max_skew, {"k": 0}, "k=0"),
         (max_skew, {"desired": "equal"}, "desired='equal'"),
-        (max_skew, {"desired": {"a": 1.0}}, "desired: 'b'"),
+        (max_skew, {"desired": {"a": 1.0}}, "desired: 'b' has no share"),
+        (
+            max_skew,
+            {"desired": {"a": 0.5, "bb": 0.5}},
+            "desired: 'bb' isn't a group; .* of a, b; did you mean 'b'\\?$",
+        ),
         (max_skew, {"desired": {"a": 0.5, "b": 0.6}}, r"desired: shares sum to 1\.1"),
         (max_skew, {"first": "a", "second": "b"}, "first and second: max_skew"),
         (bias_at_k, {"groups": ["a", "b", "c"] * 2}, "first=None"),

@@ -172,6 +172,7 @@ def test_a_plan_loads_no_model(project, capsys):
     assert [recipe["steps"] for recipe in output["recipes"]] == [0, 2]
     assert not (project / "mitigated").exists()
     assert command(["mitigate", str(project / "c.yaml"), "--plan"]) == 0
+    assert command(["mitigate", str(project / "c.yaml"), "--plan", "--open"]) == 2
     assert "learned from: 2" in capsys.readouterr().out
 
 

@@ -208,10 +208,11 @@ def sentinels(tables: Iterable[Facts], of: str) -> Iterator[Note]:
     for attribute, sizes in _by_attribute(tables, "sentinels"):
         values = " and ".join(f"“{value}” ({count(n)} {of})" for value, n in sizes.items())
         verb, them = ("counts", "it") if len(sizes) == 1 else ("count", "them")
+        texts = ", ".join(f'"{value}"' for value in ("", *sizes))
         yield Note(
             attribute,
-            f"{values} {verb} as missing. Write `missing: []` next to `table:` to keep {them} in "
-            "the comparison.",
+            f"{values} {verb} as missing. Next to `table:`, write `missing: [{texts}]` to confirm "
+            f"that, or `missing: []` to keep {them} in the comparison.",
         )
 
 

@@ -33,10 +33,12 @@ from equipoise.counterfactuals import Generated, GenerationSettings, generate, p
 from equipoise.counterfactuals.parts import Request
 from equipoise.data import Items, ItemSource, load_items
 from equipoise.data.labels import Coded, Content, Outputs
+from equipoise.data.problems import counted
 from equipoise.evidence import (
     Extraction,
     ExtractionSettings,
     OptionQuestion,
+    Pending,
     Pictures,
     Prompts,
     RunOptions,
@@ -45,9 +47,10 @@ from equipoise.evidence import (
     pending,
     prompts,
 )
+from equipoise.evidence.pictures import Files
 from equipoise.models.choosing import LETTERS
 from equipoise.models.protocols import DESCRIPTIONS, Offer, offer_of
-from equipoise.models.registry import Preview
+from equipoise.models.registry import Preview, find_adapter
 from equipoise.models.runtimes import gpus
 from equipoise.models.service import Address, Interface, Service
 from equipoise.models.spending import Usage, estimate_tokens, estimate_usage
@@ -483,6 +486,7 @@ class DryRun(Models):
         self._live = live
         if live is not None:
             self.sets, self.tables = live.sets, live.tables
+        self.missing_files = list[Note]()
         self._looked_up: dict[tuple[str, RunOptions], tuple[str | None, Preview]] = {}
 
     def _offer(self, section: RunConfig, interface: Interface) -> Offer | None:
@@ -525,6 +529,7 @@ class DryRun(Models):
             pictures, runs, content, self.store, key=key,
             part=self.config.extraction.part, **request,
         )  # fmt: skip
+        self._check_files(name, pictures, state)
         about = {
             "runs": runs, "items": state.images, "in_store": state.present,
             "failed_before": state.failed, "to_do": state.to_do, "files_missing": state.missing,
@@ -540,6 +545,29 @@ class DryRun(Models):
             about |= self.plan_requests(name, bill.estimate(state.to_do, usage))
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
         return self._stand_in(name, on, content, pictures.ids, about, width, names=names)
+
+    def _check_files(self, name: str, pictures: Pictures, state: Pending) -> None:
+        """Refuse images of which no file is there, and note some missing ones.
+
+        Raises
+        ------
+        DataError
+            With the path of the first.
+        """
+        if not (state.missing and state.to_do and isinstance(pictures.source, Files)):
+            return
+        first_missing = pictures.source.missing[0]
+        text = (
+            f"{counted(state.missing, 'file')} of {counted(state.images, 'image')} "
+            f"{'is' if state.missing == 1 else 'are'} missing; the first is "
+            f"{pictures.source.where(first_missing)!r}"
+        )
+        if state.missing == state.images == state.to_do:
+            raise DataError(
+                text, file=pictures.name, expected="the files of the images",
+                fix="correct the folder that paths start from (`root`), or the paths",
+            )  # fmt: skip
+        self.missing_files.append(Note(name, text))
 
     def _stand_in(
         self,
@@ -605,6 +633,9 @@ def make_images(
         generated = generate(request, runs, models.store, settings)
         return generated, {"info": generated.info, "inputs": generated.inputs}
     runs = called(runs)
+    if isinstance(section.model, str):
+        adapter, target = find_adapter(section.located(models.base), makes_images=True)
+        adapter.preview(target)
     planned = plan(request, runs, models.store, settings)
     pending = {
         "runs": runs, "items": planned.images, "in_store": planned.present, "to_do": planned.to_do,

@@ -165,6 +165,7 @@ def plan(
         for outputs in dry.outputs
     )
     notes = (
+        *dry.missing_files,
         *_left_to_run(runs),
         *_counted_on_stand_ins(runs),
         *left_out,

@@ -29,7 +29,7 @@ from equipoise.data.problems import check_columns, listed, looks_missing, neares
 from equipoise.data.quantities import check_predicted, is_quantity
 from equipoise.data.sentinels import sentinels_of
 from equipoise.data.spreadsheets import XLSX
-from equipoise.data.tables import TableSource, open_table
+from equipoise.data.tables import LISTS, TableRecipe, TableSource, open_table
 from equipoise.metrics.spec import SPECS
 from equipoise.models.modules import as_model
 from equipoise.models.protocols import DESCRIPTIONS, Model, offer_of
@@ -83,7 +83,8 @@ class ColumnChoices(TypedDict, total=False):
     answer : str or sequence of str
         Columns of answers in words, a model each. The audit is then of answers.
     queries : path or data frame
-        Table of queries, for which `model` ranks the images. The audit is then of retrieval.
+        Table of queries, or a list (.txt) with one a line, for which `model` ranks the images. The
+        audit is then of retrieval.
     missing : str or sequence of str
         Texts that mean a missing value, besides empty cells and texts such as NA.
     """
@@ -127,7 +128,7 @@ class Guess:
     steps : mapping
         Steps from the table to its columns; see `TableConfig`.
     queries : mapping
-        Table of queries and its column.
+        Table of queries, its column, and the header of a list without one.
     options : tuple of str
         Options of `equipoise quick` that name the guessed columns.
     """
@@ -181,14 +182,16 @@ class Guess:
         return {
             "audit": self.audit,
             "data": {**({"images": images} if nested else images), **self.data},
-            **(
-                {"queries": {**self.queries, "table": located(self.queries["table"])}}
-                if self.queries
-                else {}
-            ),
+            **({"queries": self._queries(located(self.queries["table"]))} if self.queries else {}),
             **({"models": models} if models else {}),
             **run,
         }
+
+    def _queries(self, table: Any) -> Fields:
+        """Return the section of the queries, whose table is located already."""
+        header = self.queries.get("header")
+        source = {"file": table, "header": [*header]} if header else table
+        return {"table": source, "id": self.queries["id"]}
 
 
 def guess_config(
@@ -349,6 +352,8 @@ def _kind_of(named: ColumnChoices, target: str | None) -> str:
     return kind
 
 
+_LISTED = "query"
+"""Column of a list of queries without a header."""
 _QUERY = re.compile(r"(.*[_ .-])?(query|prompt|text|caption)", re.IGNORECASE)
 
 
@@ -360,12 +365,13 @@ def _models_of_kind(kind: str, roles: RowRoles, named: ColumnChoices) -> "_Model
         return _Models(sections, where, kind, None, [f"answers: {listed(answers)}"])
     table = named.get("queries")
     assert table is not None  # noqa: S101 - the kind says so
-    names = open_table(table, role="queries").names
+    is_list = isinstance(table, str | os.PathLike) and Path(table).suffix.lower() in LISTS
+    source = TableRecipe(table, header=(_LISTED,)) if is_list else table
+    names = open_table(source, role="queries").names
     column = next(filter(_QUERY.fullmatch, names), names[0])
+    queries = {"table": table, "id": column, **({"header": [_LISTED]} if is_list else {})}
     sections = {called(model): {"model": model} for model in _live_models(named.get("model"))}
-    return _Models(
-        sections, {}, kind, None, [f"queries: column {column}"], {"table": table, "id": column}
-    )
+    return _Models(sections, {}, kind, None, [f"queries: column {column}"], queries)
 
 
 def _data_section(

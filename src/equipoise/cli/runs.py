@@ -174,6 +174,7 @@ def run_audit(
     from equipoise.core import writing
     from equipoise.evidence import new_run
 
+    _refuse_repeated(run, text, overwrite)
     # What was imported stays: collecting garbage need not look at it again.
     gc.freeze()
     with new_run(run, overwrite=overwrite) as folder, ThreadPoolExecutor(1) as writer:
@@ -188,8 +189,24 @@ def run_audit(
         saved = writer.submit(audits.save, inputs, folder)
         write(result, folder, run, examples=has_examples(inputs))
         saved.result()
-        writing.write(folder / "config.yaml", text)
+        writing.write(folder / _CONFIG, text)
     return result
+
+
+_CONFIG = "config.yaml"
+
+
+def _refuse_repeated(run: Path, text: bytes, overwrite: bool) -> None:
+    """Refuse a run of the configuration of which the folder holds a run."""
+    from equipoise.core import RunError
+    from equipoise.evidence import is_run
+
+    config = run / _CONFIG
+    if not overwrite and is_run(run) and config.is_file() and config.read_bytes() == text:
+        raise RunError(
+            f"{run}: holds the run of this configuration already. To do: open "
+            f"{run / 'report.html'}, or pass --overwrite to run it again"
+        )
 
 
 def write(result: AuditResult, folder: Path, run: Path, *, examples: bool = False) -> None:

@@ -41,6 +41,15 @@ open_option = click.option(
 )
 
 
+def refuse_open(option: str) -> None:
+    """Refuse --open beside an option that writes no report."""
+    if click.get_current_context().meta.get(_OPEN):
+        raise click.BadParameter(
+            f"can't go with {option}, which writes no report. To do: leave one of them out",
+            param_hint="'--open'",
+        )
+
+
 def open_report(run: Path) -> None:
     """Open the report of a run in the browser if the user adds --open."""
     if click.get_current_context().meta.get(_OPEN):

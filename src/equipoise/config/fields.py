@@ -679,7 +679,7 @@ def model_check(example: str, *, makes_images: bool) -> Callable[[object], objec
 
     def check(value: object) -> object:
         from equipoise.models.modules import as_model
-        from equipoise.models.registry import adapters
+        from equipoise.models.registry import adapters, with_prefix
 
         value = as_model(value)
         if hasattr(value, "info") and (not makes_images or hasattr(value, "generate")):
@@ -690,10 +690,13 @@ def model_check(example: str, *, makes_images: bool) -> Callable[[object], objec
         prefix, _, remainder = value.partition(":") if isinstance(value, str) else ("", "", "")
         if not remainder or prefix not in by_prefix or "\0" in remainder:
             prefixes = sorted(by_prefix)
+            hint = nearest(prefix, prefixes)
+            # A path or a hub id alone isn't a prefix with a typo.
+            if prefix == value and "/" in prefix.replace("\\", "/"):
+                hint = f"; did you mean {with_prefix(prefix, makes_images=makes_images)!r}?"
             raise ValueError(
                 f"expected a name such as {example!r}, with one of "
-                f"{', '.join(f'{name}:' for name in prefixes)}{nearest(prefix, prefixes)}"
-                f"{by_prefix.left_out}"
+                f"{', '.join(f'{name}:' for name in prefixes)}{by_prefix.left_out}{hint}"
             )
         return value
 

@@ -185,4 +185,5 @@ def _expected(details: ErrorDetails) -> str:
 
 def _given(value: Any, expected: str) -> str:
     words = re.findall("'([^']*)'", expected)
-    return f"given {_SHORT.repr(value)}; expected {expected}{nearest(value, words)}"
+    hint = "" if "did you mean" in expected else nearest(value, words)
+    return f"given {_SHORT.repr(value)}; expected {expected}{hint}"

@@ -133,13 +133,13 @@ def split_lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
-def unknown_extension(path: Path, formats: str) -> DataError:
+def unknown_extension(path: Path, formats: str, fix: str | None = None) -> DataError:
     """Return the error of a file with an unknown extension."""
     return DataError(
         f"the extension {show(path.suffix.lower())} names no known format",
         file=str(path),
         expected=formats,
-        fix="convert the file, or rename it if it is one of these",
+        fix=fix or "convert the file, or rename it if it is one of these",
     )
 
 

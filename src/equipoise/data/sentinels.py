@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from equipoise.core import Fields, Strings
 from equipoise.data.problems import looks_missing
 
-_WORDS = frozenset(("unknown", "unsure", "not sure", "undefined", "missing", "not available", "?"))
+_WORDS = frozenset((
+    "unknown", "not known", "unsure", "not sure", "uncertain", "unclear", "not clear", "undefined",
+    "not defined", "undetermined", "not determined", "undeterminable", "indeterminate",
+    "indeterminable", "unidentified", "not identified", "unidentifiable", "unspecified",
+    "not specified", "unrecognizable", "unrecognisable", "can't tell", "cannot tell", "can not tell",
+    "cant tell", "can't say", "cannot say", "can't be determined", "cannot be determined",
+    "don't know", "do not know", "dont know", "missing", "not available", "not applicable", "n.a.",
+    "?", "??", "???",
+))  # fmt: skip
+_APOSTROPHES = str.maketrans({"’": "'", "_": " "})
 _FEWEST_OTHERS = 2
 DEFAULT_MISSING: Strings = ("",)
 """Texts that mean "missing" where the user lists none; attributes then have sentinels, too."""
@@ -37,8 +46,9 @@ def sentinels_of(values: Collection[str]) -> Strings:
 
 
 def is_word_for_missing(text: str) -> bool:
-    """Whether a text means that a value is unknown: "unknown", "N/A", "?"."""
-    return looks_missing(text) or text.strip().casefold() in _WORDS
+    """Whether a text means that a value is unknown: "unknown", "can't tell", "N/A", "?"."""
+    words = " ".join(text.translate(_APOSTROPHES).casefold().split()).strip("()[]<>")
+    return looks_missing(text) or looks_missing(words) or words in _WORDS
 
 
 def _number(text: str) -> float | None:

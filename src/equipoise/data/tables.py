@@ -34,6 +34,7 @@ from equipoise.data.files import (
     is_address,
     most_unpacked,
     read_whole,
+    split_lines,
     to_utf8,
     too_large,
     unknown_extension,
@@ -333,6 +334,10 @@ FRAME = " (data frame)"
 FORMATS = ".csv, .tsv, .parquet, .pq, .jsonl, .ndjson, .json or .xlsx"
 LISTS = (".txt", ".lst", ".data")
 """How lists without a header end, too."""
+_LIST_FIX = (
+    "of a list without a header, name the columns: `table: {file: …, header: [NAME]}`; "
+    "or convert the file"
+)
 FILE = "file"
 """Column of the files of a folder."""
 ROWS_AT_ONCE = 1 << 14
@@ -591,6 +596,8 @@ def _open_source(recipe: TableRecipe, role: str, encoding: str, delimiter: str) 
     if extension in (".parquet", ".pq"):
         return _open_parquet(path) if content is None else _open_parquet_bytes(content, name)
     content = read_whole(path, FORMATS) if content is None else content
+    if extension in LISTS and len(header) == 1:
+        return _open_lines(content, name, encoding, header)
     if extension in (".csv", ".tsv", *(LISTS if header else ())):
         # A .tsv that is separated by commas is rarer than a user who names no delimiter.
         tabs = extension == ".tsv" and delimiter == ","
@@ -612,7 +619,7 @@ def _open_content(
         text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
         records = json_records(text, name, recipe.records, recipe.header)
         return _of_records(records, digest, name)
-    raise unknown_extension(Path(name), FORMATS)
+    raise unknown_extension(Path(name), FORMATS, _LIST_FIX if extension in LISTS else None)
 
 
 def is_frame(source: TableSource) -> bool:
@@ -714,12 +721,7 @@ def _open_csv(
     if stated := _SEPARATOR_LINE.match(utf8):
         delimiter, utf8 = stated[1].decode(), utf8[stated.end() :]
     start = utf8[:HEADER_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
-    first_lines = {
-        mark: _header(start, mark) for mark in (delimiter, *",;\t|", *" " * bool(header))
-    }
-    # A header that the delimiter leaves whole was written with another.
-    delimiter = next((mark for mark, names in first_lines.items() if len(names) > 1), delimiter)
-    first_line = first_lines[delimiter]
+    delimiter, first_line = _first_line(start, delimiter, header)
     _check_first_line(first_line, header, name)
     names = header or tuple(first_line)
 
@@ -732,6 +734,29 @@ def _open_csv(
         return {column: rows[place] for column, place in zip(requested, places, strict=True)}
 
     return OpenTable(name, hash_parts([content]), names, columns, {}, delimiter=delimiter)
+
+
+def _open_lines(content: bytes, name: str, encoding: str, names: Strings) -> OpenTable:
+    """Open a list without a header whose lines are the cells of its only column."""
+    text = to_utf8(content, name, encoding, header=False).decode("utf-8-sig")
+    lines = [line for line in split_lines(text) if line]
+    column = pa.chunked_array([pa.array(lines, pa.string())])
+    return OpenTable(name, hash_parts([content]), names, lambda _: {names[0]: column}, {})
+
+
+def _first_line(start: str, delimiter: str, header: Strings) -> tuple[str, list[str]]:
+    """Return the delimiter of a CSV, and the cells of its first line.
+
+    A header that the delimiter leaves whole was written with another. In a list without a header,
+    whose cells are any text, only several columns without a named delimiter are guessed.
+    """
+    guessed = not header or (len(header) > 1 and delimiter == ",")
+    marks = (",;\t| " if header else ",;\t|") if guessed else ""
+    lines = {mark: _header(start, mark) for mark in (delimiter, *marks)}
+    fitting = [mark for mark, cells in lines.items() if header and len(cells) == len(header)]
+    several = [mark for mark, cells in lines.items() if len(cells) > 1]
+    mark = next(iter([*fitting, *several]), delimiter)
+    return mark, lines[mark]
 
 
 def _check_first_line(cells: Sequence[str], header: Strings, name: str) -> None:
@@ -749,7 +774,8 @@ def _check_first_line(cells: Sequence[str], header: Strings, name: str) -> None:
             file=name,
             row=1,
             expected=f"{counted(len(header), 'cell')}, as `header:` names",
-            fix="name every column under `header:`, and check `delimiter:`",
+            fix="name every column under `header:`, quote a cell that holds the delimiter, and "
+            "check `delimiter:`",
         )
 
 

@@ -273,7 +273,7 @@ def _find_problem(target: Path, overwrite: bool) -> str:
             "To do: choose another folder, or move the files away"
         )
     if not overwrite:
-        return "holds another run. To do: choose another folder or pass --overwrite"
+        return "holds a run already. To do: choose another folder or pass --overwrite"
     if foreign := foreign_files(target):
         return (
             f"holds files that equipoise did not write, or that have changed since: "

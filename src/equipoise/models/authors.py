@@ -13,6 +13,7 @@ from equipoise.core import ModelError
 from equipoise.core.types import Json
 from equipoise.models.hub import LibraryWeights, refuse_pickle, refuse_revision
 from equipoise.models.open_clip import WEIGHTS, OpenClipEncoder, encoder
+from equipoise.models.protocols import Offer
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import open_clip, place, timm
 from equipoise.models.towers import with_backend
@@ -167,12 +168,30 @@ def _module(library: Any, torch: Any, weights: Weights, quick_gelu: bool) -> tup
 
 def find_file(prefix: str, target: str, options: Options) -> LibraryWeights:
     """Return a file of weights, which a prefix is followed by; see `load`."""
+    path = _existing(prefix, target)
+    refuse_revision(target, options)
+    return LibraryWeights(prefix, refuse_pickle(path, target, options))
+
+
+def _existing(prefix: str, target: str) -> Path:
+    """Return the path of the weights, a file or in a folder."""
     path = Path(target).expanduser()
     path = path / WEIGHTS[0] if path.is_dir() else path
     if not path.is_file():
         raise ModelError(f"There is no file of weights {path}. To do: correct {prefix}:path.")
-    refuse_revision(target, options)
-    return LibraryWeights(prefix, refuse_pickle(path, target, options))
+    return path
+
+
+def preview(prefix: str, offer: Offer, target: str) -> Preview:
+    """Return the preview of a file of weights.
+
+    Raises
+    ------
+    ModelError
+        If there is no such file.
+    """
+    _existing(prefix, target)
+    return Preview(offer)
 
 
 def _identify(prefix: str, target: str, options: Options) -> Mapping[str, Json]:
@@ -231,7 +250,7 @@ def load(prefix: str, target: str, options: Options) -> OpenClipEncoder:
 for _prefix in ("slip", "laclip", "alip"):
     adapter(
         _prefix,
-        preview=lambda _: Preview("encoder"),
+        preview=partial(preview, _prefix, "encoder"),
         identify=partial(_identify, _prefix),
         backends=True,
     )(partial(load, _prefix))

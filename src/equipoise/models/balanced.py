@@ -10,7 +10,7 @@ from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo
 from equipoise.models.protocols import NoAnswer
 from equipoise.models.registry import Options, adapter
-from equipoise.models.wrapped import Draws, open_wrapped, word_pattern
+from equipoise.models.wrapped import Draws, open_wrapped, preview, word_pattern
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def embedding_generator(model: ImageGenerator) -> DiffusersGenerator:
     )
 
 
-@adapter("equipoise", makes_images=True)
+@adapter("equipoise", makes_images=True, preview=preview)
 def load(target: str, options: Options) -> BalancedGenerator:
     """Load a generator that a recipe balanced.
 

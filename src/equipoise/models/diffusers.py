@@ -16,10 +16,10 @@ from equipoise.core import Bytes, EquipoiseError, Floats32, ModelError
 from equipoise.core.files import read_json_file
 from equipoise.models.denoising import decoded, record_latents, unpacked
 from equipoise.models.generators import Attention, Sampling, StepImage
-from equipoise.models.hub import PICKLED_ONLY, commit, fetch_folder, refuse_revision
+from equipoise.models.hub import PICKLED_ONLY, check_source, commit, fetch_folder, refuse_revision
 from equipoise.models.images import Image
 from equipoise.models.info import ModelInfo, digests, settings_in
-from equipoise.models.registry import Options, adapter
+from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import Batches, Placement, diffusers, place, quiet, transformers
 from equipoise.models.towers import tower_info
 
@@ -562,7 +562,12 @@ def _arrays(latents: "Tensor") -> Floats32:
     return np.asarray(latents.detach().float().cpu().numpy(), dtype=np.float32)
 
 
-@adapter("diffusers", makes_images=True)
+def _preview(target: str) -> Preview:
+    check_source(target)
+    return Preview()
+
+
+@adapter("diffusers", makes_images=True, preview=_preview)
 def load(target: str, options: Options) -> DiffusersGenerator:
     """Load a pipeline.
 

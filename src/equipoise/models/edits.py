@@ -24,6 +24,7 @@ from equipoise.models.preprocessing import Recipe, read_transformers
 from equipoise.models.protocols import Classifier, DualEncoder, Model, PairScorer
 from equipoise.models.registry import (
     Options,
+    Preview,
     absolute,
     adapter,
     find_adapter,
@@ -501,7 +502,12 @@ def edited(
     return kind(info, model, edit, inside)
 
 
-@adapter("edited")
+def _preview(target: str) -> Preview:
+    read_edit(Path(target).expanduser())
+    return Preview()
+
+
+@adapter("edited", preview=_preview)
 def load(target: str, options: Options) -> Model:
     """Load a model with the components changed that a file names.
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from equipoise.core import MissingExtraError, ModelError
 from equipoise.core.files import read_json_file
 from equipoise.core.types import Json
-from equipoise.models.hub import PICKLED_ONLY, cached_file, commit, fetch_folder, refuse_revision
+from equipoise.models.hub import (
+    PICKLED_ONLY,
+    cached_file,
+    check_source,
+    commit,
+    fetch_folder,
+    refuse_revision,
+)
 from equipoise.models.images import Images, pillow_images
 from equipoise.models.info import ModelInfo, digests, settings_in
 from equipoise.models.matching import SCORERS, MatchingModel, Tensors, vilt_places
@@ -621,6 +628,7 @@ def load_answerer(checkpoint: Checkpoint) -> HfAnswerer:
 
 def _preview(target: str) -> Preview:
     """Return the facts in config.json, from a folder or the local cache."""
+    check_source(target)
     folder = Path(target).expanduser()
     path = folder / CONFIG if (folder / CONFIG).is_file() else cached_file(target, CONFIG)
     try:

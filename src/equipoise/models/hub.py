@@ -44,8 +44,7 @@ def fetch_folder(
     ModelError
         If it is no hub id, or its files are neither in the cache nor to be had.
     """
-    if not HUB_ID.fullmatch(hub_id):
-        raise ModelError(f"There is no folder {hub_id}, and it isn't a hub id (owner/name).")
+    check_source(hub_id)
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -68,6 +67,31 @@ def fetch_folder(
             "that holds it."
         ) from error
     return Path(folder)
+
+
+def check_source(target: str) -> None:
+    """Refuse what is neither a folder nor a hub id; a hub id isn't looked up.
+
+    Raises
+    ------
+    ModelError
+        With the path.
+    """
+    if not (HUB_ID.fullmatch(target) or Path(target).expanduser().is_dir()):
+        raise ModelError(f"There is no folder {target}, and it isn't a hub id (owner/name).")
+
+
+def check_path(target: str) -> None:
+    """Refuse a path to nothing, of a library whose other names aren't paths.
+
+    Raises
+    ------
+    ModelError
+        With the path.
+    """
+    is_path = target.startswith(("./", "../", "/", "~"))
+    if is_path and not Path(target).expanduser().exists():
+        raise ModelError(f"There is no file or folder {target}. To do: correct the path.")
 
 
 def cached_file(hub_id: str, name: str) -> Path | None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from equipoise.core import ModelError
@@ -13,13 +14,14 @@ from equipoise.models.authors import (
     count_blocks,
     fill,
     find_file,
+    preview,
     read_weights,
     rename_weights,
 )
 from equipoise.models.hf import processor_facts, processor_preparation
 from equipoise.models.hub import LibraryWeights
 from equipoise.models.matching import MatchingModel, ScorerFamily, Tensors, margin
-from equipoise.models.registry import Options, Preview, adapter
+from equipoise.models.registry import Options, adapter
 from equipoise.models.runtimes import place, transformers
 from equipoise.models.runtimes import torch as imported_torch
 from equipoise.models.towers import torch_only, tower_info
@@ -134,7 +136,7 @@ def _identify(target: str, options: Options) -> Mapping[str, Json]:
     return _find(target, options).identity("hf", options)
 
 
-@adapter("meter", preview=lambda _: Preview("scorer"), identify=_identify)
+@adapter("meter", preview=partial(preview, "meter", "scorer"), identify=_identify)
 def load(target: str, options: Options) -> MatchingModel:
     """Load a METER that matches images with texts.
 

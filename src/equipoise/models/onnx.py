@@ -228,8 +228,8 @@ def _sigmoid(logits: Floats32) -> Floats32:
 
 
 def _build_preview(target: str) -> Preview:
+    graph = find_graph(target)
     try:
-        graph = find_graph(target)
         labels = read_labels(graph)
         if not labels and (settings := read_settings(graph)):
             labels = settings.labels

@@ -10,6 +10,7 @@ from equipoise.core import ModelError
 from equipoise.core.types import Json
 from equipoise.models.hub import (
     LibraryWeights,
+    check_path,
     commit,
     fetch_folder,
     refuse_pickle,
@@ -74,7 +75,12 @@ def _identify(target: str, options: Options) -> Mapping[str, Json] | None:
     return {**source.identity("open_clip", options), "config": config}
 
 
-@adapter("open_clip", preview=lambda _: Preview("encoder"), identify=_identify, backends=True)
+def _preview(target: str) -> Preview:
+    check_path(target)
+    return Preview("encoder")
+
+
+@adapter("open_clip", preview=_preview, identify=_identify, backends=True)
 def load(target: str, options: Options) -> OpenClipEncoder:
     """Load a model of open_clip.
 

@@ -88,7 +88,8 @@ class Adapter:
     load : callable
         From the rest of a name and `Options` to a model, see `equipoise.models.protocols`.
     preview : callable
-        From the rest of a name to a `Preview`; nothing is loaded or fetched.
+        From the rest of a name to a `Preview`; nothing is loaded or fetched. A path to nothing is
+        a `ModelError`.
     identify : callable or None
         From the rest of a name and `Options` to facts that decide which model it is, such as the
         SHA-256 of its files; None where only loading it tells. Nothing is loaded.
@@ -170,10 +171,11 @@ def find_adapter(name: str, *, makes_images: bool = False) -> tuple[Adapter, str
         adapter = None
     if not target or adapter is None:
         kind = "model that makes images" if makes_images else "model"
+        likely_name = with_prefix(name, makes_images=makes_images)
         raise ModelError(
             f"{name!r}: the name of a {kind} starts with the prefix of its library, one of "
             f"{', '.join(f'{known_prefix}:' for known_prefix in sorted(by_prefix))}"
-            f"{by_prefix.left_out}. To do: write {_with_prefix(name, makes_images)!r}, for example."
+            f"{by_prefix.left_out}. To do: write {likely_name!r}, for example."
         )
     return adapter, target
 
@@ -182,7 +184,7 @@ _PREFIXES = {".onnx": "onnx:{}", ".py": "python:{}:FACTORY"}
 """Name of a model in a file of each ending."""
 
 
-def _with_prefix(name: str, makes_images: bool) -> str:
+def with_prefix(name: str, *, makes_images: bool = False) -> str:
     """Return a name without a prefix as the user may mean it."""
     form = "diffusers:{}" if makes_images else _PREFIXES.get(Path(name).suffix, "hf:{}")
     return form.format(name.rpartition(":")[2] or "ID")

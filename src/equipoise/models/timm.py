@@ -7,7 +7,7 @@ from typing import Any
 
 from equipoise.core import ModelError
 from equipoise.core.types import Json
-from equipoise.models.hub import LibraryWeights, refuse_pickle, refuse_revision
+from equipoise.models.hub import LibraryWeights, check_path, refuse_pickle, refuse_revision
 from equipoise.models.preprocessing import preparation, read_timm, stack_images
 from equipoise.models.registry import Options, Preview, adapter
 from equipoise.models.runtimes import place, timm
@@ -27,7 +27,12 @@ def _identify(target: str, options: Options) -> Mapping[str, Json]:
     return find_weights(timm(), target, options).identity("timm", options)
 
 
-@adapter("timm", preview=lambda _: Preview("classifier"), identify=_identify, backends=True)
+def _preview(target: str) -> Preview:
+    check_path(target)
+    return Preview("classifier")
+
+
+@adapter("timm", preview=_preview, identify=_identify, backends=True)
 def load(target: str, options: Options) -> TowerClassifier:
     """Load a classifier of timm.
 

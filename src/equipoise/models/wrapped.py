@@ -23,7 +23,7 @@ from equipoise.models.hub import refuse_revision
 from equipoise.models.images import Images
 from equipoise.models.info import ModelInfo, digests, one_digest, write_settings
 from equipoise.models.protocols import DualEncoder
-from equipoise.models.registry import Options, absolute, adapter, load_nested, relative
+from equipoise.models.registry import Options, Preview, absolute, adapter, load_nested, relative
 from equipoise.stats.streams import stream
 
 PLACE = "{}"
@@ -298,7 +298,27 @@ def save_wrapped(
     write_settings(folder / SETTINGS, settings)
 
 
-@adapter("equipoise")
+def _read_settings(target: str) -> Settings:
+    try:
+        content = read_regular(Path(target).expanduser() / SETTINGS)
+        return TypeAdapter(Settings).validate_json(content)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{target} holds no {SETTINGS} that can be read: {error}.") from error
+
+
+def preview(target: str) -> Preview:
+    """Return an empty preview of a wrapped model.
+
+    Raises
+    ------
+    ModelError
+        If the folder holds none.
+    """
+    _read_settings(target)
+    return Preview()
+
+
+@adapter("equipoise", preview=preview)
 def load(target: str, options: Options) -> WrappedEncoder:
     """Load a wrapped dual encoder.
 
@@ -357,11 +377,7 @@ def open_wrapped(target: str, options: Options, *, makes_images: bool = False) -
         See `load`.
     """
     refuse_revision(target, options)
-    folder = Path(target).expanduser()
-    try:
-        settings = TypeAdapter(Settings).validate_json(read_regular(folder / SETTINGS))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{target} holds no {SETTINGS} that can be read: {error}.") from error
+    folder, settings = Path(target).expanduser(), _read_settings(target)
     base = _base(settings, folder, options, makes_images=makes_images)
     try:
         wrapping = _wrapping(settings, folder, base.info.dimension or 0)

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from audits.live_models.worlds import KINDS, diversity
+from audits.live_models.worlds import IMAGES, KINDS, diversity
 from equipoise import audits
 from equipoise.audits.kind import audit_of
 from equipoise.audits.model_cache import look_up
-from equipoise.core import DataError
+from equipoise.core import DataError, ModelError
 from equipoise.evidence import RunOptions
 from equipoise.models.registry import Preview
 from equipoise.planted.scenes.embed import WEIGHTS
@@ -106,3 +106,53 @@ def test_a_plan_knows_a_model_by_its_files(world):
 def test_settings_of_a_checkpoint_give_its_preview(settings, preview, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(settings))
     assert look_up(f"hf:{tmp_path}", RunOptions(), tmp_path)[1] == preview
+
+
+PATHS = {
+    "hf": "../nowhere",
+    "open_clip": "../nowhere",
+    "timm": "./nowhere",
+    "onnx": "nowhere.onnx",
+    "slip": "nowhere.safetensors",
+    "meter": "nowhere.safetensors",
+    "equipoise": "nowhere",
+    "edited": "nowhere.json",
+}
+
+
+@pytest.mark.parametrize("prefix", PATHS)
+def test_a_plan_refuses_a_model_that_is_not_there(prefix, world):
+    values = diversity(model=f"{prefix}:{PATHS[prefix]}")
+    with pytest.raises(ModelError, match=r"^models\.m\.model: .*nowhere"):
+        plan(values, world)
+
+
+@pytest.mark.usefixtures("loads")
+def test_a_plan_and_an_audit_refuse_a_folder_in_the_same_words(world):
+    config = audits.parse_config(diversity(model="hf:../nowhere"))
+    messages = []
+    for run in (audits.plan, audits.prepare):
+        with pytest.raises(ModelError) as raised:
+            run(config, base=world)
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+
+
+def test_a_plan_does_not_look_up_a_hub_id(world):
+    assert plan(diversity(model="hf:owner/unknown"), world).runs[0]["to_do"] == 96
+
+
+def test_a_plan_refuses_images_of_which_no_file_is_there(world):
+    values = diversity()
+    values["data"] = values["data"] | {"images": IMAGES | {"root": "."}}
+    with pytest.raises(DataError, match="96 files of 96 images are missing") as raised:
+        plan(values, world)
+    assert "root" in raised.value.fix
+
+
+def test_a_plan_first_notes_missing_files(world):
+    first = min((world / "pictures").iterdir())
+    first.unlink()
+    note = plan(diversity(), world).notes[0]
+    assert note.startswith("m: 1 file of 96 images is missing")
+    assert first.name in note

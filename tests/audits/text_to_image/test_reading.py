@@ -7,7 +7,7 @@ import yaml
 
 from diffusion_checkpoints import stable_diffusion
 from equipoise import audits
-from equipoise.core import ConfigError, DataError
+from equipoise.core import ConfigError, DataError, ModelError
 from equipoise.planted.scenes.embed import load_clip
 from equipoise.studies.study import study_files
 from painted import PROMPTS, Painter, Seer, audit_values
@@ -161,3 +161,13 @@ def test_the_study_of_stable_diffusion_runs_with_a_small_pipeline(tmp_path):
     assert len(scores) == 28 + 11
     assert np.isfinite([f.value for f in scores]).all()
     assert {*result.manifest.models} == {"stable_diffusion_1_5", "large_14"}
+
+
+def test_a_plan_refuses_a_generator_that_is_not_there(tmp_path):
+    values = audit_values(generators={"g": {"model": "diffusers:../no"}})
+    messages = []
+    for run in (audits.plan, audits.prepare):
+        with pytest.raises(ModelError, match="There is no folder") as raised:
+            run(audits.parse_config(values), base=tmp_path)
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]

@@ -15,6 +15,7 @@ from equipoise.cli.terminal import (
     open_report,
     out_option,
     overwrite_run,
+    refuse_open,
     say_json,
     say_values,
 )
@@ -79,6 +80,8 @@ def augment_command(
     from equipoise.evidence import new_run
 
     _check_options(config, plan=plan)
+    if plan:
+        refuse_open("--plan")
     if images % 4:
         raise click.BadParameter(
             f"given {images}; expected a multiple of 4. To do: write {images // 4 * 4}",

@@ -13,6 +13,7 @@ from equipoise.cli.terminal import (
     json_option,
     open_option,
     open_report,
+    refuse_open,
     say_json,
     say_values,
 )
@@ -47,6 +48,7 @@ def mitigate_command(config: Path, plan: bool, as_json: bool) -> None:
     parts = load_for(config, Config, "mitigate").by_model()
     waiting = unfinished(parts, base)
     if plan:
+        refuse_open("--plan")
         plans = {name: running.plan(part, base=base) for name, part in waiting.items()}
         if as_json:
             say_json(_single(plans))

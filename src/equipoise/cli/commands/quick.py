@@ -89,7 +89,7 @@ def _threshold(
     "--queries",
     type=PATH,
     metavar="FILE",
-    help="Table of queries, for which --model ranks the images.",
+    help="Table of queries, or a list (.txt) with one a line, for which --model ranks the images.",
 )
 @click.option("--positive", metavar="CLASS", help="Positive class, if the target has two.")
 @click.option("--id", metavar="COLUMN", help="Column that names the image.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any, Literal, TypedDict
 
@@ -554,12 +555,13 @@ def given_shares(desired: Mapping[str, float], groups: Groups) -> Floats:
     """
     shares = {groups.display_name(str(name)): float(share) for name, share in desired.items()}
     present = {name for name, n in zip(groups.names, groups.counts, strict=True) if n}
-    wrong = sorted((shares.keys() - {*groups.names}) | (present - shares.keys()))
-    if wrong:
-        raise InputError(
-            f"desired: {wrong[0]!r} isn't a group, or has no share; expected a share for each of "
-            f"{', '.join(groups.names)}"
-        )
+    expected = f"; expected a share for each of {', '.join(groups.names)}"
+    if unknown := sorted(shares.keys() - {*groups.names}):
+        near = get_close_matches(unknown[0], groups.names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"desired: {unknown[0]!r} isn't a group{expected}{hint}")
+    if missing := sorted(present - shares.keys()):
+        raise InputError(f"desired: {missing[0]!r} has no share{expected}")
     group_shares = np.array([shares.get(name, 0.0) for name in groups.names])
     if not (group_shares >= 0).all() or abs(group_shares.sum() - 1.0) > 1e-9:
         raise InputError(
