@@ -13,6 +13,7 @@ from equipoise.core.finding import TESTED
 from equipoise.report.gate_alarms import alarm_rate
 from equipoise.report.gate_coverage import checks_of_gaps
 from equipoise.report.gate_rules import (
+    ROUNDING,
     VERDICTS,
     GateCheck,
     GateResult,
@@ -328,8 +329,8 @@ def _check(rule: GateRule, finding: Finding) -> GateCheck:
         return GateCheck(rule, finding, "not estimable", f"{name}: {verdict_text}: {reason}.")
     outcome: Outcome = "passed"
     for_min, for_max = numbers
-    if (rule.min is not None and for_min < rule.min) or (
-        rule.max is not None and for_max > rule.max
+    if (rule.min is not None and for_min < rule.min - ROUNDING) or (
+        rule.max is not None and for_max > rule.max + ROUNDING
     ):
         outcome = "breached"
     limits = sorted(
