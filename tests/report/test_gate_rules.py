@@ -332,3 +332,37 @@ def test_junit_has_every_rule_with_its_outcome():
     assert all(
         case.find("failure").get("message") for case in suite if case.find("failure") is not None
     )
+
+
+@pytest.mark.parametrize("on", ["value", "lower", "upper", "whole", "any"])
+def test_a_number_at_a_bound_is_not_beyond_it_by_rounding(on):
+    gap, share = 8 / 20 - 6 / 20, 1 - 0.9
+    assert gap > 0.1 > share
+    at_max = finding(metric="accuracy", value=gap, ci_low=gap, ci_high=gap)
+    assert outcomes(GateRule("accuracy", of="difference", on=on, max=0.1), at_max) == ["passed"]
+    at_min = replace(at_max, aggregate=Aggregate.VALUE, value=share, ci_low=share, ci_high=share)
+    assert outcomes(GateRule("accuracy", on=on, min=0.1), at_min) == ["passed"]
+    above = replace(at_max, value=0.1001, ci_low=0.1001, ci_high=0.1001)
+    assert outcomes(GateRule("accuracy", of="difference", on=on, max=0.1), above) == ["breached"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "fix"),
+    [
+        ({"of": "difference", "max": 10}, "write 0.1: 10 points are 0.1"),
+        ({"of": "worst_group", "min": 80}, "write 0.8: 80 % is 0.8"),
+        ({"min": 80}, "write 0.8: 80 % is 0.8"),
+        ({"of": "difference", "min": -0.1}, "write a number from 0 to 1"),
+        ({"change_from": "before", "min": -1.5}, "write a number from -1 to 1"),
+    ],
+)
+def test_a_bound_that_no_number_can_reach_is_refused(rule, fix):
+    with pytest.raises(ConfigError) as raised:
+        GateRule("accuracy", **rule)
+    assert raised.value.key == [*rule][-1]
+    assert fix in str(raised.value)
+
+
+def test_a_bound_within_the_range_of_a_change_or_of_a_metric_without_ends_is_taken():
+    assert GateRule("accuracy", change_from="before", min=-0.5).bounds == [-0.5]
+    assert GateRule("error_difference", max=10.0).bounds == [10.0]

@@ -7,12 +7,13 @@ from itertools import chain
 from types import MappingProxyType
 from xml.etree import ElementTree as ET
 
-from equipoise.core import AuditResult, ConfigError, Family, Finding, Variant, Verdict
+from equipoise.core import Aggregate, AuditResult, ConfigError, Family, Finding, Variant, Verdict
 from equipoise.core.estimate import name_with
 from equipoise.core.finding import TESTED
 from equipoise.report.gate_alarms import alarm_rate
 from equipoise.report.gate_coverage import checks_of_gaps
 from equipoise.report.gate_rules import (
+    ROUNDING,
     VERDICTS,
     GateCheck,
     GateResult,
@@ -109,6 +110,8 @@ def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
             if conclusion.about_groups
             and _matches(finding := result.findings[conclusion.finding], rule)
         ]
+    absent = [finding for finding in result.findings if _is_absent(finding, rule)]
+    judged += [(finding, finding.verdict) for finding in absent]
     if not judged and not withheld:
         subject = "tested finding" if rule.metric else "conclusion"
         return [_unmatched(result.findings, rule, subject)]
@@ -119,6 +122,14 @@ def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
         checks = []
     without += [_not_judged(rule, finding) for finding in withheld.values()]
     return [*checks, *without, *checks_of_gaps(result.findings, rule, {**places, **withheld})]
+
+
+def _is_absent(finding: Finding, rule: GateRule) -> bool:
+    """Whether a rule is about a gap that is untested since no group has what it counts."""
+    if not rule.metric or finding.family is not Family.DESCRIPTIVE or not _matches(finding, rule):
+        return False
+    is_zero = finding.aggregate is Aggregate.DIFFERENCE and finding.value == 0.0
+    return is_zero and not any(part.value > 0.0 for part in finding.by_group)
 
 
 def _checks_of_judged(rule: GateRule, judged: Sequence[tuple[Finding, Verdict]]) -> list[GateCheck]:
@@ -318,8 +329,8 @@ def _check(rule: GateRule, finding: Finding) -> GateCheck:
         return GateCheck(rule, finding, "not estimable", f"{name}: {verdict_text}: {reason}.")
     outcome: Outcome = "passed"
     for_min, for_max = numbers
-    if (rule.min is not None and for_min < rule.min) or (
-        rule.max is not None and for_max > rule.max
+    if (rule.min is not None and for_min < rule.min - ROUNDING) or (
+        rule.max is not None and for_max > rule.max + ROUNDING
     ):
         outcome = "breached"
     limits = sorted(

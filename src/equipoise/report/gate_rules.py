@@ -9,7 +9,7 @@ from typing import Literal
 from equipoise.core import Aggregate, ConfigError, Finding
 from equipoise.core.estimate import name_with
 from equipoise.metrics.naming import comparison_of, find_records
-from equipoise.metrics.spec import MetricSpec, own_aggregate
+from equipoise.metrics.spec import ANY_NUMBER, MetricSpec, own_aggregate, spec_for
 from equipoise.report.text import enclose, visible
 
 On = Literal["value", "lower", "upper", "whole", "any"]
@@ -21,6 +21,8 @@ ON: Mapping[str, str] = MappingProxyType({
     "whole": "whole interval of ", "any": "any of the interval of ",
 })  # fmt: skip
 """What may be held against bounds, in words."""
+ROUNDING = 1e-9
+"""How far beyond a bound a number may be by rounding: 8/20 - 6/20 isn't above 0.1."""
 VERDICTS: tuple[GateVerdict, ...] = ("disparity", "detected", "inconclusive")
 """Verdicts that a rule can forbid, the gravest first."""
 EXTREMES = (Aggregate.DIFFERENCE, Aggregate.RATIO, Aggregate.WORST_GROUP)
@@ -62,8 +64,9 @@ class GateRule:
     Raises
     ------
     ConfigError
-        When no requirement is given or two that exclude each other, the bounds cross, a word is
-        unknown, or `of` isn't the comparison that the name of the metric says.
+        When no requirement is given or two that exclude each other, the bounds cross or are
+        outside the metric's range, a word is unknown, or `of` isn't the comparison that the name of
+        the metric says.
     """
 
     metric: str = ""
@@ -131,6 +134,22 @@ class GateRule:
             self._refuse(
                 "min", f"min {self.min}, max {self.max}", "write a min that is not above max"
             )
+        self._check_range()
+
+    def _check_range(self) -> None:
+        """Refuse bounds that no number of the metric can reach."""
+        spec = spec_for(self.metric, self.aggregate)
+        spec = spec.change if self.change_from else spec
+        low, high = spec.bounds or ANY_NUMBER
+        for key in ("min", "max"):
+            bound = getattr(self, key)
+            if bound is None or low <= bound <= high:
+                continue
+            fix = f"write a number from {low:g} to {high:g}"
+            if spec.unit in ("share", "points") and low <= bound / 100.0 <= high:
+                unit = "points are" if spec.unit == "points" else "% is"
+                fix = f"write {bound / 100.0:g}: {bound:g} {unit} {bound / 100.0:g}"
+            self._refuse(key, f"{key} {bound:g} is outside its range {spec.range_text}", fix)
 
     def _check_without_bounds(self) -> None:
         """Refuse keys that a rule on a verdict or a comparison doesn't read."""

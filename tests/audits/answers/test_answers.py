@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from audits.answers.worlds import N, answers, config, images, pick, run
 from equipoise import audits
 from equipoise.audits.labels.answers.page import unresolved_texts
 from equipoise.core import ConfigError, DataError, Family, Verdict
-from equipoise.report import write
+from equipoise.report import GateRule, gate, write
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "answers"
 
@@ -52,7 +53,8 @@ def test_rows_without_an_answer_are_compared_by_reason(jobs):
         "a": 0.1,
         "b": 0.02,
     }
-    assert "empty_rate" not in metrics_of(jobs)
+    empty = pick(jobs, "empty_rate")
+    assert (empty.value, empty.tested) == (0.0, False)
 
 
 def test_values_stay_inside_intervals_and_spreads_decide_no_verdict():
@@ -106,7 +108,8 @@ def test_questions_stand_side_by_side(tmp_path):
     result = audits.run(settings)
     assert pick(result, "answer_gap", "nurse").version == "job, normalised"
     assert pick(result, "answer_gap", "park").value == 0.0
-    assert pick(result, "unanswered_rate").version == "job"
+    assert pick(result, "unanswered_rate", version="job").value == pytest.approx(0.02)
+    assert pick(result, "unanswered_rate", version="place").value == 0.0
     assert [Path(name).name for name in result.manifest.inputs] == [
         "labels (data frame)", "answers.csv",
     ]  # fmt: skip
@@ -193,13 +196,34 @@ def test_the_example_shows_the_planted_disparities():
 def test_a_model_that_declines_everything_is_a_result(tmp_path):
     table = answers({"I don't know": N}, {"I don't know": N - 10, "no comment": 10})
     result = run(table, model={"unknown": ["I don't know"], "refused": ["no comment"]})
-    findings = {finding.metric: finding for finding in result.findings}
-    assert {*findings} == {"unanswered_rate", "unknown_rate", "refused_rate"}
+    findings = {finding.metric: finding for finding in result.findings if finding.groups}
+    assert {*findings} == {"unanswered_rate", "unknown_rate", "refused_rate", "empty_rate"}
     assert findings["unanswered_rate"].value == 0
     assert findings["refused_rate"].value == pytest.approx(0.1)
     assert findings["refused_rate"].verdict is Verdict.DISPARITY
     assert "answers" not in result.tables
     write(result, tmp_path)
+
+
+def test_a_gate_on_refusals_passes_a_model_that_never_refuses():
+    result = run(answers({"doctor": 60, "nurse": 40}, {"doctor": 50, "nurse": 50}))
+    rules = [
+        GateRule(metric, of="difference", max=0.0)
+        for metric in ("unanswered_rate", "refused_rate", "unknown_rate", "empty_rate")
+    ]
+    rules += [GateRule("unanswered_rate", max=0.0)]
+    rules += [GateRule("unanswered_rate", verdict="disparity")]
+    outcome = gate(result, rules)
+    assert [check.outcome for check in outcome.checks] == ["passed"] * len(rules)
+    gap = pick(result, "unanswered_rate")
+    square = stats.norm.ppf(0.975) ** 2
+    highest = square / (N + square)
+    assert [(part.low, part.high) for part in gap.by_group] == [(0.0, pytest.approx(highest))] * 2
+    assert gap.ci_high > 0.0
+    assert all(
+        result.findings[conclusion.finding].metric != gap.metric
+        for conclusion in result.conclusions
+    )
 
 
 def test_a_model_that_names_every_group_rightly_is_not_condemned():

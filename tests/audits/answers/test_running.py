@@ -38,5 +38,7 @@ def test_several_questions_are_asked_and_a_failed_picture_is_no_withheld_answer(
     }
     assert counts["place, normalised", "nowhere", "b"] == 59
     assert counts["colour, normalised", "blue", "a"] == colours[::2].count("blue")
-    assert "unanswered_rate" not in {finding.metric for finding in result.findings}
+    unanswered = [finding for finding in result.findings if finding.metric == "unanswered_rate"]
+    assert {finding.value for finding in unanswered} == {0.0}
+    assert not any(finding.tested for finding in unanswered)
     assert {row["state"] for row in result.tables["answer_states"].to_pylist()} == {"answered"}

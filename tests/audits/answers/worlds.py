@@ -36,13 +36,14 @@ def run(table, **changes):
 
 
 def pick(result, metric, subject="", version=None, compared_to=""):
-    """Return the only finding of a metric, by default of normalised answers."""
+    """Return the only finding of a metric, by default of normalised answers and of groups."""
     findings = [
         finding
         for finding in result.findings
         if (finding.metric, finding.subject, finding.compared_to) == (metric, subject, compared_to)
         and (finding.version == version if version else not finding.version.endswith("raw"))
     ]
+    findings = [finding for finding in findings if finding.groups] or findings
     assert len(findings) == 1, [
         (finding.metric, finding.subject, finding.version) for finding in result.findings
     ]

@@ -14,6 +14,7 @@ from equipoise import audits
 from equipoise.audits.labels.dataset.config import DATA_SET
 from equipoise.core import ConfigError, DataError, InputError, Verdict
 from equipoise.metrics import representation_gap
+from equipoise.report import GateRule, gate
 from equipoise.stats import Bootstrap
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "dataset"
@@ -168,9 +169,14 @@ def test_sizes_and_duplicates_are_compared_by_group(tmp_path):
     }
     assert findings["under 50,176 pixels"].value == pytest.approx(0.5)
     assert findings["same bytes as another"].value == pytest.approx(40 / 120, abs=0.01)
-    assert {finding.verdict for name, finding in findings.items() if name != "of unknown size"} == {
-        Verdict.DISPARITY
-    }
+    tested = [finding for name, finding in findings.items() if name != "of unknown size"]
+    assert {finding.verdict for finding in tested if finding.value} == {Verdict.DISPARITY}
+    (elongated,) = (name for name in findings if name.startswith("longer than"))
+    # No picture is elongated: a rule on the defect passes.
+    assert findings[elongated].value == 0.0
+    assert not findings[elongated].tested
+    rules = [GateRule("image_defect_rate", of="difference", max=0.0, subject=elongated)]
+    assert gate(result, rules).exit_code == 0
     assert findings["of unknown size"].value == pytest.approx(1 / 120)
     facts = {row["group"]: row for row in result.tables["image_facts"].to_pylist()}
     assert (facts["b"]["n"], facts["b"]["width"], facts["b"]["height"]) == (119, 260, 250)

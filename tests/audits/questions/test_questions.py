@@ -103,6 +103,19 @@ def test_items_are_counted_only_where_each_has_one_answer(orders, counts):
     assert ("1 of 2" in sentence(finding)) is counts
 
 
+def test_a_gate_on_refusals_passes_a_model_that_always_chooses():
+    answered = dict.fromkeys(ANSWERS, "A")
+    result = run(config(table=responses(answered)))
+    names = ("unanswered_rate", "refused_rate", "unknown_rate", "empty_rate")
+    rules = [GateRule(name, of="difference", max=0.0) for name in names]
+    rules += [GateRule(name, max=0.0) for name in names]
+    rules += [GateRule(name, verdict="disparity") for name in names]
+    assert {check.outcome for check in gate(result, rules).checks} == {"passed"}
+    gaps = [f for f in result.findings if f.metric in names and f.aggregate is not Aggregate.VALUE]
+    assert len(gaps) == len(names)
+    assert all(finding.ci_high > 0.0 and not finding.tested for finding in gaps)
+
+
 def test_every_metric_of_items_with_right_options_takes_a_rule_of_a_gate():
     metrics = {finding.metric for finding in run(config()).findings}
     assert {"accuracy", "unsound_rate", "refused_rate"} <= metrics

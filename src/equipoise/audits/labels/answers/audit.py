@@ -27,6 +27,12 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.labels.absent_states import (
+    UNANSWERED,
+    absent_gaps,
+    counted_rows,
+    unanswered_share,
+)
 from equipoise.audits.labels.answer_levels import expected_answers, one_answer
 from equipoise.audits.labels.answers.config import (
     STATES,
@@ -354,6 +360,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         question = replace(place, version=design.question or "default")
         drafts = [*_measure_unanswered(design, question, resampling), *drafts]
         if design.groups.name == group_name(config.data.groups[0]):
+            drafts.append(unanswered_share(design, replace(question, groups=""), resampling))
             drafts += _measure_levels(design, config, place, resampling)
         points: list[Row] = []
         notes = []
@@ -604,17 +611,23 @@ def _measure_unanswered(
     kinds = {
         state: metric for state, metric in rates_of_states().items() if (states == state).any()
     }
-    if not kinds:
-        return
     gaps = [*map(_about_rows, right_or_wrong(design, place, resampling, seed))]
     shares = [*gaps, *against_rest(gaps)]
     yield from shares if design.silent else with_unresolved(shares, design.pooled)
-    states_of_rows = [*map(_about_rows, state_gaps(design, states, kinds, place, resampling, seed))]
+    states_of_rows = []
+    if kinds:
+        states_of_rows = state_gaps(design, states, kinds, place, resampling, seed)
+    states_of_rows = [*map(_about_rows, states_of_rows)]
     if len(kinds) == 1:
         states_of_rows = [
             replace(draft, fold=gap_of(gaps[0].finding.metric, "")) for draft in states_of_rows
         ]
     yield from [*states_of_rows, *against_rest(states_of_rows)]
+    present = {draft.finding.metric for draft in (*gaps, *states_of_rows)}
+    absent = {UNANSWERED, *rates_of_states().values()} - present
+    yield from absent_gaps(
+        sorted(absent), counted_rows(design), design.groups, design.units, place, resampling
+    )
 
 
 def _about_rows(draft: UncorrectedFinding) -> UncorrectedFinding:

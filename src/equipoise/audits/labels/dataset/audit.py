@@ -19,9 +19,11 @@ from equipoise.audits.findings import (
     more_alike,
     parts,
     whole,
+    without_verdict,
 )
 from equipoise.audits.group_sizes import Row, groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.labels.absent_states import absent_gaps
 from equipoise.audits.labels.dataset.config import DATA_SET, Config, DefectOptions
 from equipoise.audits.labels.designs import OTHER, label_gaps, with_folds
 from equipoise.audits.labels.label_gap import label_gap_of
@@ -107,6 +109,7 @@ _COLUMNS = {
     },
 }
 _SIDES = ("width", "height")
+_ALL_ALIKE = "all images are alike in this, so there is nothing to test"
 _NO_REFERENCE = "without a reference population, groups are compared with equal shares"
 
 
@@ -549,10 +552,18 @@ def _measure_rates(
     }
     for metric, of_subjects in marked.items():
         for subject, marks in of_subjects.items():
-            if marks.any() and not marks.all():
-                names = metric.spec.name, subject
+            names = metric.spec.name, subject
+            if marks.any():
                 gaps, _ = _measure_share(design, marks, config, place, resampling, names)
+                if marks.all():
+                    gaps = [without_verdict(draft, _ALL_ALIKE) for draft in gaps]
                 yield from [*gaps, *against_rest(gaps)]
+                continue
+            everyone = np.ones(len(marks), np.bool_)
+            for draft in absent_gaps(
+                names[:1], everyone, design.groups, design.units, place, resampling
+            ):
+                yield draft.changed(subject=subject)
 
 
 def _missing_values(design: Design, config: Config) -> dict[str, Booleans]:

@@ -25,6 +25,12 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.labels.absent_states import (
+    UNANSWERED,
+    absent_gaps,
+    counted_rows,
+    unanswered_share,
+)
 from equipoise.audits.labels.answer_levels import one_answer
 from equipoise.audits.labels.designs import (
     LabelDesign,
@@ -349,6 +355,12 @@ class Predictions(Audit[Config, ScoredData, Design]):
             findings += [*hit, *against_rest(hit)]
         gaps = right_or_wrong(design, place, resampling, seed)
         findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
+        absent = {UNANSWERED} - {draft.finding.metric for draft in gaps}
+        findings += absent_gaps(
+            absent, counted_rows(design), design.groups, design.units, place, resampling
+        )
+        if design.first:
+            findings.append(unanswered_share(design, replace(place, groups=""), resampling))
         tables, classes = _tables_of(design, measured, config)
         findings += _score_findings(design, data, config, place, resampling)
         tables |= _tables_over_thresholds(design, data, config, place, resampling)

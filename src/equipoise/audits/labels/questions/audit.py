@@ -27,6 +27,7 @@ from equipoise.audits.findings import (
 )
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
+from equipoise.audits.labels.absent_states import absent_gaps
 from equipoise.audits.labels.questions.comparison import (
     LEVELS,
     PairedModels,
@@ -550,6 +551,13 @@ def _measure_unanswered(
                     yield replace(draft, fold=gap_of(UNANSWERED, ""))
             else:
                 yield draft
+    absent = [metric for metric in shares if metric not in occurring]
+    asked = ~np.isnan(shares[UNANSWERED])
+    if asked.any():
+        yield from absent_gaps(absent, asked, design.groups, design.units, place, resampling)
+    for metric in absent if design.first else ():
+        level = mean_value(metric, shares[metric], units=design.units, resampling=resampling)
+        yield whole(level, replace(place, groups=""), Family.DESCRIPTIVE)
 
 
 def _same(shares: Mapping[str, Floats]) -> bool:
