@@ -275,15 +275,31 @@ def test_a_column_named_as_ids_with_other_texts_is_refused(name, tmp_path):
     others = [f"{text}.jpg" for text in shuffled_ids()]
     pq.write_table(pa.table({name: others, "embedding": [*X[ORDER]]}), tmp_path / "x.pq")
     table = load_items(ItemSource(pl.DataFrame({"image": IDS}), "image"))
-    with pytest.raises(DataError, match="has other ids than") as raised:
+    with pytest.raises(DataError, match="has 0 of the 40 ids of items") as raised:
         load_vectors(ArraySource(tmp_path / "x.pq"), table)
     assert repr(name) in str(raised.value)
     assert "`id:`" in str(raised.value)
 
 
+@pytest.mark.parametrize("odd", [None, IDS[1]])
+def test_ids_with_a_gap_or_twice_are_not_passed_over(odd):
+    table = pa.table({"image_id": [odd, *IDS[1:]], "embedding": [*X]})
+    named = load_items(ItemSource(pl.DataFrame({"image": IDS}), "image"))
+    with pytest.raises(
+        DataError, match=r"'image_id' has 39 of the 40 ids of items .*, in 40 rows.*`id:`"
+    ):
+        load_vectors(ArraySource(table), named)
+
+
+def test_a_table_without_rows_is_refused_as_one():
+    table = pa.table({"key": pa.array([], pa.string()), "e": pa.array([], KINDS["fixed"])})
+    with pytest.raises(DataError, match="every cell is empty"):
+        load_vectors(ArraySource(table), items())
+
+
 def test_an_array_named_as_ids_with_other_texts_is_refused(tmp_path):
     np.savez(tmp_path / "x.npz", emb=X, image_ids=np.array([f"{text}.jpg" for text in IDS]))
-    with pytest.raises(DataError, match=r"array 'image_ids' has other ids than.*`ids:`"):
+    with pytest.raises(DataError, match=r"array 'image_ids' has 0 of the 40 ids of .*`ids:`"):
         load_vectors(ArraySource(tmp_path / "x.npz"), items())
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from equipoise.core import DataError
 from equipoise.data.arrays import ArrayFile, opened_arrays
 from equipoise.data.labels import Items
-from equipoise.data.problems import listed, show
+from equipoise.data.problems import counted, listed, show
 from equipoise.data.tables import OpenTable, as_text, is_text, spells_numbers
 
 _NAMES_OF_IDS = re.compile(
@@ -76,19 +76,7 @@ def _chosen(candidates: Iterable[_Candidate], items: Items, place: str, option: 
     ids = {*items.ids.tolist()}
     if len(ids) < len(items):
         return None
-    possible = ids | {*items.left_out}
-    fitting, odd = list[_Candidate](), list[_Candidate]()
-    for candidate in candidates:
-        starts_with_id = candidate.is_text and candidate.texts[0] in possible
-        if not (candidate.is_named or starts_with_id):
-            continue
-        texts = {*candidate.texts.to_list()}
-        if len(texts) < len(candidate.texts) or None in texts:
-            continue
-        if ids <= texts <= possible:
-            fitting.append(candidate)
-        elif candidate.is_named and candidate.is_text:
-            odd.append(candidate)
+    fitting, odd = _by_fit(candidates, ids, {*items.left_out})
     noun = "column" if option == "id" else "array"
     if any(not other.texts.equals(fitting[0].texts, check_names=False) for other in fitting[1:]):
         raise DataError(
@@ -100,15 +88,38 @@ def _chosen(candidates: Iterable[_Candidate], items: Items, place: str, option: 
         )
     if odd and not fitting:
         name, texts, _ = odd[0]
+        n_known = len(ids & {*texts.to_list()})
         raise DataError(
-            f"the {noun} {show(name)} has other ids than {items.name}, such as {show(texts[0])}",
+            f"the {noun} {show(name)} has {n_known} of the {len(ids)} ids of {items.name}, in "
+            f"{counted(len(texts), 'row')}",
             file=place,
-            expected=f"the ids of {items.name}, such as {show(items.ids[0])}, or `{option}:` with "
-            f"the {noun} that has them",
+            expected=f"each of its ids once, such as {show(items.ids[0])}, or `{option}:`",
             fix=f"name the {noun} of ids under `{option}:`; if the rows are in the order of "
             f"{items.name}, remove {show(name)} from the file",
         )
     return fitting[0].name if fitting else None
+
+
+def _by_fit(
+    candidates: Iterable[_Candidate], ids: set[str], left_out: set[str]
+) -> tuple[list[_Candidate], list[_Candidate]]:
+    """Return the candidates that are the ids, and those that are named so and aren't.
+
+    Repeated texts without any id describe images, such as the ids of persons.
+    """
+    possible = ids | left_out
+    fitting, odd = list[_Candidate](), list[_Candidate]()
+    for candidate in candidates:
+        starts_with_id = candidate.is_text and candidate.texts.head(1).is_in([*possible]).all()
+        if not (candidate.is_named or starts_with_id):
+            continue
+        texts = {*candidate.texts.drop_nulls().to_list()}
+        unique = len(texts) == len(candidate.texts)
+        if unique and ids <= texts <= possible:
+            fitting.append(candidate)
+        elif candidate.is_named and candidate.is_text and (unique or texts & possible):
+            odd.append(candidate)
+    return fitting, odd
 
 
 def _is_name_of_ids(name: str) -> bool:
