@@ -70,6 +70,7 @@ def folder(tmp_path_factory):
     for name, text in FILES.items():
         Path(name).write_text(text)
     Path("p.csv").write_text("sex,label,pred\n" + "f,1,0\nm,1,1\nf,0,0\nm,0,0\n" * 60)
+    Path("part.csv").write_text("perceived_gender,person.age,label\n" + "f,1,0\nm,1,1\n" * 9)
     Path("odd.csv").write_text("u,v,w\n" + "a,1,0\nb,1,1\n" * 9)
     Path("bare.yaml").write_text(CONFIG.partition("gate:")[0])
     assert run(["audit", "c.yaml"]) == 0
@@ -163,6 +164,18 @@ MISTAKES = [
     ("review runs", {"file": "runs"}),
     ("mitigate c.yaml", {"file": "c.yaml", "fix": "equipoise audit c.yaml"}),
     ("counterfactuals plan nowhere.yaml", {"file": "nowhere.yaml"}),
+    (
+        "quick p.csv --target label --pred pred score sex",
+        {"option": "--pred", "fix": "commas: --pred pred,score,sex"},
+    ),
+    ("quick --groups sex age p.csv --pred pred", {"option": "--groups", "fix": "--groups sex,age"}),
+    ("quick p.csv --groups sex, age", {"option": "--groups", "fix": "commas: --groups sex,age"}),
+    (
+        "quick p.csv --groups sex labels.csv",
+        {"message": "labels.csv", "fix": "equipoise quick --help"},
+    ),
+    ("quick part.csv --groups gender", {"suggestion": "perceived_gender", "column": "gender"}),
+    ("quick part.csv --groups Age", {"suggestion": "person.age"}),
     ("completion tcsh", {"option": "SHELL"}),
 ]
 

@@ -356,3 +356,61 @@ def test_quick_audits_a_sheet(quick, tmp_path):
     result, config, _ = quick(tmp_path / "t.xlsx")
     assert result.groups == {"gender": {"f": 200, "m": 200}}
     assert config["audit"] == "predictions"
+
+
+def occupations(rows=ROWS):
+    """Return labels, and columns of predictions with the names of their models."""
+    rng = np.random.default_rng(3)
+    jobs = np.array(["doctor", "driver", "nurse"])
+    job = jobs[rng.integers(3, size=rows)]
+    columns = {
+        name: np.where(rng.random(rows) < 0.8, job, jobs[rng.integers(3, size=rows)])
+        for name in ("resnet50", "vit_b16")
+    }
+    sex = np.array(["man", "woman"])[rng.integers(2, size=rows)]
+    # The label isn't the first column.
+    return pl.DataFrame({"vit_b16": columns["vit_b16"], "occupation": job, **columns, "sex": sex})
+
+
+NAMED = "--target occupation --pred vit_b16,resnet50 --groups sex"
+
+
+def test_a_table_of_predictions_with_other_names_gets_the_command(quick, raw_command, tmp_path):
+    occupations().write_csv(tmp_path / "t.csv")
+    code, _, err = raw_command("quick", "t.csv")
+    assert (code, (tmp_path / "runs").exists()) == (2, False)
+    assert f"\n  equipoise quick t.csv {NAMED}\n" in err
+    assert "name --groups sex alone" in err
+    _, config, _ = quick("t.csv", *NAMED.split())
+    assert (config["audit"], {*config["models"]}) == ("predictions", {"vit_b16", "resnet50"})
+
+
+def test_labels_that_agree_are_audited_where_the_groups_are_named(quick, tmp_path):
+    occupations().write_csv(tmp_path / "t.csv")
+    _, config, err = quick("t.csv", "--groups", "sex")
+    assert config["audit"] == "dataset"
+    first_note = next(line for line in err.splitlines() if line.startswith("# "))
+    assert NAMED in first_note
+
+
+def test_a_named_label_is_the_target_of_columns_that_agree(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    occupations().rename({"occupation": "label"}).drop("vit_b16").write_csv("t.csv")
+    assert "--target label --pred resnet50 --groups sex" in command("quick", "t.csv")[2]
+
+
+def test_attributes_with_the_same_two_values_are_labels(tmp_path):
+    rng = np.random.default_rng(4)
+    attributes = rng.integers(2, size=(ROWS, 3))
+    # Two attributes often appear together.
+    attributes[:, 1] = np.where(rng.random(ROWS) < 0.9, attributes[:, 0], attributes[:, 1])
+    table = pl.DataFrame(attributes, ["lipstick", "makeup", "hat"], orient="row")
+    guess = guess_config(table.with_columns(sex=pl.Series(["man", "woman"] * (ROWS // 2))))
+    assert (guess.audit, guess.notes[0].startswith("groups")) == ("dataset", True)
+
+
+def test_columns_that_agree_by_chance_are_labels(tmp_path):
+    rng = np.random.default_rng(5)
+    table = pl.DataFrame(rng.integers(3, size=(ROWS, 2)), ["roof", "floor"], orient="row")
+    table = table.with_columns(sex=pl.Series(["man", "woman"] * (ROWS // 2)))
+    assert guess_config(table).audit == "dataset"

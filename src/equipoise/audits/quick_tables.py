@@ -59,6 +59,8 @@ _MOST_VALUES, _MOST_COLUMNS = 50, 200
 _SHARE_OF_CLASSES, _SHARE_OF_SPLIT = 0.5, 0.05
 # Of a column of counts, so many cells are whole numbers and so many rows differ, or more.
 _SHARE_OF_COUNTS, _SHARE_OF_DIFFERENT = 0.5, 0.5
+# Cohen's kappa from which columns of the same values may be labels and their predictions.
+_LEAST_AGREEMENT = 0.3
 _EXAMPLES, _WIDTH = 4, 80
 COLUMNS = "Columns:"
 """Line above the list of columns in an error."""
@@ -307,6 +309,7 @@ def _guess_roles(
 ) -> TableForm:
     """Return the form with target, groups and outputs, or with labels of a data set."""
     expects_outputs = form.target is not None
+    names_nothing = not (expects_outputs or form.groups or outputs)
     assigned = {*outputs, *form.groups, *filter(None, [form.target])}
     likely = [*outputs] or [
         name for name in columns.cells if OUTPUT.fullmatch(name) and name not in assigned
@@ -326,7 +329,8 @@ def _guess_roles(
     if target is not None and not likely:
         answers = _guess_answers(columns, target, assigned | {target})
     if not (expects_outputs or likely or answers):
-        return _as_data_set(columns, form, assigned)
+        form = _as_data_set(columns, form, assigned)
+        return _check_labels(columns, form, target, refuses=names_nothing)
     if target is None:
         raise unclear(columns, "no column looks like the labels", form.groups, likely)
     notes = [
@@ -415,6 +419,78 @@ def _as_data_set(columns: _Columns, form: TableForm, assigned: Iterable[str]) ->
         for name in targets
     ]
     return replace(form, labels=labels, notes=(*form.notes, *notes))
+
+
+def _check_labels(
+    columns: _Columns, form: TableForm, target: str | None, *, refuses: bool
+) -> TableForm:
+    """Return the form of a data set, with a note on labels that may be predictions.
+
+    Raises
+    ------
+    DataError
+        In place of the note, where the user names no column.
+    """
+    likely = _likely_predictions(columns, form.labels, target)
+    if likely is None:
+        return form
+    target, outputs = likely
+    groups = ["--groups", ",".join(form.groups)]
+    options = ["--target", target, "--pred", ",".join(outputs), *groups]
+    command = command_of(columns.file, options)
+    verb = "has" if len(outputs) == 1 else "have"
+    problem = f"{listed(outputs, 6)} {verb} the values of {target!r}, often in the same rows"
+    if not refuses:
+        note = f"{problem}. If these are predictions, run: {command}"
+        return replace(form, notes=(note, *form.notes))
+    raise DataError(
+        problem,
+        file=columns.file,
+        expected="columns of predictions that you name, or whose names say so",
+        fix=f"if these are predictions, run:\n  {command}\n"
+        f"If all are labels, name {shlex.join(groups)} alone",
+    )
+
+
+def _likely_predictions(
+    columns: _Columns, labels: Strings, target: str | None
+) -> tuple[str, Strings] | None:
+    """Return the column of labels that others agree with beyond chance, and these.
+
+    Of columns with two values, such as yes and no, all others with these values have to.
+    """
+    best, most = None, (0, 0.0)
+    for name in labels if target is None else [target]:
+        classes = columns.values(name)
+        same = [
+            other
+            for other in labels
+            if other != name
+            and columns.values(other).len() > 1
+            and columns.share_in(other, classes) == 1
+        ]
+        agreements = {
+            other: _agreement(columns.cells[name], columns.cells[other]) for other in same
+        }
+        outputs = tuple(other for other in same if agreements[other] >= _LEAST_AGREEMENT)
+        needed = 1 if classes.len() > 2 else max(2, len(same))
+        total = len(outputs), sum(agreements[other] for other in outputs)
+        if len(outputs) >= needed and total > most:
+            best, most = (name, outputs), total
+    return best
+
+
+def _agreement(cells: pl.Series, other: pl.Series) -> float:
+    """Return Cohen's kappa of two columns: 1 if they are equal, 0 as by chance."""
+    rows = pl.DataFrame({"a": cells, "b": other}).drop_nulls()
+    shares = [
+        rows[name].value_counts(normalize=True, name="share").rename({name: "value"})
+        for name in rows.columns
+    ]
+    both = shares[0].join(shares[1], on="value")
+    chance = float((both["share"] * both["share_right"]).sum())
+    equal = int((rows["a"] == rows["b"]).sum()) / max(1, len(rows))
+    return (equal - chance) / (1 - chance) if chance < 1 else 0.0
 
 
 def _distinct(cells: pl.Series) -> int:

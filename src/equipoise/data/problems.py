@@ -105,7 +105,7 @@ def check_columns(available: Sequence[str], columns: Iterable[str], file: str) -
     for column in columns:
         if times[column] == 1:
             continue
-        similar = nearest(column, available)
+        similar = nearest(column, available) or _with_part(column, available)
         hint = f"; did you mean {show(similar)}?" if similar else ""
         raise DataError(
             f"{times[column]} columns have this name" if times[column] else f"{NO_COLUMN}{hint}",
@@ -114,6 +114,12 @@ def check_columns(available: Sequence[str], columns: Iterable[str], file: str) -
             expected=f"one of {listed(available)}, each once",
             fix="rename all but one of them" if times[column] else "correct the name",
         )
+
+
+def _with_part(name: str, available: Iterable[str]) -> str | None:
+    """Return the first column with a name among its parts: perceived_gender of gender."""
+    part = re.compile(rf"(?:.*[_ .:-])?{re.escape(name)}(?:[_ .:-].*)?", re.IGNORECASE)
+    return next(filter(part.fullmatch, available), None)
 
 
 EXAMPLES = 3

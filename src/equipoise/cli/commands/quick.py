@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from equipoise.cli.groups import CommandOfLists
 from equipoise.cli.outputs import config_text
 from equipoise.cli.questions import on_terminal
 from equipoise.cli.terminal import (
@@ -48,6 +49,7 @@ def _threshold(
 
 @click.command(
     "quick",
+    cls=CommandOfLists,
     epilog="Example: equipoise quick predictions.csv --target label --pred pred --groups age,sex",
 )
 @click.argument("table", type=PATH)
