@@ -217,6 +217,47 @@ def test_bounds_on_the_command_line_need_no_gate(command, project):
     assert (code, json.loads(out)["passed"]) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("bound", "fix"),
+    [
+        (("--max", "accuracy.difference=10"), "write 0.1: 10 points are 0.1"),
+        (("--min", "accuracy.worst_group=80"), "write 0.8: 80 % is 0.8"),
+    ],
+)
+def test_a_bound_in_per_cent_is_refused(command, project, bound, fix):
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+    code, out, err = command("check", "r", *bound)
+    assert (code, out) == (2, "")
+    assert fix in err
+
+
+def test_a_group_too_small_to_compare_is_named_by_audit_and_check(command, project):
+    genders = ["woman", "man"] * 60 + ["nonbinary"] * 10
+    wrong = {"nonbinary": 130, "woman": 6, "man": 6}
+    rows = ["id,g,y,p"]
+    for place, group in enumerate(genders):
+        label = place // 2 % 2
+        rows.append(f"{place},{group},{label},{1 - label if place < wrong[group] else label}")
+    Path("small.csv").write_text("\n".join(rows))
+    Path("small.yaml").write_text(
+        "audit: predictions\ndata: {table: small.csv, id: id, target: y, groups: [g]}\n"
+        "models: {m: {table: small.csv, prediction: p}}\n"
+        "gate:\n  - {metric: accuracy, of: worst_group, min: 0.8}\n"
+        "  - {metric: accuracy, of: worst_group, min: 0.2}\n"
+    )
+    code, out, _ = command("audit", "small.yaml", "--out", "r")
+    assert code == 0
+    assert "Too small to compare by g: nonbinary (10 rows)." in out
+    code, out, _ = command("check", "r")
+    assert code == 2
+    first, second, _ = out.splitlines()
+    assert first.startswith("NOT JUDGED: accuracy worst group ≥ 0.8: m, g: not judged: nonbinary")
+    assert second.startswith("PASSED: ")
+    assert second.endswith("Not checked: nonbinary, 10 rows.")
+    checks = json.loads(command("check", "r", "--json")[1])["checks"]
+    assert [check["not_checked"] for check in checks] == [[{"group": "nonbinary", "rows": 10}]] * 2
+
+
 def test_a_report_opens_in_the_browser(command, project, monkeypatch):
     opened = []
     monkeypatch.setattr("click.launch", lambda page: opened.append(page) or 0)

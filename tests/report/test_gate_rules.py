@@ -6,8 +6,10 @@ from functools import cache
 from xml.etree import ElementTree as ET
 
 import numpy as np
+import polars as pl
 import pytest
 
+import equipoise
 from equipoise.core import (
     Aggregate,
     AuditResult,
@@ -366,3 +368,49 @@ def test_a_bound_that_no_number_can_reach_is_refused(rule, fix):
 def test_a_bound_within_the_range_of_a_change_or_of_a_metric_without_ends_is_taken():
     assert GateRule("accuracy", change_from="before", min=-0.5).bounds == [-0.5]
     assert GateRule("error_difference", max=10.0).bounds == [10.0]
+
+
+SMALL = (
+    GroupValue("men", ("men",), 740, 0.86, 0.83, 0.88, ""),
+    GroupValue("women", ("women",), 785, 0.86, 0.83, 0.88, ""),
+    GroupValue("nonbinary", ("nonbinary",), 25, 0.0, 0.0, 0.133, "fewer than 30 rows"),
+)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "bounds", "outcome"),
+    [
+        ("worst_group", {"min": 0.8}, "not judged"),
+        ("worst_group", {"min": 0.1}, "passed"),
+        ("worst_group", {"min": 0.9}, "breached"),
+        ("difference", {"max": 0.6}, "not judged"),
+        ("difference", {"max": 0.8}, "passed"),
+    ],
+)
+def test_a_group_too_small_to_compare_is_named_and_may_leave_a_rule_not_judged(
+    aggregate, bounds, outcome
+):
+    value = 0.86 if aggregate == "worst_group" else 0.0
+    measured = finding(
+        metric="accuracy", aggregate=Aggregate(aggregate), value=value, by_group=SMALL
+    )
+    (check,) = gate(result(measured), [GateRule("accuracy", of=aggregate, **bounds)]).checks
+    assert check.outcome == outcome
+    assert check.not_checked == (("nonbinary", 25),)
+    assert "Not checked: nonbinary, 25 rows." in check.sentence
+    every_group = replace(measured, by_group=SMALL[:2])
+    rule = GateRule("accuracy", of=aggregate, **bounds)
+    (check,) = gate(result(every_group), [rule]).checks
+    assert (check.not_checked, check.outcome == "breached") == ((), outcome == "breached")
+
+
+def test_a_rule_on_verdicts_names_groups_too_small_to_compare():
+    people = pl.DataFrame({
+        "gender": ["women", "men"] * 60 + ["nonbinary"] * 5,
+        "label": [1, 1, 0, 0] * 30 + [1] * 5, "pred": [1, 1, 0, 0] * 30 + [0] * 5,
+    })  # fmt: skip
+    audited = equipoise.audit(people, target="label", pred="pred", groups="gender")
+    (check,) = gate(audited, [GateRule(verdict="disparity")]).checks
+    assert check.outcome == "passed"
+    assert check.not_checked == (("nonbinary", 5),)
+    assert "nonbinary, 5 rows" in junit(gate(audited, [GateRule(verdict="disparity")]))

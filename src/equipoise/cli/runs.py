@@ -25,6 +25,7 @@ from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
 from equipoise.report.blocks import Badge, Page, Remark, Statement, Summary
+from equipoise.report.gate_coverage import small_groups_text
 from equipoise.report.next_steps import Place
 from equipoise.report.page_verdicts import conclusions_about_groups, with_page_verdicts
 from equipoise.report.ranking_models import is_ranking
@@ -272,7 +273,9 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
             say(line)
     several, lines = any(map(is_ranking, result.conclusions)), list[str]()
     commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
-    room = most_lines - len(commands) - 1
+    small_groups = wrap(small_groups_text(result), WIDTH - 2)
+    ending = [f"  {text}" for text in (*small_groups, count_claims(result)) if text]
+    room = most_lines - len(commands) - 1 - len(small_groups)
     for statement in summary.statements:
         if several and statement.finding is not None:
             lines = [*_sentence_lines(statement)]
@@ -284,9 +287,7 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
             say(line, verdict_word(statement.badge), "red" if statement.is_disparity else None)
     if several and lines[-1:] != [""]:
         say()
-    if claims := count_claims(result):
-        say(f"  {claims}")
-    for text in commands:
+    for text in (*ending, *commands):
         say(text)
 
 

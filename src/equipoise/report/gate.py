@@ -11,7 +11,7 @@ from equipoise.core import Aggregate, AuditResult, ConfigError, Family, Finding,
 from equipoise.core.estimate import name_with
 from equipoise.core.finding import TESTED
 from equipoise.report.gate_alarms import alarm_rate
-from equipoise.report.gate_coverage import checks_of_gaps
+from equipoise.report.gate_coverage import checks_of_gaps, with_small_groups
 from equipoise.report.gate_rules import (
     ROUNDING,
     VERDICTS,
@@ -38,7 +38,8 @@ def gate(
 
     A rule that matches no finding, or meets NaN, never passes: such a check is "no match" or
     "not estimable", apart from "breached". A model without the number that another has is
-    "not measured". A number that means nothing, as another one of the model says, is "not judged".
+    "not measured". A number that means nothing, as another one of the model says, is "not judged",
+    and so is a number that would be beyond a bound if a group that is too small counted.
 
     Parameters
     ----------
@@ -76,9 +77,10 @@ def gate(
     results = (result, *baselines.values())
     sentences = {key: text for item in results for key, text in _sentences(item).items()}
     checks = chain.from_iterable(_checks_of(result, rule, baselines) for rule in rules)
-    return GateResult(
-        tuple(replace(check, conclusion=sentences.get(id(check.finding), "")) for check in checks)
+    with_conclusions = (
+        replace(check, conclusion=sentences.get(id(check.finding), "")) for check in checks
     )
+    return GateResult(tuple(with_small_groups(result, check) for check in with_conclusions))
 
 
 def checks_of_extremes(findings: Sequence[Finding], rules: Iterable[GateRule]) -> list[GateCheck]:
@@ -158,7 +160,7 @@ def _passed(rule: GateRule, place: tuple[str, str], n: int) -> GateCheck:
     """Check a model and groups without a forbidden verdict."""
     about = enclose(": ", ", ".join(map(visible, filter(None, place))))
     text = f"{rule}{about}: passed, none of {n} has this verdict."
-    return GateCheck(rule, None, "passed", text)
+    return GateCheck(rule, None, "passed", text, groups=place[1])
 
 
 def _unmatched(findings: Sequence[Finding], rule: GateRule, subject: str) -> GateCheck:
@@ -406,7 +408,8 @@ def junit(result: GateResult) -> str:
             kind = "failure" if check.outcome == "breached" else "error"
             element = ET.SubElement(case, kind, message=check.sentence, type=check.outcome)
             element.text = check.sentence
-        if check.conclusion:
-            ET.SubElement(case, "system-out").text = check.conclusion
+        texts = [check.conclusion, check.sentence if check.not_checked else ""]
+        if any(texts):
+            ET.SubElement(case, "system-out").text = "\n".join(filter(None, texts))
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,10 +1,12 @@
-"""Models and groups that a gate rule is about and that no finding measures."""
+"""Models and groups that a gate rule is about and that no check judges."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from equipoise.core import Finding
-from equipoise.report.gate_rules import GateCheck, GateRule
+from equipoise.core import Aggregate, AuditResult, Finding, GroupValue
+from equipoise.report.gate_rules import ROUNDING, GateCheck, GateRule
+from equipoise.report.text import count, enclose, interval, listed, number, visible
+from equipoise.report.words import has_shares
 
 Place = tuple[str, str]
 """A model and the groups that it is measured by."""
@@ -40,3 +42,79 @@ def checks_of_gaps(
                 text = f"{place}: not measured for this model, and for another one. To do: "
                 fix = "measure both alike, or name the model of the rule"
                 yield GateCheck(place, None, "not measured", f"{text}{fix}.")
+
+
+def with_small_groups(result: AuditResult, check: GateCheck) -> GateCheck:
+    """Return a check that names the groups that are too small for it.
+
+    A group that is beyond a bound with its whole interval, though too small to be compared, leaves
+    a passed check "not judged".
+    """
+    finding = check.finding
+    groups = check.groups if finding is None else finding.groups
+    if not groups or check.outcome not in ("passed", "breached"):
+        return check
+    parts = () if finding is None else _small(finding)
+    sizes = {part.group: part.n for part in parts} or _small_sizes(result, groups)
+    if not sizes:
+        return check
+    names = listed([f"{visible(name)}, {count(n)} rows" for name, n in sizes.items()])
+    sentence, outcome = f"{check.sentence} Not checked: {names}.", check.outcome
+    beyond = [part for part in parts if finding and _is_beyond(check.rule, finding, part)]
+    if beyond and outcome == "passed":
+        outcome = "not judged"
+        about = check.sentence.partition(f": {check.outcome} ")[0]
+        values = listed([
+            f"{visible(part.group)} has {number(part.value, 4)} "
+            f"{interval(part.low, part.high, 4)} in {count(part.n)} rows"
+            for part in beyond
+        ])  # fmt: skip
+        sentence = (
+            f"{about}: not judged: {values}, beyond the bound and too few to be compared. To do: "
+            f"add rows of such groups, or lower data.min_group_size. Not checked: {names}."
+        )
+    return replace(check, outcome=outcome, sentence=sentence, not_checked=tuple(sizes.items()))
+
+
+def small_groups_text(result: AuditResult) -> str:
+    """Name the groups that a run doesn't compare, as they have too few rows; "" without any."""
+    table = result.tables.get("group_sizes")
+    rows = [row for row in ([] if table is None else table.to_pylist()) if row["group"]]
+    texts = []
+    for groups in dict.fromkeys(row["groups"] for row in rows if row["usable"]):
+        names = [
+            f"{visible(name)} ({count(n)} rows)" for name, n in _small_sizes(result, groups).items()
+        ]
+        if names:
+            texts.append(f"by {visible(groups)}: {listed(names, 4)}")
+    return enclose("Too small to compare ", "; ".join(texts), ".")
+
+
+def _small(finding: Finding) -> tuple[GroupValue, ...]:
+    """Return the groups with rows that a finding doesn't compare."""
+    return tuple(part for part in finding.by_group if part.note and part.n)
+
+
+def _small_sizes(result: AuditResult, groups: str) -> dict[str, int]:
+    """Return the rows of the groups that a run doesn't compare."""
+    table = result.tables.get("group_sizes")
+    rows = [] if table is None else table.to_pylist()
+    return {
+        row["group"]: row["n"]
+        for row in rows
+        if row["groups"] == groups and row["group"] and row["n"] and not row["usable"]
+    }
+
+
+def _is_beyond(rule: GateRule, finding: Finding, part: GroupValue) -> bool:
+    """Whether a small group's whole interval is beyond a bound on groups' shares."""
+    if not rule.bounds or not has_shares(finding):
+        return False
+    if finding.aggregate is Aggregate.WORST_GROUP:
+        is_below = rule.min is not None and part.high < rule.min - ROUNDING
+        return is_below or (rule.max is not None and part.low > rule.max + ROUNDING)
+    if finding.aggregate is not Aggregate.DIFFERENCE or finding.compared_to or rule.max is None:
+        return False
+    compared = [other for other in finding.by_group if not other.note]
+    gaps = (max(other.low - part.high, part.low - other.high) for other in compared)
+    return any(gap > rule.max + ROUNDING for gap in gaps)

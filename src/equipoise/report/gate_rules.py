@@ -213,6 +213,10 @@ class GateCheck:
     alarms : float
         How often the rule would be breached if all groups were alike; NaN where that is unknown,
         and of rules that are about no extreme of groups.
+    groups : str
+        What a check without a finding compares; "" of one with a finding.
+    not_checked : tuple of (str, int)
+        Groups that are too small for the check, with their rows.
     """
 
     rule: GateRule
@@ -221,6 +225,8 @@ class GateCheck:
     sentence: str
     conclusion: str = ""
     alarms: float = math.nan
+    groups: str = ""
+    not_checked: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

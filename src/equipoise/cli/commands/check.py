@@ -96,6 +96,9 @@ def check_command(
                 "outcome": check.outcome,
                 "sentence": check.sentence,
                 "conclusion": check.conclusion,
+                "not_checked": [
+                    {"group": group, "rows": rows} for group, rows in check.not_checked
+                ],
                 "false_alarms": None if isnan(check.alarms) else check.alarms,
             }
             for check in outcome.checks
