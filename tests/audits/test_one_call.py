@@ -325,3 +325,12 @@ def test_counts_stand_for_rows_where_the_other_columns_are_named():
         for findings in (of_counts.findings, of_rows.findings)
     ]
     assert repr(numbers[0]) == repr(numbers[1])
+
+
+def test_a_printed_disparity_has_its_size_interval_and_p():
+    result = equipoise.audit(PEOPLE, target="label", pred="pred", groups="gender")
+    conclusion = result.conclusions[0]
+    size, low, high = (100 * getattr(conclusion, name) for name in ("size", "low", "high"))
+    line = repr(result).splitlines()[2]
+    assert f"{size:.1f} points ({low:.1f} to {high:.1f})" in line
+    assert " · p " in line
