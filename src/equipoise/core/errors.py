@@ -127,7 +127,10 @@ class MissingExtraError(ModelError):
 
     def __init__(self, package: str, extra: str) -> None:
         self.package, self.extra = package, extra
-        super().__init__(f"{package} is not installed. To do: pip install 'equipoise[{extra}]'.")
+        super().__init__(
+            f"{package} is not installed. To do: run pip install '.[{extra}]' in a checkout of "
+            "equipoise."
+        )
 
 
 class RunError(EquipoiseError):

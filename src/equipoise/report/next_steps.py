@@ -17,7 +17,7 @@ from equipoise.report.words import compares, contrast, models_of
 MOST_CAUSES = 2
 REVIEW_PACKAGES = ("starlette", "uvicorn", "PIL")
 """What the extra of `equipoise review` installs."""
-INSTALL_REVIEW = "pip install 'equipoise[review]'"
+INSTALL_REVIEW = "pip install '.[review]'"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _review(page: Page, place: Place, finding: Finding) -> Iterator[Step]:
     if not place.examples:
         return
     if not all(map(find_spec, REVIEW_PACKAGES)):
-        yield Step("Install the page of images:", INSTALL_REVIEW)
+        yield Step("Install the page of images in a checkout of equipoise:", INSTALL_REVIEW)
     yield Step(look(page, finding), join(("equipoise", "review", place.run)))
 
 

@@ -271,6 +271,8 @@ class Result(AuditResult):
         lines = [f"{page_title(self, self.shown_page)}: {n_text}"]
         for statement in first_screen(self, self.shown_page).statements:
             lines.append(f"- {statement.text}")
+            if statement.is_disparity and statement.short_certainty:
+                lines.append(f"  {statement.short_certainty}")
         return "\n".join(map(visible, lines))
 
     def _repr_html_(self) -> str:

@@ -39,3 +39,31 @@ def test_a_good_model_is_not_warned_about_in_a_group_of_one_class():
     predicted = np.where(np.arange(N) % 30 == 1, "chef", truth)
     assert (predicted == truth)[GROUPS == "b"].mean() > 0.95
     assert audited(predicted, truth).manifest.warnings == ()
+
+
+def test_a_hit_rate_needs_a_k_between_one_and_the_number_of_classes():
+    two = np.where(TRUTH == "pilot", "nurse", TRUTH)
+    for k in (1, 2, 5):
+        result = audited_hits(two, np.where(two == "chef", "nurse", "chef"), k)
+        assert not [f for f in result.findings if f.metric == "hit_rate"]
+        assert result.manifest.warnings == ()
+    result = audited_hits(TRUTH, np.where(TRUTH == "chef", "nurse", "chef"), 5)
+    (hits,) = result.manifest.warnings
+    assert "k = 2" in hits
+    assert "Lower" not in hits
+
+
+def audited_hits(predicted, second, k):
+    """Audit a good model's two best labels."""
+    table = pa.table({
+        "id": [*map(str, range(N))], "group": GROUPS, "truth": predicted, "said": predicted,
+        "second": second,
+    })  # fmt: skip
+    config = {
+        "audit": "predictions",
+        "data": {"table": table, "id": "id", "target": "truth", "groups": ["group"]},
+        "models": {"m": {"table": table, "top": ["said", "second"]}},
+        "metrics": {"hit_rate": {"k": k}},
+        "resampling": {"replicates": 20, "permutations": 99},
+    }
+    return audits.run(audits.parse_config(config))

@@ -347,12 +347,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
                 ranks = findings_of(ranked, association_measures, ranked_place, resampling, seed)
                 folded = with_folds(ranks.findings, classes=ranked.classes, **folds)
                 findings += with_mistakes(with_unresolved([*folded], ranked), ranked)
-        top = design.predictions.coded_top
-        if metrics.hit_rate is not None and top is not None:
-            k, labels = min(metrics.hit_rate.k, top.codes.shape[1]), top.take(design.rows).values
-            counted = hits(design.target.values, labels, design.groups, k=k, units=design.units)
-            hit = rate_and_gap(measure(counted, [HitRate(k)], resampling, seed)[0], place)
-            findings += [*hit, *against_rest(hit)]
+        findings += _hit_findings(design, data, config, place, resampling)
         gaps = right_or_wrong(design, place, resampling, seed)
         findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
         absent = {UNANSWERED} - {draft.finding.metric for draft in gaps}
@@ -477,9 +472,8 @@ class Predictions(Audit[Config, ScoredData, Design]):
         if (rate := config.metrics.hit_rate) is None:
             return
         for design in designs:
-            if design.first and (top := design.predictions.coded_top) is not None:
-                classes = len({*data.classes, *top.vocabulary})
-                yield from trivial_hits(design.model, min(rate.k, top.codes.shape[1]), classes)
+            if design.first and (k := _hits_at(design, data, rate.k)):
+                yield from trivial_hits(design.model, k, _n_classes(design, data))
 
     def save(self, folder: Path, data: ScoredData) -> None:
         """Write the labels and predictions of every image, which `compare` pairs."""
@@ -589,6 +583,38 @@ def _tables_over_thresholds(
         "calibrated": scored_design.calibrated(),
     }
     return tables_of(rows, _COLUMNS)
+
+
+def _n_classes(design: Design, data: PredictionData) -> int:
+    """Count the classes of the target and of the model's ranked labels."""
+    top = design.predictions.coded_top
+    return len({*data.classes, *(top.vocabulary if top is not None else ())})
+
+
+def _hits_at(design: Design, data: PredictionData, k: int) -> int:
+    """Return the `k` of a hit rate below the number of classes; 0 if none is above 1."""
+    top, classes = design.predictions.coded_top, _n_classes(design, data)
+    if top is None or classes <= 2:
+        return 0
+    return min(k, top.codes.shape[1], classes - 1)
+
+
+def _hit_findings(
+    design: Design,
+    data: PredictionData,
+    config: Config,
+    place: Place,
+    resampling: Resampling | None,
+) -> Iterator[UncorrectedFinding]:
+    """Yield hit rates; none for two classes, where k = 1 is accuracy and k = 2 always hits."""
+    rate, top = config.metrics.hit_rate, design.predictions.coded_top
+    if rate is None or top is None or not (k := _hits_at(design, data, rate.k)):
+        return
+    labels = top.take(design.rows).values
+    counted = hits(design.target.values, labels, design.groups, k=k, units=design.units)
+    measured = measure(counted, [HitRate(k)], resampling, config.resampling.seed)
+    findings = [*rate_and_gap(measured[0], place)]
+    yield from (*findings, *against_rest(findings))
 
 
 def _describe_levels(design: Design, config: Config, place: Place) -> Iterator[UncorrectedFinding]:
