@@ -100,7 +100,8 @@ def test_shares_are_among_the_groups_that_a_declared_reference_names():
     }
     assert shares == pytest.approx({"a": 0.75, "b": 0.25})
     assert {excluded.count for finding in result.findings for excluded in finding.excluded} == {200}
-    assert any("200 of 400" in note for note in result.manifest.notes)
+    assert any("other (200): 200 of 400" in text for text in result.manifest.warnings)
+    assert not any("200 of 400" in note for note in result.manifest.notes)
     (conclusion,) = result.conclusions
     assert (conclusion.group, conclusion.group_value, conclusion.other_value) == ("b", 0.25, 0.5)
     zero = representation_gap(table["g"], {"a": 1, "b": 1, "other": 0})
@@ -216,6 +217,57 @@ def test_a_reference_of_other_names_is_refused():
     assert "A" in raised.value.problem
 
 
+PEOPLE = pl.DataFrame({
+    "id": range(400),
+    "g": ["a", "b", "c", "c"] * 100,
+    "h": ["x"] * 200 + ["y"] * 200,
+    "e": (["x"] * 200 + ["y"] * 200)[::-1],
+}).filter(~((pl.col("g") == "a") & (pl.col("h") == "y")))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("groups", "reference"),
+    [
+        (["g"], {"shares": {"g": {"a": 0.2, "b": 0.3, "cc": 0.5}}}),
+        (["g"], {"table": pl.DataFrame({"g": ["a", "b", "cc"], "n": [2, 3, 5]}), "count": "n"}),
+        (["g"], {"images": {"table": pl.DataFrame({"id": range(3), "g": [*"abC"]}), "id": "id"}}),
+        ([["g", "h"]], {"shares": {"g × h": {
+            "a, x": 0.2, "b, x": 0.2, "b, y": 0.2, "c, x": 0.2, "cc, y": 0.2}}}),
+    ],
+)  # fmt: skip
+def test_one_misspelt_group_of_a_reference_is_refused(groups, reference):
+    with pytest.raises(DataError) as raised:
+        run(PEOPLE, data={"groups": groups}, reference=reference, models={})
+    wrong, right = ("'C'", "'c'") if "images" in reference else ("'cc", "'c")
+    assert wrong in raised.value.problem
+    assert f"did you mean {right}" in raised.value.problem
+
+
+def test_a_crossing_without_an_image_is_no_misspelt_group():
+    shares = {"a, x": 0.3, "a, y": 0.2, "b, x": 0.2, "c, x": 0.3}
+    result = run(PEOPLE, data={"groups": [["g", "h"]]}, reference={"shares": {"g × h": shares}})
+    leaf = next(f for f in result.findings if f.metric == "representation" and f.group == "a, y")
+    assert leaf.value == -math.inf
+    (warning,) = (text for text in result.manifest.warnings if "no share" in text)
+    assert "b, y (50), c, y (100)" in warning
+
+
+@pytest.mark.parametrize("shares", [(0.4, 0.4, 0.3), (40, 40, 30), (0.4, 0.2, 0.2), (50, 40, 5)])
+def test_shares_that_do_not_sum_to_one_are_refused(shares):
+    reference = dict(zip("abc", shares, strict=True))
+    with pytest.raises(DataError, match=f"sum to {sum(shares):g}"):
+        run(fair(1), reference={"shares": {"g": reference}})
+    with pytest.raises(InputError, match="sum to"):
+        representation_gap(fair(1)["g"], reference)
+    if sum(shares) > 2:
+        run(fair(1), reference={"shares": {"g": reference}, "kind": "sample"})
+
+
+@pytest.mark.parametrize("shares", [(1, 1, 1), (0.333, 0.333, 0.333), (33, 33, 33), (400, 10, 3)])
+def test_ratios_rounded_shares_and_counts_are_allowed(shares):
+    run(fair(1), reference={"shares": {"g": dict(zip("abc", shares, strict=True))}})
+
+
 @pytest.mark.parametrize(
     ("sections", "key"),
     [
@@ -315,7 +367,7 @@ def test_few_counted_people_widen_the_interval_and_raise_p():
 
 
 def test_a_sample_needs_counts():
-    with pytest.raises(InputError, match="census"):
+    with pytest.raises(DataError, match="census"):
         run(fair(1), reference={"shares": {"g": {"a": 0.5, "b": 0.5}}, "kind": "sample"})
     other = {"images": {"table": fair(9), "id": "id"}, "kind": "sample"}
     with pytest.raises(ConfigError, match="images are a sample"):
@@ -333,6 +385,6 @@ def test_images_outside_the_reference_are_in_a_note_and_shares_have_one_base():
         if finding.metric == "representation"
     }
     assert shares == {"man": (500 / 720, 720), "woman": (220 / 720, 720)}
-    assert any("280" in note for note in result.manifest.notes)
+    assert any("280" in text for text in result.manifest.warnings)
     (conclusion,) = (c for c in result.conclusions if c.real)
     assert (conclusion.group, conclusion.group_value) == ("woman", 220 / 720)

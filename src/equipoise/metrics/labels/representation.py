@@ -37,7 +37,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels.misclassified_groups import CorrectedShares
 from equipoise.metrics.labels.part import PartMetric
-from equipoise.metrics.labels.reference import ReferenceKind, sample_size
+from equipoise.metrics.labels.reference import ReferenceKind, check_total, sample_size
 from equipoise.metrics.labels.shares import independent_rows
 from equipoise.metrics.labels.table import name_unit
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL
@@ -67,6 +67,8 @@ def _population(
             f"reference: {sizes!r}; expected a share or count of each group, at least 0 and not "
             "all 0"
         )
+    if not isinstance(reference, Groups):
+        check_total(sizes.values(), kind)
     total = float(numbers.sum())
     shares = {name: size / total for name, size in sizes.items() if size}
     return shares, total if isinstance(reference, Groups) else sample_size(sizes.values(), kind)
@@ -139,7 +141,7 @@ def representation_gap(
     ------
     InputError
         When no image has a group of the reference, or numbers of the reference are negative, not
-        finite or all 0, or no counts for a sample.
+        finite or all 0, no counts for a sample, or shares that don't sum to 1.
 
     Examples
     --------

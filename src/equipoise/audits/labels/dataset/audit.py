@@ -23,6 +23,12 @@ from equipoise.audits.findings import (
 from equipoise.audits.group_sizes import Row, groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.labels.dataset.config import DATA_SET, Config, DefectOptions
+from equipoise.audits.labels.dataset.reference import (
+    Reference,
+    check_common_group,
+    check_reference,
+    outside_reference,
+)
 from equipoise.audits.labels.designs import OTHER, label_gaps, with_folds
 from equipoise.audits.labels.label_gap import label_gap_of
 from equipoise.audits.notes import Note, note_on_sample
@@ -45,7 +51,6 @@ from equipoise.core import (
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.types import FileFacts
 from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
-from equipoise.data.problems import listed
 from equipoise.data.tables import ROW_NUMBER
 from equipoise.evidence import picture_facts
 from equipoise.metrics.labels import Counts, count
@@ -54,15 +59,10 @@ from equipoise.metrics.labels.comparisons import AgainstRest
 from equipoise.metrics.labels.effect_sizes import EffectSizes
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rates import SELECTION_RATE
-from equipoise.metrics.labels.reference import ReferenceKind, sample_size
-from equipoise.metrics.labels.representation import (
-    compared_with,
-    representation,
-    representation_gap,
-)
+from equipoise.metrics.labels.reference import ReferenceKind
+from equipoise.metrics.labels.representation import representation, representation_gap
 from equipoise.metrics.measure import measure
 from equipoise.metrics.vectors.diversity import iss_difference, iss_intra
-from equipoise.report.text import count as count_text
 from equipoise.stats.intervals import scored
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class DatasetData(ImageData):
 
     labels: Mapping[str, Coded]
     marks: Mapping[str, Booleans]
-    reference: Mapping[str, Groups | Mapping[str, float]]
+    reference: Mapping[str, Reference]
     sizes: Floats | None
     repeated: Booleans
     models: Mapping[str, Vectors]
@@ -191,7 +191,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
             sizes, repeated = _picture_sizes(images, items)
         for loaded in vectors.values():
             inputs |= loaded.inputs
-        return DatasetData(
+        data = DatasetData(
             items,
             {**items.inputs, **inputs},
             {"images": items.counts, "models": {n: loaded.counts for n, loaded in vectors.items()}},
@@ -202,6 +202,10 @@ class Dataset(Audit[Config, DatasetData, Design]):
             repeated,
             vectors,
         )
+        for groups in self.groups(config, data):
+            if (named_groups := reference.get(groups.name)) is not None:
+                check_reference(groups, named_groups, _kind(config), file=items.name)
+        return data
 
     def groups(self, config: Config, data: DatasetData) -> list[Groups]:
         """Return the groups of all images."""
@@ -227,20 +231,8 @@ class Dataset(Audit[Config, DatasetData, Design]):
         """Refuse fewer than two large groups, or no group in the reference."""
         super().check(config, data, design)
         reference = data.reference.get(design.groups.name)
-        if reference is None:
-            return
-        if isinstance(reference, Groups):
-            names = reference.names
-        else:
-            names = tuple(design.groups.display_name(str(name)) for name in reference)
-            sample_size(reference.values(), _kind(config))
-        if not {*names} & {*design.groups.names}:
-            raise DataError(
-                f"groups {design.groups.name}: not in the reference, which has {listed(names)}",
-                file=data.images.name,
-                expected=f"the same names in both, such as {listed(design.groups.names)}",
-                fix="write them alike, or rename them with a rule `value_groups`",
-            )
+        if reference is not None:
+            check_common_group(design.groups, reference, file=data.images.name)
 
     def measure(
         self, config: Config, data: DatasetData, design: Design, resampling: Resampling | None
@@ -297,12 +289,10 @@ class Dataset(Audit[Config, DatasetData, Design]):
                 yield Note(
                     name, f"{_NO_REFERENCE}, without a verdict. Add `reference` to the config."
                 )
-        for groups in self.groups(config, data):
-            reference = data.reference.get(groups.name)
-            if reference is not None:
-                yield from _outside_reference(groups, reference)
-                if not isinstance(reference, Groups):
-                    yield from note_on_sample(groups.name, reference, _kind(config))
+        yield from self.warnings(config, data, designs)
+        for name, reference in data.reference.items():
+            if not isinstance(reference, Groups):
+                yield from note_on_sample(name, reference, _kind(config))
         if not data.labels and not data.marks:
             yield "No labels are compared. Name their columns under `data.labels`."
         for name, column in data.labels.items():
@@ -310,6 +300,14 @@ class Dataset(Audit[Config, DatasetData, Design]):
                 yield Note(name, f"{pooled} labels of few images are pooled.")
         for model in data.models:
             yield Note(model, "distances show nothing that the embedding doesn't encode.")
+
+    def warnings(
+        self, config: Config, data: DatasetData, designs: Sequence[Design]
+    ) -> Iterator[Note]:
+        """Yield a warning for images of groups that the reference doesn't name."""
+        for groups in self.groups(config, data):
+            if (reference := data.reference.get(groups.name)) is not None:
+                yield from outside_reference(groups, reference)
 
 
 def _options(config: Config) -> FrequentOptions:
@@ -385,7 +383,7 @@ def _stated_sizes(images: AuditImages, items: Items) -> Floats | None:
 
 def _read_reference(
     config: Config, models: Models
-) -> tuple[dict[str, Groups | Mapping[str, float]], dict[str, FileFacts]]:
+) -> tuple[dict[str, Reference], dict[str, FileFacts]]:
     """Return the reference of each choice of groups that has one, and the files read."""
     reference, choices = config.reference, config.data.groups
     if reference is None:
@@ -406,7 +404,7 @@ def _read_reference(
     source = ItemSource(table, ROW_NUMBER, (*columns, number), attributes=attributes, **options)
     items = models.once("reference", lambda: load_items(source, subject="reference"))
     counts = np.nan_to_num(numbers_of(items, number))
-    references: dict[str, Groups | Mapping[str, float]] = {}
+    references: dict[str, Reference] = {}
     for groups in groups_by(choices, items.coded):
         in_group = groups.codes >= 0
         sums = np.bincount(groups.codes[in_group], counts[in_group], len(groups)).tolist()
@@ -433,19 +431,6 @@ def _measure_representation(
 
 def _kind(config: Config) -> ReferenceKind | None:
     return config.reference.kind if config.reference else None
-
-
-def _outside_reference(groups: Groups, reference: Mapping[str, float] | Groups) -> Iterator[Note]:
-    """Yield how many images have a group that the reference doesn't name."""
-    n, n_compared = (
-        len(kept.codes) - kept.n_missing for kept in (groups, compared_with(groups, reference))
-    )
-    if n != n_compared:
-        yield Note(
-            groups.name,
-            f"{count_text(n - n_compared)} of {count_text(n)} images have a group that the "
-            f"reference doesn't name; shares are of the other {count_text(n_compared)}.",
-        )
 
 
 FindingsAndRows = tuple[list[UncorrectedFinding], list[Row]]
