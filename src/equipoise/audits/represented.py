@@ -15,10 +15,11 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.group_sizes import Row
-from equipoise.core import Estimate, Family, GroupValue, Part
+from equipoise.core import Estimate, Family, GroupValue, IntervalKind, Part
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.sentences import Sentence, named
 from equipoise.core.wording import percent
+from equipoise.metrics.labels.representation import method_of_group
 
 REPRESENTATION = {
     "model": TEXT,
@@ -49,7 +50,10 @@ def represented(
     leaves = [
         replace(
             draft.changed(
-                group=draft.finding.subject, direction=_compare_shares(draft.finding.by_group)
+                group=draft.finding.subject,
+                direction=_compare_shares(draft.finding.by_group),
+                method=method_of_group(estimate.method),
+                interval=IntervalKind.CONFIDENCE,
             ),
             harm="either",
         )

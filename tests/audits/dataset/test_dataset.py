@@ -12,8 +12,10 @@ from scipy import stats
 
 from equipoise import audits
 from equipoise.audits.labels.dataset.config import DATA_SET
+from equipoise.audits.labels.dataset.page import PAGE
 from equipoise.core import ConfigError, DataError, InputError, Verdict
-from equipoise.metrics import representation_gap
+from equipoise.metrics import representation, representation_gap
+from equipoise.report.result import first_screen
 from equipoise.stats import Bootstrap
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "dataset"
@@ -24,6 +26,14 @@ def run(table, base=Path(), **sections):
     data = {"images": {"table": table, "id": "id"}, "groups": ["g"]} | sections.pop("data", {})
     values = {"audit": "dataset", "data": data, "resampling": {"permutations": 400, "seed": 2}}
     return audits.run(audits.parse_config(values | sections), base=base)
+
+
+PEOPLE = pl.DataFrame({
+    "id": range(400),
+    "g": ["a", "b", "c", "c"] * 100,
+    "h": ["x"] * 200 + ["y"] * 200,
+}).filter(~((pl.col("g") == "a") & (pl.col("h") == "y")))  # fmt: skip
+"""Of all crossings of g and h but a and y."""
 
 
 def fair(seed, n=600):
@@ -131,6 +141,29 @@ def test_two_groups_get_a_binomial_test_and_wilson_s_interval():
     assert (leaf.low, leaf.high) == pytest.approx([math.log(end / 0.5) for end in ends])
 
 
+def test_intervals_of_groups_state_their_own_method():
+    of_sample = {"shares": {"g": {"a": 120, "b": 90, "c": 90}}}
+    methods = ("Wilson", "hybrid score interval (Donner & Zou)")
+    for reference, method in zip((EQUAL, of_sample), methods, strict=True):
+        by_metric = {f.metric: f for f in run(fair(1), reference=reference).findings}
+        leaf, gap = by_metric["representation"], by_metric["representation_gap"]
+        assert (leaf.method, leaf.interval) == (method, "confidence")
+        assert gap.method.endswith("simultaneous over groups")
+        shares = reference["shares"]["g"]
+        assert representation(fair(1)["g"], shares, subject="a").method == method
+
+
+def test_each_line_of_the_terminal_names_its_group():
+    names = ("a, x", "b, x", "b, y", "c, x", "c, y")
+    shares = dict(zip(names, (0.5, 0.05, 0.05, 0.1, 0.3), strict=True))
+    reference = {"shares": {"g": {"a": 0.5, "b": 0.1, "c": 0.4}, "g × h": shares}}
+    result = run(PEOPLE, data={"groups": ["g", ["g", "h"]]}, reference=reference)
+    lines = [remark.line for s in first_screen(result, PAGE).statements for remark in s.others]
+    of_shares = [line for line in lines if "of the reference" in line]
+    assert len(of_shares) >= 2
+    assert {line.partition(":")[0].strip("“”") for line in of_shares} <= {*"abc", *names}
+
+
 def test_a_group_without_an_image_has_no_share_and_units_widen_intervals():
     groups = np.repeat(["f", "m"], 60)
     estimate = representation_gap(groups, {"f": 1, "m": 1, "x": 2})
@@ -215,14 +248,6 @@ def test_a_reference_of_other_names_is_refused():
     with pytest.raises(DataError) as raised:
         run(fair(1), reference={"shares": {"g": {"A": 1, "B": 1}}})
     assert "A" in raised.value.problem
-
-
-PEOPLE = pl.DataFrame({
-    "id": range(400),
-    "g": ["a", "b", "c", "c"] * 100,
-    "h": ["x"] * 200 + ["y"] * 200,
-    "e": (["x"] * 200 + ["y"] * 200)[::-1],
-}).filter(~((pl.col("g") == "a") & (pl.col("h") == "y")))  # fmt: skip
 
 
 @pytest.mark.parametrize(

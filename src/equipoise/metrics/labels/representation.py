@@ -51,6 +51,7 @@ REFERENCE = "the reference"
 _NULL = "representation"
 # Added to a count of 0 where the logarithm of a drawn share is wanted.
 _UNSEEN = 0.5
+_TOGETHER = ", simultaneous over groups"
 
 
 def _population(
@@ -239,7 +240,7 @@ def _estimate(
         "representation_gap",
         largest_gap,
         dict(zip(sides.names, sizes, strict=True)),
-        NO_INTERVAL if resampling is None else f"{sides.interval}, simultaneous over groups",
+        NO_INTERVAL if resampling is None else f"{sides.interval}{_TOGETHER}",
         params={"reference": {name: round(share, 12) for name, share in reference.items()}},
         **chance_test.fields("resampling is off"),
         by=sides.parts(sizes, null, level_of(resampling), finest),
@@ -248,6 +249,12 @@ def _estimate(
         unit=unit,
         ends=no_ends if resampling is None else sides.together,
     )
+
+
+def method_of_group(method: str) -> str:
+    """Return the method of the interval of one group's ratio from that of the largest gap."""
+    alone = method.removesuffix(_TOGETHER)
+    return "hybrid score interval (Donner & Zou)" if alone == "Newcombe" else alone
 
 
 def compared_with(groups: Groups, reference: Mapping[str, float] | Groups) -> Groups:
@@ -420,4 +427,4 @@ representation = metric(
         ),
         expectation="reference",
     )
-)(PartMetric("representation", representation_gap))
+)(PartMetric("representation", representation_gap, method=method_of_group))

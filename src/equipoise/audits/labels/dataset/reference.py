@@ -11,7 +11,7 @@ from equipoise.config.files import nearest
 from equipoise.core import DataError, Groups, InputError, Strings
 from equipoise.data.problems import listed
 from equipoise.metrics.labels.reference import ReferenceKind, check_total, sample_size
-from equipoise.report.text import count
+from equipoise.report.text import count, enclose
 
 Reference = Groups | Mapping[str, float]
 """Groups of another data set, or the share or count of each group."""
@@ -50,8 +50,9 @@ def check_reference(
         check_total(sizes.values(), kind)
         sample_size(sizes.values(), kind)
     except InputError as error:
+        unnamed = enclose(", and there is no share of ", listed(_unnamed(groups, sizes)))
         raise DataError(
-            f"groups {groups.name}: {error}",
+            f"groups {groups.name}: {error}{unnamed}",
             expected="shares that sum to 1, percentages that sum to 100, or counts",
             fix="correct the numbers of the reference",
         ) from error
