@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,11 @@ import pytest
 from PIL import Image
 from scipy import stats
 
-from equipoise import audits
+from equipoise import audits, report
+from equipoise.audits.labels.dataset import audit
 from equipoise.audits.labels.dataset.config import DATA_SET
 from equipoise.audits.labels.dataset.page import PAGE
-from equipoise.core import ConfigError, DataError, InputError, Verdict
+from equipoise.core import ConfigError, DataError, InputError, MissingExtraError, Verdict
 from equipoise.metrics import representation, representation_gap
 from equipoise.report.result import first_screen
 from equipoise.stats import Bootstrap
@@ -202,10 +205,10 @@ def test_sizes_and_duplicates_are_compared_by_group(tmp_path):
     }
     assert findings["under 50,176 pixels"].value == pytest.approx(0.5)
     assert findings["same bytes as another"].value == pytest.approx(40 / 120, abs=0.01)
-    assert {finding.verdict for name, finding in findings.items() if name != "of unknown size"} == {
+    assert {finding.verdict for name, finding in findings.items() if name != "unreadable"} == {
         Verdict.DISPARITY
     }
-    assert findings["of unknown size"].value == pytest.approx(1 / 120)
+    assert findings["unreadable"].value == pytest.approx(1 / 120)
     facts = {row["group"]: row for row in result.tables["image_facts"].to_pylist()}
     assert (facts["b"]["n"], facts["b"]["width"], facts["b"]["height"]) == (119, 260, 250)
     for number in range(240):
@@ -213,6 +216,84 @@ def test_sizes_and_duplicates_are_compared_by_group(tmp_path):
     with pytest.raises(DataError) as raised:
         run("", tmp_path, data={"images": images})
     assert "240" in raised.value.problem
+
+
+def text_of(result):
+    """Return the text of the report."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", report.render(result, PAGE))).split())
+
+
+def images_to_add(result):
+    return {(r["groups"], r["group"]): r["add"] for r in result.tables["images_to_add"].to_pylist()}
+
+
+def test_images_to_add_give_each_group_its_share():
+    sizes = {"Female, I-II": 115, "Female, III-IV": 24, "Female, V-VI": 14,
+             "Male, I-II": 210, "Male, III-IV": 62, "Male, V-VI": 33}  # fmt: skip
+    people = [name.split(", ") for name, n in sizes.items() for _ in range(n)]
+    columns = dict(zip(("gender", "skin"), zip(*people, strict=True), strict=True))
+    table = pl.DataFrame({"id": range(458), **columns})
+    crossed = dict(zip(sizes, (0.2, 0.2, 0.1, 0.2, 0.2, 0.1), strict=True))
+    shares = {"gender": {"Female": 1, "Male": 1}, "gender × skin": crossed}
+    groups = {"groups": ["gender", "skin", ["gender", "skin"]]}
+    result = run(table, data=groups, reference={"shares": shares})
+    added = images_to_add(result)
+    assert [added["gender × skin", name] for name in sizes] == [95, 186, 91, 0, 148, 72]
+    assert added["gender", "Female"] == 152
+    # Without a reference there is nothing to match.
+    assert {name for name, _ in added} == {"gender", "gender × skin"}
+    text = text_of(result)
+    assert "with all 458 images kept, add 592 images: 95 of “Female, I-II”" in text
+    line = "To match the reference, add 592 images: 186 of “Female, III-IV” and 4 more."
+    assert first_screen(result, PAGE).advice == (line,)
+    assert line in text
+    of_sample = run(table, data=groups, reference={"images": {"table": table, "id": "id"}})
+    assert {*images_to_add(of_sample).values()} == {0}
+    assert first_screen(of_sample, PAGE).advice == ()
+
+
+def test_unreadable_files_and_copies_are_named(tmp_path):
+    rng = np.random.default_rng(1)
+    for number in range(120):
+        pixels = rng.integers(0, 255, (8, 8, 3), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{number}.bmp")
+    for copy, original in ((1, 0), (2, 0), (11, 10)):
+        (tmp_path / f"{copy}.bmp").write_bytes((tmp_path / f"{original}.bmp").read_bytes())
+    for number in range(20, 45):
+        (tmp_path / f"{number}.bmp").write_bytes(b"no picture")
+    table = pl.DataFrame({
+        "id": [f"i{k:03}" for k in range(120)], "g": ["a", "b"] * 60,
+        "label": [*"xyzxyzxyzxxx"] * 10, "file": [f"{k}.bmp" for k in range(120)],
+    }).with_columns(g=pl.when(pl.col("id") == "i011").then(pl.lit("a")).otherwise("g"))  # fmt: skip
+    images = {"table": table, "id": "id", "path": "file"}
+    result = run("", tmp_path, data={"images": images, "labels": ["label"]})
+    rows = {row["image"]: row for row in result.tables["image_files"].to_pylist()}
+    unreadable = {name for name, row in rows.items() if row["problem"] == "unreadable"}
+    assert unreadable == {f"i{k:03}" for k in range(20, 45)}
+    sets = {name: (row["set"], row["contradicts"]) for name, row in rows.items() if row["set"]}
+    assert sets == {
+        "i000": (1, "g, label"), "i001": (1, "g, label"), "i002": (1, "g, label"),
+        "i010": (2, ""), "i011": (2, ""),
+    }  # fmt: skip
+    text = text_of(result)
+    assert "25 files can't be read: i020, " in text
+    assert "i039 and 5 more." in text
+    assert "5 images of 2 pictures have the same bytes as another, the originals included" in text
+    contradicting = "contradict each other in groups or labels: i000, i001 and i002."
+    assert contradicting in text
+
+
+def test_a_plan_names_the_extra_that_opens_images(tmp_path, monkeypatch):
+    table = fair(1).with_columns(file=pl.format("{}.bmp", "id"))
+    images = {"table": table, "id": "id", "path": "file"}
+    for name in table["file"]:
+        (tmp_path / name).touch()
+    values = {"audit": "dataset", "data": {"images": images, "groups": ["g"]}}
+    monkeypatch.setattr(audit, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match="pillow"):
+        audits.plan(audits.parse_config(values), base=tmp_path)
+    unopened = values | {"metrics": {"image_defect_rate": False}}
+    assert audits.plan(audits.parse_config(unopened), base=tmp_path).details["images"] == 600
 
 
 def test_labels_of_a_data_set_are_compared_one_by_one(tmp_path):

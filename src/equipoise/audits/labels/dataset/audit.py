@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,14 @@ from equipoise.audits.findings import (
 )
 from equipoise.audits.group_sizes import Row, groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
-from equipoise.audits.labels.dataset.config import DATA_SET, Config, DefectOptions
+from equipoise.audits.labels.dataset.config import DATA_SET, Config, DataConfig, DefectOptions
+from equipoise.audits.labels.dataset.files import (
+    FILES,
+    PROBLEMS,
+    UNREADABLE,
+    file_rows,
+    values_of,
+)
 from equipoise.audits.labels.dataset.reference import (
     Reference,
     check_common_group,
@@ -33,10 +41,13 @@ from equipoise.audits.labels.designs import OTHER, label_gaps, with_folds
 from equipoise.audits.labels.label_gap import label_gap_of
 from equipoise.audits.notes import Note, note_on_sample
 from equipoise.audits.represented import (
+    ADDITIONS,
     REPRESENTATION,
     SHARES,
+    TO_ADD,
     representation_rows,
     represented,
+    rows_to_add,
 )
 from equipoise.config.fields import columns_of, located
 from equipoise.core import (
@@ -46,6 +57,7 @@ from equipoise.core import (
     Family,
     Floats,
     Groups,
+    MissingExtraError,
     record,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
@@ -76,6 +88,8 @@ if TYPE_CHECKING:
 _SECONDS, _SECONDS_PER_CELL, _PASS = 0.1, 2e-7, 5e8
 _COLUMNS = {
     SHARES: REPRESENTATION,
+    ADDITIONS: TO_ADD,
+    FILES: PROBLEMS,
     "label_shares": {
         "model": TEXT,
         "groups": TEXT,
@@ -111,6 +125,25 @@ _NO_REFERENCE = "without a reference population, groups are compared with equal 
 
 
 @record
+class ImageFiles:
+    """Sizes, copies and unreadable files of the images.
+
+    Attributes
+    ----------
+    sizes : ndarray, shape (n, 2), or None
+        Width and height in pixels, NaN where they can't be read; None without files.
+    repeated : ndarray of bool, shape (n,)
+        Whether another image has the same bytes.
+    problems : sequence of mapping, or None
+        Rows of the table of files; None where no file is opened.
+    """
+
+    sizes: Floats | None
+    repeated: Booleans
+    problems: Sequence[Row] | None = None
+
+
+@record
 class DatasetData(ImageData):
     """Images with their groups, labels and embeddings.
 
@@ -122,18 +155,14 @@ class DatasetData(ImageData):
         Label of a data set to the images that have it; an image may have several.
     reference : mapping of str to Groups or mapping of str to float
         By name of groups: those of another data set, or the share of each group.
-    sizes : ndarray, shape (n, 2), or None
-        Width and height in pixels, NaN where they can't be read; None without files.
-    repeated : ndarray of bool, shape (n,)
-        Whether another image has the same bytes.
+    files : ImageFiles
     models : mapping of str to Vectors
     """
 
     labels: Mapping[str, Coded]
     marks: Mapping[str, Booleans]
     reference: Mapping[str, Reference]
-    sizes: Floats | None
-    repeated: Booleans
+    files: ImageFiles
     models: Mapping[str, Vectors]
 
 
@@ -186,9 +215,9 @@ class Dataset(Audit[Config, DatasetData, Design]):
             )
             limit = section.max_unmatched
             vectors[name] = load_vectors(source, items, subject=name, max_unmatched=limit)
-        sizes, repeated = None, np.zeros(len(items), np.bool_)
-        if config.metrics.image_defect_rate is not None and not models.dry:
-            sizes, repeated = _picture_sizes(images, items)
+        files = ImageFiles(None, np.zeros(len(items), np.bool_))
+        if config.metrics.image_defect_rate is not None:
+            files = _read_files(images, items, section, dry=models.dry)
         for loaded in vectors.values():
             inputs |= loaded.inputs
         data = DatasetData(
@@ -198,8 +227,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
             {name: items.coded[name] for name in section.plain_labels},
             _images_by_label(images, items, config),
             reference,
-            sizes,
-            repeated,
+            files,
             vectors,
         )
         for groups in self.groups(config, data):
@@ -249,7 +277,10 @@ class Dataset(Audit[Config, DatasetData, Design]):
         of_groups = _measure_representation(design, config, place, resampling)
         drafts += of_groups
         if metrics.has(representation):
-            rows[SHARES] = representation_rows(of_groups)
+            share_rows = [*representation_rows(of_groups)]
+            rows[SHARES] = share_rows
+            if design.groups.name in data.reference:
+                rows[ADDITIONS] = rows_to_add(share_rows)
         if metrics.label_gap is not None:
             label_shares = list[Row]()
             for findings, label_rows in _measure_labels(design, config, place, resampling):
@@ -257,9 +288,15 @@ class Dataset(Audit[Config, DatasetData, Design]):
                 label_shares += label_rows
             rows["label_shares"] = label_shares
         drafts += _measure_rates(design, config, place, resampling)
-        if data.sizes is not None:
-            rows["image_facts"] = _size_rows(design, data.sizes)
+        if data.files.sizes is not None:
+            rows["image_facts"] = _size_rows(design, data.files.sizes)
         return Measured(tuple(drafts), tables_of(rows, _COLUMNS))
+
+    def combine(self, config: Config, data: DatasetData, measured: Sequence[Measured]) -> Measured:
+        """Merge the results of all designs, and add the table of files."""
+        results = super().combine(config, data, measured)
+        files = tables_of({FILES: data.files.problems or ()}, _COLUMNS)
+        return replace(results, tables={**results.tables, **files})
 
     def details(
         self,
@@ -343,19 +380,25 @@ def _images_by_label(images: AuditImages, items: Items, config: Config) -> dict[
     }
 
 
-def _picture_sizes(images: AuditImages, items: Items) -> tuple[Floats | None, Booleans]:
-    """Return the size of each image, and whether its bytes repeat.
+def _read_files(images: AuditImages, items: Items, section: DataConfig, *, dry: bool) -> ImageFiles:
+    """Return the sizes of images, and their unreadable files and copies.
 
-    Without files, sizes are those that the data set states, if any.
+    Without files, sizes are those that the data set states, if any. A dry run opens no file.
 
     Raises
     ------
     DataError
         When no file can be read.
+    MissingExtraError
+        When files have to be opened, and Pillow is not installed.
     """
-    pictures = images.pictures
+    pictures, no_copies = images.pictures, np.zeros(len(items), np.bool_)
     if pictures is None:
-        return _stated_sizes(images, items), np.zeros(len(items), np.bool_)
+        return ImageFiles(None if dry else _stated_sizes(images, items), no_copies)
+    if dry:
+        if find_spec("PIL") is None:
+            raise MissingExtraError("pillow", "images")
+        return ImageFiles(None, no_copies)
     facts = picture_facts(pictures)
     if np.isnan(facts.sizes).all():
         raise DataError(
@@ -364,8 +407,12 @@ def _picture_sizes(images: AuditImages, items: Items) -> tuple[Floats | None, Bo
             expected="files of images",
             fix="correct `path` and `root`, or switch `image_defect_rate` off",
         )
-    order = [pictures.places[name] for name in items.ids.tolist()]
-    return facts.sizes[order], facts.repeated[order]
+    ids = items.ids.tolist()
+    names = [name for name in section.columns if name != section.unit]
+    columns = {name: values_of(ids, items.coded[name]) for name in names}
+    order = [pictures.places[name] for name in ids]
+    problems = [*file_rows(pictures, facts, columns)]
+    return ImageFiles(facts.sizes[order], facts.repeated[order], problems)
 
 
 def _stated_sizes(images: AuditImages, items: Items) -> Floats | None:
@@ -551,15 +598,17 @@ def _missing_values(design: Design, config: Config) -> dict[str, Booleans]:
 
 def _defects(data: DatasetData, options: DefectOptions | None) -> dict[str, Booleans]:
     """Return the images with each defect, by its name."""
-    if options is None or data.sizes is None:
+    files = data.files
+    if options is None or files.sizes is None:
         return {}
-    width, height = data.sizes.T
+    width, height = files.sizes.T
+    unknown = "of unknown size" if files.problems is None else UNREADABLE
     longer, shorter = np.fmax(width, height), np.fmin(width, height)
     return {
-        "of unknown size": np.isnan(width),
+        unknown: np.isnan(width),
         f"under {options.pixels:,} pixels": width * height < options.pixels,
         f"longer than {options.ratio:g} : 1": longer > options.ratio * shorter,
-        "same bytes as another": data.repeated,
+        "same bytes as another": files.repeated,
     }
 
 
