@@ -152,10 +152,11 @@ def manifest_of_run(
     files |= data.inputs
     few = [*group_sizes.few_rows(audit.groups(config, data), audit.items)]
     warned = {note.about for note in few}
+    warnings = [*audit.warnings(config, data, designs)]
     notes = (
         PERCEIVED,
         *(note for note in refused if note.about not in warned),
-        *audit.notes(config, data, designs),
+        *(note for note in audit.notes(config, data, designs) if note not in warnings),
         *(note for design in designs for note in group_sizes.notes(design.groups, audit.items)),
         *group_sizes.proxies(audit.groups(config, data)),
         *group_sizes.looking_missing(models.read_counts),
@@ -185,7 +186,7 @@ def manifest_of_run(
                 *few,
                 *missing,
                 *repeated,
-                *audit.warnings(config, data, designs),
+                *warnings,
             ]
         ),
         base=str(base.absolute()),

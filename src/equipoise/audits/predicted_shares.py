@@ -14,10 +14,13 @@ from equipoise.audits.findings import Place, UncorrectedFinding
 from equipoise.audits.group_sizes import Row
 from equipoise.audits.group_sources import Source, are_predicted, assigned_groups
 from equipoise.audits.represented import (
+    ADDITIONS,
     REPRESENTATION,
     SHARES,
+    TO_ADD,
     representation_rows,
     represented,
+    rows_to_add,
 )
 from equipoise.core import Aggregate, Family, Finding, floats
 from equipoise.core.columns import table_of
@@ -90,6 +93,8 @@ def with_corrected_shares(
         for members in _by_design(drafts, sources).values():
             rows += representation_rows(members)
         corrected[SHARES] = table_of(rows, REPRESENTATION)
+        if ADDITIONS in tables:
+            corrected[ADDITIONS] = _additions(tables[ADDITIONS], rows)
     if _LABELS in tables:
         table, shares = tables[_LABELS], _label_shares(drafts)
         rows = [
@@ -99,6 +104,13 @@ def with_corrected_shares(
         ]  # fmt: skip
         corrected[_LABELS] = pa.Table.from_pylist(rows, schema=table.schema)
     return corrected
+
+
+def _additions(table: pa.Table, rows: Sequence[Row]) -> pa.Table:
+    """Return the images to add by rows of shares, for the groups that have a reference."""
+    names = dict.fromkeys(table.column("groups").to_pylist())
+    by_groups = ([row for row in rows if row["groups"] == name] for name in names)
+    return table_of((row for part in by_groups for row in rows_to_add(part)), TO_ADD)
 
 
 def _label_shares(drafts: Sequence[UncorrectedFinding]) -> dict[tuple[str, ...], Row]:

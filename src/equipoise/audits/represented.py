@@ -15,10 +15,11 @@ from equipoise.audits.findings import (
     without_verdict,
 )
 from equipoise.audits.group_sizes import Row
-from equipoise.core import Estimate, Family, GroupValue, Part
+from equipoise.core import Estimate, Family, GroupValue, IntervalKind, Part
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.sentences import Sentence, named
 from equipoise.core.wording import percent
+from equipoise.metrics.labels.representation import method_of_group
 
 REPRESENTATION = {
     "model": TEXT,
@@ -37,6 +38,19 @@ REPRESENTATION = {
 """Columns of the table of groups' shares."""
 SHARES = "representation"
 """The table of groups' shares."""
+TO_ADD = {
+    "model": TEXT,
+    "groups": TEXT,
+    "group": TEXT,
+    "n": INTEGER,
+    "reference": NUMBER,
+    "add": INTEGER,
+}
+"""Columns of the table of images to add."""
+ADDITIONS = "images_to_add"
+"""The table of images to add to each group."""
+# Decimals that are left of a product of a share, whose last ones are errors of rounding.
+_DECIMALS = 6
 
 
 def represented(
@@ -49,7 +63,10 @@ def represented(
     leaves = [
         replace(
             draft.changed(
-                group=draft.finding.subject, direction=_compare_shares(draft.finding.by_group)
+                group=draft.finding.subject,
+                direction=_compare_shares(draft.finding.by_group),
+                method=method_of_group(estimate.method),
+                interval=IntervalKind.CONFIDENCE,
             ),
             harm="either",
         )
@@ -102,3 +119,21 @@ def representation_rows(drafts: Sequence[UncorrectedFinding]) -> Iterator[Row]:
             "ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high,
             "reason": leaf.reason,
         }  # fmt: skip
+
+
+def rows_to_add(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield how many images to add to each group, so that all have their share of the reference.
+
+    No image is removed, so the group with the most images for its share sets the total.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Those of `representation_rows`, of one set of groups.
+    """
+    expected = [row for row in rows if row["reference"] > 0]
+    total = max((row["n"] / row["reference"] for row in expected), default=0.0)
+    for row in expected:
+        lacking = math.ceil(round(total * row["reference"] - row["n"], _DECIMALS))
+        names = ("model", "groups", "group", "n", "reference")
+        yield {**{name: row[name] for name in names}, "add": max(lacking, 0)}

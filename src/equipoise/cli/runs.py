@@ -376,6 +376,8 @@ def _bars(finding: Finding | None, most: int) -> Iterator[str]:
 
 def _next_commands(summary: Summary, run: Path) -> Iterator[str]:
     """Yield the page's commands that look further into its conclusions."""
+    for text in summary.advice:
+        yield f"  {shortened(text, WIDTH - 2)}"
     commands = [step.command for step in summary.commands if step.command]
     for place, command in enumerate(commands):
         yield f"  {'next' if place == 0 else '':<6} {command}"

@@ -553,6 +553,8 @@ class Summary:
         One line: is it real, is it large, what is the limit.
     commands : tuple of Step
         What to do next in the terminal, before `steps`.
+    advice : tuple of str
+        What to do next, computed from the run: a line each in the terminal.
     table : Table or None
         Below the chart.
     """
@@ -565,6 +567,7 @@ class Summary:
     title: tuple[Span, ...] = ()
     verdict: str = ""
     commands: tuple[Step, ...] = ()
+    advice: tuple[str, ...] = ()
     table: Table | None = None
 
     @property
@@ -604,6 +607,8 @@ class Page:
         off, and {subject}; shown where a run has images.
     steps : tuple of str
         What else to do about a disparity, with the same fields.
+    advice : callable
+        Makes further sentences on what to do about a disparity from a result.
     commands : tuple of str
         Commands that can look further into a run of the kind: "causes", "compare".
     mitigable : tuple of str
@@ -625,6 +630,7 @@ class Page:
     caveat: str = ""
     look: str = "Look at images of {group}, and check their labels."
     steps: tuple[str, ...] = ()
+    advice: Callable[[AuditResult], Sequence[str]] = lambda _: ()
     commands: tuple[Literal["causes", "compare"], ...] = ("compare",)
     mitigable: tuple[str, ...] = ()
     summary: Callable[[AuditResult], Summary] | None = None

@@ -44,7 +44,13 @@ def first_screen(result: AuditResult, page: Page, place: Place | None = None) ->
     if not summary.statements:
         summary = replace(summary, statements=(Statement(None, "This run has no conclusions."),))
     commands = _commands(result, page, place, summary)
-    return replace(summary, warnings=result.manifest.warnings, commands=commands)
+    advice: tuple[str, ...] = ()
+    if any(statement.is_disparity for statement in summary.statements):
+        advice = tuple(page.advice(result))
+    return replace(
+        summary, warnings=result.manifest.warnings, commands=commands, advice=advice,
+        steps=(*advice, *summary.steps),
+    )  # fmt: skip
 
 
 def _commands(

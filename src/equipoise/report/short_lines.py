@@ -1,6 +1,7 @@
 """Conclusions in one line, and the data that would decide them."""
 
 import math
+import re
 
 from equipoise.core import Finding, Verdict
 from equipoise.core.conclusion import Conclusion
@@ -68,7 +69,7 @@ def _line_of_groups(finding: Finding, conclusion: Conclusion) -> str:
     if finding.direction and group_value_name(finding) == name_of(finding):
         # The groups have values of a rate that the direction names.
         line = f"{_quoted(finding, name_of(finding))}: {sized(finding, finding.value)}"
-        return _first_that_fits(finding.direction.rstrip("."), line)
+        return _first_that_fits(_of_group(finding, finding.direction.rstrip(".")), line)
     if is_summary(finding) or not conclusion.other or any(map(math.isnan, values)):
         name, value = _quoted(finding, name_of(finding)), sized(finding, finding.value)
         by = enclose(" by ", finding.groups)
@@ -82,6 +83,13 @@ def _line_of_groups(finding: Finding, conclusion: Conclusion) -> str:
         return f"{name}: {groups}"
     subject = f"“{shortened(finding.subject)}”"
     return _first_that_fits(f"{name} of {subject}: {groups}", f"{subject}: {groups}")
+
+
+def _of_group(finding: Finding, text: str) -> str:
+    """Return a text after the group that it is about, where it doesn't name it."""
+    if re.search(rf"(?<!\w){re.escape(finding.group)}(?!\w)", text):
+        return text
+    return f"{named(shortened(finding.group))}: {text}"
 
 
 def _first_that_fits(text: str, shorter: str) -> str:

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,14 @@ import pytest
 from PIL import Image
 from scipy import stats
 
-from equipoise import audits
+from equipoise import audits, report
+from equipoise.audits.labels.dataset import audit
 from equipoise.audits.labels.dataset.config import DATA_SET
-from equipoise.core import ConfigError, DataError, InputError, Verdict
-from equipoise.metrics import representation_gap
+from equipoise.audits.labels.dataset.page import PAGE
+from equipoise.core import ConfigError, DataError, InputError, MissingExtraError, Verdict
+from equipoise.metrics import representation, representation_gap
 from equipoise.report import GateRule, gate
+from equipoise.report.result import first_screen
 from equipoise.stats import Bootstrap
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "dataset"
@@ -25,6 +30,14 @@ def run(table, base=Path(), **sections):
     data = {"images": {"table": table, "id": "id"}, "groups": ["g"]} | sections.pop("data", {})
     values = {"audit": "dataset", "data": data, "resampling": {"permutations": 400, "seed": 2}}
     return audits.run(audits.parse_config(values | sections), base=base)
+
+
+PEOPLE = pl.DataFrame({
+    "id": range(400),
+    "g": ["a", "b", "c", "c"] * 100,
+    "h": ["x"] * 200 + ["y"] * 200,
+}).filter(~((pl.col("g") == "a") & (pl.col("h") == "y")))  # fmt: skip
+"""Of all crossings of g and h but a and y."""
 
 
 def fair(seed, n=600):
@@ -101,7 +114,8 @@ def test_shares_are_among_the_groups_that_a_declared_reference_names():
     }
     assert shares == pytest.approx({"a": 0.75, "b": 0.25})
     assert {excluded.count for finding in result.findings for excluded in finding.excluded} == {200}
-    assert any("200 of 400" in note for note in result.manifest.notes)
+    assert any("other (200): 200 of 400" in text for text in result.manifest.warnings)
+    assert not any("200 of 400" in note for note in result.manifest.notes)
     (conclusion,) = result.conclusions
     assert (conclusion.group, conclusion.group_value, conclusion.other_value) == ("b", 0.25, 0.5)
     zero = representation_gap(table["g"], {"a": 1, "b": 1, "other": 0})
@@ -129,6 +143,29 @@ def test_two_groups_get_a_binomial_test_and_wilson_s_interval():
     assert leaf.p_value == pytest.approx(exact.pvalue, abs=0.006)
     ends = exact.proportion_ci(0.95, "wilson")
     assert (leaf.low, leaf.high) == pytest.approx([math.log(end / 0.5) for end in ends])
+
+
+def test_intervals_of_groups_state_their_own_method():
+    of_sample = {"shares": {"g": {"a": 120, "b": 90, "c": 90}}}
+    methods = ("Wilson", "hybrid score interval (Donner & Zou)")
+    for reference, method in zip((EQUAL, of_sample), methods, strict=True):
+        by_metric = {f.metric: f for f in run(fair(1), reference=reference).findings}
+        leaf, gap = by_metric["representation"], by_metric["representation_gap"]
+        assert (leaf.method, leaf.interval) == (method, "confidence")
+        assert gap.method.endswith("simultaneous over groups")
+        shares = reference["shares"]["g"]
+        assert representation(fair(1)["g"], shares, subject="a").method == method
+
+
+def test_each_line_of_the_terminal_names_its_group():
+    names = ("a, x", "b, x", "b, y", "c, x", "c, y")
+    shares = dict(zip(names, (0.5, 0.05, 0.05, 0.1, 0.3), strict=True))
+    reference = {"shares": {"g": {"a": 0.5, "b": 0.1, "c": 0.4}, "g × h": shares}}
+    result = run(PEOPLE, data={"groups": ["g", ["g", "h"]]}, reference=reference)
+    lines = [remark.line for s in first_screen(result, PAGE).statements for remark in s.others]
+    of_shares = [line for line in lines if "of the reference" in line]
+    assert len(of_shares) >= 2
+    assert {line.partition(":")[0].strip("“”") for line in of_shares} <= {*"abc", *names}
 
 
 def test_a_group_without_an_image_has_no_share_and_units_widen_intervals():
@@ -169,7 +206,7 @@ def test_sizes_and_duplicates_are_compared_by_group(tmp_path):
     }
     assert findings["under 50,176 pixels"].value == pytest.approx(0.5)
     assert findings["same bytes as another"].value == pytest.approx(40 / 120, abs=0.01)
-    tested = [finding for name, finding in findings.items() if name != "of unknown size"]
+    tested = [finding for name, finding in findings.items() if name != "unreadable"]
     assert {finding.verdict for finding in tested if finding.value} == {Verdict.DISPARITY}
     (elongated,) = (name for name in findings if name.startswith("longer than"))
     # No picture is elongated: a rule on the defect passes.
@@ -177,7 +214,7 @@ def test_sizes_and_duplicates_are_compared_by_group(tmp_path):
     assert not findings[elongated].tested
     rules = [GateRule("image_defect_rate", of="difference", max=0.0, subject=elongated)]
     assert gate(result, rules).exit_code == 0
-    assert findings["of unknown size"].value == pytest.approx(1 / 120)
+    assert findings["unreadable"].value == pytest.approx(1 / 120)
     facts = {row["group"]: row for row in result.tables["image_facts"].to_pylist()}
     assert (facts["b"]["n"], facts["b"]["width"], facts["b"]["height"]) == (119, 260, 250)
     for number in range(240):
@@ -185,6 +222,84 @@ def test_sizes_and_duplicates_are_compared_by_group(tmp_path):
     with pytest.raises(DataError) as raised:
         run("", tmp_path, data={"images": images})
     assert "240" in raised.value.problem
+
+
+def text_of(result):
+    """Return the text of the report."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", report.render(result, PAGE))).split())
+
+
+def images_to_add(result):
+    return {(r["groups"], r["group"]): r["add"] for r in result.tables["images_to_add"].to_pylist()}
+
+
+def test_images_to_add_give_each_group_its_share():
+    sizes = {"Female, I-II": 115, "Female, III-IV": 24, "Female, V-VI": 14,
+             "Male, I-II": 210, "Male, III-IV": 62, "Male, V-VI": 33}  # fmt: skip
+    people = [name.split(", ") for name, n in sizes.items() for _ in range(n)]
+    columns = dict(zip(("gender", "skin"), zip(*people, strict=True), strict=True))
+    table = pl.DataFrame({"id": range(458), **columns})
+    crossed = dict(zip(sizes, (0.2, 0.2, 0.1, 0.2, 0.2, 0.1), strict=True))
+    shares = {"gender": {"Female": 1, "Male": 1}, "gender × skin": crossed}
+    groups = {"groups": ["gender", "skin", ["gender", "skin"]]}
+    result = run(table, data=groups, reference={"shares": shares})
+    added = images_to_add(result)
+    assert [added["gender × skin", name] for name in sizes] == [95, 186, 91, 0, 148, 72]
+    assert added["gender", "Female"] == 152
+    # Without a reference there is nothing to match.
+    assert {name for name, _ in added} == {"gender", "gender × skin"}
+    text = text_of(result)
+    assert "with all 458 images kept, add 592 images: 95 of “Female, I-II”" in text
+    line = "To match the reference, add 592 images: 186 of “Female, III-IV” and 4 more."
+    assert first_screen(result, PAGE).advice == (line,)
+    assert line in text
+    of_sample = run(table, data=groups, reference={"images": {"table": table, "id": "id"}})
+    assert {*images_to_add(of_sample).values()} == {0}
+    assert first_screen(of_sample, PAGE).advice == ()
+
+
+def test_unreadable_files_and_copies_are_named(tmp_path):
+    rng = np.random.default_rng(1)
+    for number in range(120):
+        pixels = rng.integers(0, 255, (8, 8, 3), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{number}.bmp")
+    for copy, original in ((1, 0), (2, 0), (11, 10)):
+        (tmp_path / f"{copy}.bmp").write_bytes((tmp_path / f"{original}.bmp").read_bytes())
+    for number in range(20, 45):
+        (tmp_path / f"{number}.bmp").write_bytes(b"no picture")
+    table = pl.DataFrame({
+        "id": [f"i{k:03}" for k in range(120)], "g": ["a", "b"] * 60,
+        "label": [*"xyzxyzxyzxxx"] * 10, "file": [f"{k}.bmp" for k in range(120)],
+    }).with_columns(g=pl.when(pl.col("id") == "i011").then(pl.lit("a")).otherwise("g"))  # fmt: skip
+    images = {"table": table, "id": "id", "path": "file"}
+    result = run("", tmp_path, data={"images": images, "labels": ["label"]})
+    rows = {row["image"]: row for row in result.tables["image_files"].to_pylist()}
+    unreadable = {name for name, row in rows.items() if row["problem"] == "unreadable"}
+    assert unreadable == {f"i{k:03}" for k in range(20, 45)}
+    sets = {name: (row["set"], row["contradicts"]) for name, row in rows.items() if row["set"]}
+    assert sets == {
+        "i000": (1, "g, label"), "i001": (1, "g, label"), "i002": (1, "g, label"),
+        "i010": (2, ""), "i011": (2, ""),
+    }  # fmt: skip
+    text = text_of(result)
+    assert "25 files can't be read: i020, " in text
+    assert "i039 and 5 more." in text
+    assert "5 images of 2 pictures have the same bytes as another, the originals included" in text
+    contradicting = "contradict each other in groups or labels: i000, i001 and i002."
+    assert contradicting in text
+
+
+def test_a_plan_names_the_extra_that_opens_images(tmp_path, monkeypatch):
+    table = fair(1).with_columns(file=pl.format("{}.bmp", "id"))
+    images = {"table": table, "id": "id", "path": "file"}
+    for name in table["file"]:
+        (tmp_path / name).touch()
+    values = {"audit": "dataset", "data": {"images": images, "groups": ["g"]}}
+    monkeypatch.setattr(audit, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match="pillow"):
+        audits.plan(audits.parse_config(values), base=tmp_path)
+    unopened = values | {"metrics": {"image_defect_rate": False}}
+    assert audits.plan(audits.parse_config(unopened), base=tmp_path).details["images"] == 600
 
 
 def test_labels_of_a_data_set_are_compared_one_by_one(tmp_path):
@@ -220,6 +335,49 @@ def test_a_reference_of_other_names_is_refused():
     with pytest.raises(DataError) as raised:
         run(fair(1), reference={"shares": {"g": {"A": 1, "B": 1}}})
     assert "A" in raised.value.problem
+
+
+@pytest.mark.parametrize(
+    ("groups", "reference"),
+    [
+        (["g"], {"shares": {"g": {"a": 0.2, "b": 0.3, "cc": 0.5}}}),
+        (["g"], {"table": pl.DataFrame({"g": ["a", "b", "cc"], "n": [2, 3, 5]}), "count": "n"}),
+        (["g"], {"images": {"table": pl.DataFrame({"id": range(3), "g": [*"abC"]}), "id": "id"}}),
+        ([["g", "h"]], {"shares": {"g × h": {
+            "a, x": 0.2, "b, x": 0.2, "b, y": 0.2, "c, x": 0.2, "cc, y": 0.2}}}),
+    ],
+)  # fmt: skip
+def test_one_misspelt_group_of_a_reference_is_refused(groups, reference):
+    with pytest.raises(DataError) as raised:
+        run(PEOPLE, data={"groups": groups}, reference=reference, models={})
+    wrong, right = ("'C'", "'c'") if "images" in reference else ("'cc", "'c")
+    assert wrong in raised.value.problem
+    assert f"did you mean {right}" in raised.value.problem
+
+
+def test_a_crossing_without_an_image_is_no_misspelt_group():
+    shares = {"a, x": 0.3, "a, y": 0.2, "b, x": 0.2, "c, x": 0.3}
+    result = run(PEOPLE, data={"groups": [["g", "h"]]}, reference={"shares": {"g × h": shares}})
+    leaf = next(f for f in result.findings if f.metric == "representation" and f.group == "a, y")
+    assert leaf.value == -math.inf
+    (warning,) = (text for text in result.manifest.warnings if "no share" in text)
+    assert "b, y (50), c, y (100)" in warning
+
+
+@pytest.mark.parametrize("shares", [(0.4, 0.4, 0.3), (40, 40, 30), (0.4, 0.2, 0.2), (50, 40, 5)])
+def test_shares_that_do_not_sum_to_one_are_refused(shares):
+    reference = dict(zip("abc", shares, strict=True))
+    with pytest.raises(DataError, match=f"sum to {sum(shares):g}"):
+        run(fair(1), reference={"shares": {"g": reference}})
+    with pytest.raises(InputError, match="sum to"):
+        representation_gap(fair(1)["g"], reference)
+    if sum(shares) > 2:
+        run(fair(1), reference={"shares": {"g": reference}, "kind": "sample"})
+
+
+@pytest.mark.parametrize("shares", [(1, 1, 1), (0.333, 0.333, 0.333), (33, 33, 33), (400, 10, 3)])
+def test_ratios_rounded_shares_and_counts_are_allowed(shares):
+    run(fair(1), reference={"shares": {"g": dict(zip("abc", shares, strict=True))}})
 
 
 @pytest.mark.parametrize(
@@ -321,7 +479,7 @@ def test_few_counted_people_widen_the_interval_and_raise_p():
 
 
 def test_a_sample_needs_counts():
-    with pytest.raises(InputError, match="census"):
+    with pytest.raises(DataError, match="census"):
         run(fair(1), reference={"shares": {"g": {"a": 0.5, "b": 0.5}}, "kind": "sample"})
     other = {"images": {"table": fair(9), "id": "id"}, "kind": "sample"}
     with pytest.raises(ConfigError, match="images are a sample"):
@@ -339,6 +497,6 @@ def test_images_outside_the_reference_are_in_a_note_and_shares_have_one_base():
         if finding.metric == "representation"
     }
     assert shares == {"man": (500 / 720, 720), "woman": (220 / 720, 720)}
-    assert any("280" in note for note in result.manifest.notes)
+    assert any("280" in text for text in result.manifest.warnings)
     (conclusion,) = (c for c in result.conclusions if c.real)
     assert (conclusion.group, conclusion.group_value) == ("woman", 220 / 720)

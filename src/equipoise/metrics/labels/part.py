@@ -8,7 +8,16 @@ from dataclasses import replace
 from inspect import Parameter, Signature, signature
 from typing import Any, cast
 
-from equipoise.core import Chance, Estimate, GroupLabels, InputError, Labels, Span, record
+from equipoise.core import (
+    Chance,
+    Estimate,
+    GroupLabels,
+    InputError,
+    IntervalKind,
+    Labels,
+    Span,
+    record,
+)
 from equipoise.metrics.documenting import Form
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.spec import make_estimate, spec_of
@@ -34,6 +43,8 @@ class PartMetric(Form):
         The other metric, which returns the estimate.
     of_whole : bool
         Whether it is the number of the whole estimate where no subject is named.
+    method : callable, optional
+        Returns the method of its own confidence interval from that of the whole, where they differ.
 
     Examples
     --------
@@ -47,6 +58,7 @@ class PartMetric(Form):
     name: str
     whole: Callable[..., Estimate]
     of_whole: bool = False
+    method: Callable[[str], str] | None = None
 
     def __call__(self, *data: Any, subject: str = "", **options: Option) -> Estimate:
         """Return the number of a subject.
@@ -60,7 +72,11 @@ class PartMetric(Form):
         if self.of_whole and not subject:
             return replace(estimate, metric=self.name, reference=spec_of(self.name).reference)
         level = level_of(cast("Resampling | None", options.get("resampling", DEFAULT)))
-        return estimate_of_part(estimate, self.name, subject, level)
+        part = estimate_of_part(estimate, self.name, subject, level)
+        if self.method is None:
+            return part
+        method = self.method(estimate.method)
+        return replace(part, method=method, interval_kind=IntervalKind.CONFIDENCE)
 
     @property
     def __signature__(self) -> Signature:

@@ -15,6 +15,8 @@ ReferenceKind = Literal["census", "sample"]
 
 # Percentages sum to 100, but for rounding; ratios such as 1 : 1 or 2 : 1 are of small numbers.
 _PERCENT, _ROUNDING, _RATIO = 100.0, 1.0, 10.0
+# Numbers that sum to between 100 less and 100 more of this look like percentages.
+_NEAR_PERCENT = 10.0
 
 
 def sample_size(numbers: Iterable[float], kind: ReferenceKind | None) -> float:
@@ -44,3 +46,32 @@ def sample_size(numbers: Iterable[float], kind: ReferenceKind | None) -> float:
         return total
     exact = not whole or total < _RATIO or abs(total - _PERCENT) <= _ROUNDING
     return math.inf if kind == "census" or exact else total
+
+
+def check_total(numbers: Iterable[float], kind: ReferenceKind | None) -> None:
+    """Refuse shares that don't sum to 1, and percentages that don't sum to 100.
+
+    Parameters
+    ----------
+    numbers : iterable of float
+        Share or count of every group.
+    kind : "census", "sample" or None
+        Numbers near 100 with a kind are counts.
+
+    Raises
+    ------
+    InputError
+        When all are at most 1 but not whole, or none has a kind and the sum is between 90 and 110.
+    """
+    values = floats([*numbers])
+    if not np.isfinite(values).all() or (values < 0).any() or not values.any():
+        return
+    total, whole = float(values.sum()), bool((values == np.rint(values)).all())
+    if not whole and values.max() <= 1.0:
+        if abs(total - 1.0) > _ROUNDING / _PERCENT:
+            raise InputError(f"the shares of the reference sum to {total:g}; expected 1")
+    elif kind is None and _ROUNDING < abs(total - _PERCENT) <= _NEAR_PERCENT:
+        raise InputError(
+            f"the percentages of the reference sum to {total:g}; expected 100, or kind 'sample' "
+            "or 'census' if they are counts"
+        )

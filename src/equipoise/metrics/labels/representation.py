@@ -37,7 +37,7 @@ from equipoise.metrics.building import (
 )
 from equipoise.metrics.labels.misclassified_groups import CorrectedShares
 from equipoise.metrics.labels.part import PartMetric
-from equipoise.metrics.labels.reference import ReferenceKind, sample_size
+from equipoise.metrics.labels.reference import ReferenceKind, check_total, sample_size
 from equipoise.metrics.labels.shares import independent_rows
 from equipoise.metrics.labels.table import name_unit
 from equipoise.metrics.measure import DEFAULT, MAX_DRAWN_CELLS, NO_INTERVAL
@@ -51,6 +51,7 @@ REFERENCE = "the reference"
 _NULL = "representation"
 # Added to a count of 0 where the logarithm of a drawn share is wanted.
 _UNSEEN = 0.5
+_TOGETHER = ", simultaneous over groups"
 
 
 def _population(
@@ -67,6 +68,8 @@ def _population(
             f"reference: {sizes!r}; expected a share or count of each group, at least 0 and not "
             "all 0"
         )
+    if not isinstance(reference, Groups):
+        check_total(sizes.values(), kind)
     total = float(numbers.sum())
     shares = {name: size / total for name, size in sizes.items() if size}
     return shares, total if isinstance(reference, Groups) else sample_size(sizes.values(), kind)
@@ -139,7 +142,7 @@ def representation_gap(
     ------
     InputError
         When no image has a group of the reference, or numbers of the reference are negative, not
-        finite or all 0, or no counts for a sample.
+        finite or all 0, no counts for a sample, or shares that don't sum to 1.
 
     Examples
     --------
@@ -237,7 +240,7 @@ def _estimate(
         "representation_gap",
         largest_gap,
         dict(zip(sides.names, sizes, strict=True)),
-        NO_INTERVAL if resampling is None else f"{sides.interval}, simultaneous over groups",
+        NO_INTERVAL if resampling is None else f"{sides.interval}{_TOGETHER}",
         params={"reference": {name: round(share, 12) for name, share in reference.items()}},
         **chance_test.fields("resampling is off"),
         by=sides.parts(sizes, null, level_of(resampling), finest),
@@ -246,6 +249,12 @@ def _estimate(
         unit=unit,
         ends=no_ends if resampling is None else sides.together,
     )
+
+
+def method_of_group(method: str) -> str:
+    """Return the method of the interval of one group's ratio from that of the largest gap."""
+    alone = method.removesuffix(_TOGETHER)
+    return "hybrid score interval (Donner & Zou)" if alone == "Newcombe" else alone
 
 
 def compared_with(groups: Groups, reference: Mapping[str, float] | Groups) -> Groups:
@@ -418,4 +427,4 @@ representation = metric(
         ),
         expectation="reference",
     )
-)(PartMetric("representation", representation_gap))
+)(PartMetric("representation", representation_gap, method=method_of_group))

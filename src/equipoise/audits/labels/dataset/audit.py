@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,15 +25,31 @@ from equipoise.audits.findings import (
 from equipoise.audits.group_sizes import Row, groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.labels.absent_states import absent_gaps
-from equipoise.audits.labels.dataset.config import DATA_SET, Config, DefectOptions
+from equipoise.audits.labels.dataset.config import DATA_SET, Config, DataConfig, DefectOptions
+from equipoise.audits.labels.dataset.files import (
+    FILES,
+    PROBLEMS,
+    UNREADABLE,
+    file_rows,
+    values_of,
+)
+from equipoise.audits.labels.dataset.reference import (
+    Reference,
+    check_common_group,
+    check_reference,
+    outside_reference,
+)
 from equipoise.audits.labels.designs import OTHER, label_gaps, with_folds
 from equipoise.audits.labels.label_gap import label_gap_of
 from equipoise.audits.notes import Note, note_on_sample
 from equipoise.audits.represented import (
+    ADDITIONS,
     REPRESENTATION,
     SHARES,
+    TO_ADD,
     representation_rows,
     represented,
+    rows_to_add,
 )
 from equipoise.config.fields import columns_of, located
 from equipoise.core import (
@@ -42,12 +59,12 @@ from equipoise.core import (
     Family,
     Floats,
     Groups,
+    MissingExtraError,
     record,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
 from equipoise.core.types import FileFacts
 from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
-from equipoise.data.problems import listed
 from equipoise.data.tables import ROW_NUMBER
 from equipoise.evidence import picture_facts
 from equipoise.metrics.labels import Counts, count
@@ -56,15 +73,10 @@ from equipoise.metrics.labels.comparisons import AgainstRest
 from equipoise.metrics.labels.effect_sizes import EffectSizes
 from equipoise.metrics.labels.rate import Cells
 from equipoise.metrics.labels.rates import SELECTION_RATE
-from equipoise.metrics.labels.reference import ReferenceKind, sample_size
-from equipoise.metrics.labels.representation import (
-    compared_with,
-    representation,
-    representation_gap,
-)
+from equipoise.metrics.labels.reference import ReferenceKind
+from equipoise.metrics.labels.representation import representation, representation_gap
 from equipoise.metrics.measure import measure
 from equipoise.metrics.vectors.diversity import iss_difference, iss_intra
-from equipoise.report.text import count as count_text
 from equipoise.stats.intervals import scored
 
 if TYPE_CHECKING:
@@ -78,6 +90,8 @@ if TYPE_CHECKING:
 _SECONDS, _SECONDS_PER_CELL, _PASS = 0.1, 2e-7, 5e8
 _COLUMNS = {
     SHARES: REPRESENTATION,
+    ADDITIONS: TO_ADD,
+    FILES: PROBLEMS,
     "label_shares": {
         "model": TEXT,
         "groups": TEXT,
@@ -114,6 +128,25 @@ _NO_REFERENCE = "without a reference population, groups are compared with equal 
 
 
 @record
+class ImageFiles:
+    """Sizes, copies and unreadable files of the images.
+
+    Attributes
+    ----------
+    sizes : ndarray, shape (n, 2), or None
+        Width and height in pixels, NaN where they can't be read; None without files.
+    repeated : ndarray of bool, shape (n,)
+        Whether another image has the same bytes.
+    problems : sequence of mapping, or None
+        Rows of the table of files; None where no file is opened.
+    """
+
+    sizes: Floats | None
+    repeated: Booleans
+    problems: Sequence[Row] | None = None
+
+
+@record
 class DatasetData(ImageData):
     """Images with their groups, labels and embeddings.
 
@@ -125,18 +158,14 @@ class DatasetData(ImageData):
         Label of a data set to the images that have it; an image may have several.
     reference : mapping of str to Groups or mapping of str to float
         By name of groups: those of another data set, or the share of each group.
-    sizes : ndarray, shape (n, 2), or None
-        Width and height in pixels, NaN where they can't be read; None without files.
-    repeated : ndarray of bool, shape (n,)
-        Whether another image has the same bytes.
+    files : ImageFiles
     models : mapping of str to Vectors
     """
 
     labels: Mapping[str, Coded]
     marks: Mapping[str, Booleans]
-    reference: Mapping[str, Groups | Mapping[str, float]]
-    sizes: Floats | None
-    repeated: Booleans
+    reference: Mapping[str, Reference]
+    files: ImageFiles
     models: Mapping[str, Vectors]
 
 
@@ -189,22 +218,25 @@ class Dataset(Audit[Config, DatasetData, Design]):
             )
             limit = section.max_unmatched
             vectors[name] = load_vectors(source, items, subject=name, max_unmatched=limit)
-        sizes, repeated = None, np.zeros(len(items), np.bool_)
-        if config.metrics.image_defect_rate is not None and not models.dry:
-            sizes, repeated = _picture_sizes(images, items)
+        files = ImageFiles(None, np.zeros(len(items), np.bool_))
+        if config.metrics.image_defect_rate is not None:
+            files = _read_files(images, items, section, dry=models.dry)
         for loaded in vectors.values():
             inputs |= loaded.inputs
-        return DatasetData(
+        data = DatasetData(
             items,
             {**items.inputs, **inputs},
             {"images": items.counts, "models": {n: loaded.counts for n, loaded in vectors.items()}},
             {name: items.coded[name] for name in section.plain_labels},
             _images_by_label(images, items, config),
             reference,
-            sizes,
-            repeated,
+            files,
             vectors,
         )
+        for groups in self.groups(config, data):
+            if (named_groups := reference.get(groups.name)) is not None:
+                check_reference(groups, named_groups, _kind(config), file=items.name)
+        return data
 
     def groups(self, config: Config, data: DatasetData) -> list[Groups]:
         """Return the groups of all images."""
@@ -230,20 +262,8 @@ class Dataset(Audit[Config, DatasetData, Design]):
         """Refuse fewer than two large groups, or no group in the reference."""
         super().check(config, data, design)
         reference = data.reference.get(design.groups.name)
-        if reference is None:
-            return
-        if isinstance(reference, Groups):
-            names = reference.names
-        else:
-            names = tuple(design.groups.display_name(str(name)) for name in reference)
-            sample_size(reference.values(), _kind(config))
-        if not {*names} & {*design.groups.names}:
-            raise DataError(
-                f"groups {design.groups.name}: not in the reference, which has {listed(names)}",
-                file=data.images.name,
-                expected=f"the same names in both, such as {listed(design.groups.names)}",
-                fix="write them alike, or rename them with a rule `value_groups`",
-            )
+        if reference is not None:
+            check_common_group(design.groups, reference, file=data.images.name)
 
     def measure(
         self, config: Config, data: DatasetData, design: Design, resampling: Resampling | None
@@ -260,7 +280,10 @@ class Dataset(Audit[Config, DatasetData, Design]):
         of_groups = _measure_representation(design, config, place, resampling)
         drafts += of_groups
         if metrics.has(representation):
-            rows[SHARES] = representation_rows(of_groups)
+            share_rows = [*representation_rows(of_groups)]
+            rows[SHARES] = share_rows
+            if design.groups.name in data.reference:
+                rows[ADDITIONS] = rows_to_add(share_rows)
         if metrics.label_gap is not None:
             label_shares = list[Row]()
             for findings, label_rows in _measure_labels(design, config, place, resampling):
@@ -268,9 +291,15 @@ class Dataset(Audit[Config, DatasetData, Design]):
                 label_shares += label_rows
             rows["label_shares"] = label_shares
         drafts += _measure_rates(design, config, place, resampling)
-        if data.sizes is not None:
-            rows["image_facts"] = _size_rows(design, data.sizes)
+        if data.files.sizes is not None:
+            rows["image_facts"] = _size_rows(design, data.files.sizes)
         return Measured(tuple(drafts), tables_of(rows, _COLUMNS))
+
+    def combine(self, config: Config, data: DatasetData, measured: Sequence[Measured]) -> Measured:
+        """Merge the results of all designs, and add the table of files."""
+        results = super().combine(config, data, measured)
+        files = tables_of({FILES: data.files.problems or ()}, _COLUMNS)
+        return replace(results, tables={**results.tables, **files})
 
     def details(
         self,
@@ -300,12 +329,10 @@ class Dataset(Audit[Config, DatasetData, Design]):
                 yield Note(
                     name, f"{_NO_REFERENCE}, without a verdict. Add `reference` to the config."
                 )
-        for groups in self.groups(config, data):
-            reference = data.reference.get(groups.name)
-            if reference is not None:
-                yield from _outside_reference(groups, reference)
-                if not isinstance(reference, Groups):
-                    yield from note_on_sample(groups.name, reference, _kind(config))
+        yield from self.warnings(config, data, designs)
+        for name, reference in data.reference.items():
+            if not isinstance(reference, Groups):
+                yield from note_on_sample(name, reference, _kind(config))
         if not data.labels and not data.marks:
             yield "No labels are compared. Name their columns under `data.labels`."
         for name, column in data.labels.items():
@@ -313,6 +340,14 @@ class Dataset(Audit[Config, DatasetData, Design]):
                 yield Note(name, f"{pooled} labels of few images are pooled.")
         for model in data.models:
             yield Note(model, "distances show nothing that the embedding doesn't encode.")
+
+    def warnings(
+        self, config: Config, data: DatasetData, designs: Sequence[Design]
+    ) -> Iterator[Note]:
+        """Yield a warning for images of groups that the reference doesn't name."""
+        for groups in self.groups(config, data):
+            if (reference := data.reference.get(groups.name)) is not None:
+                yield from outside_reference(groups, reference)
 
 
 def _options(config: Config) -> FrequentOptions:
@@ -348,19 +383,25 @@ def _images_by_label(images: AuditImages, items: Items, config: Config) -> dict[
     }
 
 
-def _picture_sizes(images: AuditImages, items: Items) -> tuple[Floats | None, Booleans]:
-    """Return the size of each image, and whether its bytes repeat.
+def _read_files(images: AuditImages, items: Items, section: DataConfig, *, dry: bool) -> ImageFiles:
+    """Return the sizes of images, and their unreadable files and copies.
 
-    Without files, sizes are those that the data set states, if any.
+    Without files, sizes are those that the data set states, if any. A dry run opens no file.
 
     Raises
     ------
     DataError
         When no file can be read.
+    MissingExtraError
+        When files have to be opened, and Pillow is not installed.
     """
-    pictures = images.pictures
+    pictures, no_copies = images.pictures, np.zeros(len(items), np.bool_)
     if pictures is None:
-        return _stated_sizes(images, items), np.zeros(len(items), np.bool_)
+        return ImageFiles(None if dry else _stated_sizes(images, items), no_copies)
+    if dry:
+        if find_spec("PIL") is None:
+            raise MissingExtraError("pillow", "images")
+        return ImageFiles(None, no_copies)
     facts = picture_facts(pictures)
     if np.isnan(facts.sizes).all():
         raise DataError(
@@ -369,8 +410,12 @@ def _picture_sizes(images: AuditImages, items: Items) -> tuple[Floats | None, Bo
             expected="files of images",
             fix="correct `path` and `root`, or switch `image_defect_rate` off",
         )
-    order = [pictures.places[name] for name in items.ids.tolist()]
-    return facts.sizes[order], facts.repeated[order]
+    ids = items.ids.tolist()
+    names = [name for name in section.columns if name != section.unit]
+    columns = {name: values_of(ids, items.coded[name]) for name in names}
+    order = [pictures.places[name] for name in ids]
+    problems = [*file_rows(pictures, facts, columns)]
+    return ImageFiles(facts.sizes[order], facts.repeated[order], problems)
 
 
 def _stated_sizes(images: AuditImages, items: Items) -> Floats | None:
@@ -388,7 +433,7 @@ def _stated_sizes(images: AuditImages, items: Items) -> Floats | None:
 
 def _read_reference(
     config: Config, models: Models
-) -> tuple[dict[str, Groups | Mapping[str, float]], dict[str, FileFacts]]:
+) -> tuple[dict[str, Reference], dict[str, FileFacts]]:
     """Return the reference of each choice of groups that has one, and the files read."""
     reference, choices = config.reference, config.data.groups
     if reference is None:
@@ -409,7 +454,7 @@ def _read_reference(
     source = ItemSource(table, ROW_NUMBER, (*columns, number), attributes=attributes, **options)
     items = models.once("reference", lambda: load_items(source, subject="reference"))
     counts = np.nan_to_num(numbers_of(items, number))
-    references: dict[str, Groups | Mapping[str, float]] = {}
+    references: dict[str, Reference] = {}
     for groups in groups_by(choices, items.coded):
         in_group = groups.codes >= 0
         sums = np.bincount(groups.codes[in_group], counts[in_group], len(groups)).tolist()
@@ -436,19 +481,6 @@ def _measure_representation(
 
 def _kind(config: Config) -> ReferenceKind | None:
     return config.reference.kind if config.reference else None
-
-
-def _outside_reference(groups: Groups, reference: Mapping[str, float] | Groups) -> Iterator[Note]:
-    """Yield how many images have a group that the reference doesn't name."""
-    n, n_compared = (
-        len(kept.codes) - kept.n_missing for kept in (groups, compared_with(groups, reference))
-    )
-    if n != n_compared:
-        yield Note(
-            groups.name,
-            f"{count_text(n - n_compared)} of {count_text(n)} images have a group that the "
-            f"reference doesn't name; shares are of the other {count_text(n_compared)}.",
-        )
 
 
 FindingsAndRows = tuple[list[UncorrectedFinding], list[Row]]
@@ -577,15 +609,17 @@ def _missing_values(design: Design, config: Config) -> dict[str, Booleans]:
 
 def _defects(data: DatasetData, options: DefectOptions | None) -> dict[str, Booleans]:
     """Return the images with each defect, by its name."""
-    if options is None or data.sizes is None:
+    files = data.files
+    if options is None or files.sizes is None:
         return {}
-    width, height = data.sizes.T
+    width, height = files.sizes.T
+    unknown = "of unknown size" if files.problems is None else UNREADABLE
     longer, shorter = np.fmax(width, height), np.fmin(width, height)
     return {
-        "of unknown size": np.isnan(width),
+        unknown: np.isnan(width),
         f"under {options.pixels:,} pixels": width * height < options.pixels,
         f"longer than {options.ratio:g} : 1": longer > options.ratio * shorter,
-        "same bytes as another": data.repeated,
+        "same bytes as another": files.repeated,
     }
 
 
