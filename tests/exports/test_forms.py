@@ -18,7 +18,7 @@ from trestle.oscal.assessment_results import Model
 
 import equipoise
 from equipoise import metrics
-from equipoise.core import RunError
+from equipoise.core import RunError, Verdict
 from equipoise.exports import FORMS, Run, form_of
 from equipoise.exports.forms.every_eval_ever import findings_in
 from equipoise.exports.writing import write_files
@@ -143,10 +143,74 @@ def test_assessment_results_are_valid_oscal(runs, kind):
     (result,) = document["assessment-results"]["results"]
     assert len(result["observations"]) == len(runs[kind].result.conclusions)
     assert "findings" not in result  # it judges no control
-    numbers = {prop["name"]: prop["value"] for prop in result["observations"][0]["props"]}
-    finding = runs[kind].result.findings[runs[kind].result.conclusions[0].finding]
-    assert float(numbers["value"]) == finding.value
-    assert numbers["verdict"] == finding.verdict
+    for seen, conclusion in zip(result["observations"], runs[kind].result.conclusions, strict=True):
+        numbers = {prop["name"]: prop["value"] for prop in seen["props"]}
+        assert float(numbers["value"]) == conclusion.size
+        assert numbers["verdict"] == conclusion.verdict
+        assert seen["title"].startswith(conclusion.model)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A run whose conclusions have other numbers than their findings: ranked models, and a mix."""
+    rng, n = np.random.default_rng(3), 3000
+    age = rng.choice(["old", "young"], n)
+    hard = rng.random(n) < np.where(age == "old", 0.8, 0.2)
+    label = np.where(hard, "boat", "cat")
+    wrong = rng.random(n) < np.where(hard, 0.35, 0.05)
+    biased = rng.random(n) < np.where(age == "old", 0.4, 0.05)
+    other = np.where(label == "boat", "cat", "boat")
+    people = pl.DataFrame({
+        "id": [f"image {row}" for row in range(n)], "age": age, "label": label,
+        "fair": np.where(wrong, other, label), "biased": np.where(biased, other, label),
+    })  # fmt: skip
+    result = equipoise.audit(
+        people, kind="predictions", id="id", target="label", groups=["age"],
+        models={name: {"table": people, "prediction": name} for name in ("fair", "biased")},
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("mixed") / "run"
+    result.save(folder)
+    return Run(equipoise.load(folder), folder, "org/people")
+
+
+def test_exports_have_the_numbers_and_verdicts_of_the_conclusions(mixed):
+    result = mixed.result
+    (document,) = documents(mixed, "oscal").values()
+    seen = document["assessment-results"]["results"][0]["observations"]
+    titles = [item["title"] for item in seen]
+    assert any("at equal mix of classes" in title for title in titles)
+    assert any("difference between models (fair, biased)" in title for title in titles)
+    for item, conclusion in zip(seen, result.conclusions, strict=True):
+        numbers = {prop["name"]: prop["value"] for prop in item["props"]}
+        assert float(numbers["value"]) == conclusion.size
+        assert numbers["verdict"] == conclusion.verdict
+    (mix,) = (item for item in result.conclusions if item.at_equal_mix and item.model == "fair")
+    assert result.findings[mix.finding].verdict == Verdict.DISPARITY
+    assert not mix.real
+    cards = next(iter(documents(mixed, "cyclonedx").values()))["components"]
+    (fair,) = (card["modelCard"] for card in cards if card["name"] == "fair")
+    (entries,) = (
+        yaml.safe_load(text)
+        for name, text in form_of("eval-results").write(mixed).items()
+        if name.startswith("fair")
+    )
+    assert fair["quantitativeAnalysis"]["performanceMetrics"]
+    assert "disparity" not in json.dumps(fair)
+    assert "disparity" not in json.dumps(entries)
+    assert any(entry["value"] == mix.size for entry in entries)
+
+
+def test_numbers_of_an_export_have_names_that_tell_them_apart(mixed):
+    for text in form_of("eval-results").write(mixed).values():
+        names = [entry["dataset"]["task_id"] for entry in yaml.safe_load(text)]
+        assert len({*names}) == len(names)
+    for document in documents(mixed, "every-eval-ever").values():
+        names = [score["evaluation_name"] for score in document["evaluation_results"]]
+        assert len({*names}) == len(names) > 10
+    for card in next(iter(documents(mixed, "cyclonedx").values()))["components"]:
+        rows = card["modelCard"]["quantitativeAnalysis"]["performanceMetrics"]
+        names = [(row["type"], row.get("slice")) for row in rows]
+        assert len({*names}) == len(names) > 10
 
 
 @pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")
@@ -188,7 +252,9 @@ def test_results_of_the_hub_are_read_by_its_library(runs):
         for text in files.values()
         for entry in huggingface_hub.parse_eval_result_entries(yaml.safe_load(text))
     ]
-    values = {finding.value for finding in runs["predictions"].result.findings}
+    result = runs["predictions"].result
+    values = {finding.value for finding in result.findings}
+    values |= {conclusion.size for conclusion in result.conclusions}
     assert entries
     assert {entry.dataset_id for entry in entries} == {"org/people"}
     assert {entry.value for entry in entries} <= values

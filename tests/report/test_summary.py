@@ -1,17 +1,23 @@
 """The first screen: which finding leads, for whom, and what to do next."""
 
+import re
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
+import equipoise
 from equipoise.core import Aggregate, AuditResult, Family, GroupValue, Verdict
 from equipoise.core.sentences import Sentence
+from equipoise.report import card
 from equipoise.report.by_group import group_table
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.leading_chart import MOST_PANELS, chart_of
+from equipoise.report.result import first_screen
 from equipoise.report.short_lines import short_line, wanted_data
 from equipoise.report.summary import MOST_MODELS, statements_of, summarize
-from equipoise.report.words import has_shares
+from equipoise.report.text import counted
+from equipoise.report.words import difference_name, group_value_name, has_shares, name_of
 from report.synthetic import finding, group_values, manifest
 
 CELLS = {("a",): (10, 100), ("b",): (40, 100), ("c",): (41, 100)}
@@ -200,3 +206,30 @@ def test_the_first_conclusion_about_each_attribute_is_not_folded():
     assert [remark.groups for remark in folded] == ["g", "g"]
     # Where a page shows none of them, it folds all.
     assert statement.open_and_folded(0) == ([], [*statement.others])
+
+
+@pytest.mark.parametrize("metric", ["precision", "negative_predictive_value"])
+def test_predictive_values_name_the_prevalence_that_they_are_at(metric):
+    # As observed, women have the higher precision; at equal prevalence men have it.
+    cells = {"women": (540, 60, 40, 60), "men": (55, 3, 27, 420)}
+    pairs = [("yes", "yes"), ("yes", "no"), ("no", "yes"), ("no", "no")]
+    rows = [(group, *pair) for group, sizes in cells.items()
+            for pair, n in zip(pairs, sizes, strict=True) for _ in range(n)]  # fmt: skip
+    table = pl.DataFrame(rows, schema=["g", "y", "p"], orient="row").with_row_index("id")
+    result = equipoise.audit(
+        table, kind="predictions", id="id", target="y", groups=["g"], positive="yes",
+        models={"m": {"table": table, "prediction": "p"}}, metrics=[metric],
+    )  # fmt: skip
+    tested = [finding for finding in result.findings if finding.by_group]
+    assert {finding.metric for finding in tested} == {metric}
+    shown = first_screen(result, result.shown_page)
+    texts = [statement.text for statement in shown.statements if statement.finding]
+    texts += [name_of(finding) for finding in result.findings]
+    texts += [group_value_name(finding) for finding in tested]
+    texts += [str(finding.direction) for finding in tested]
+    texts += [card(result), difference_name(tested[0])]
+    assert texts
+    assert [text for text in texts if "at equal prevalence" not in text.lower()] == []
+    assert [text for text in texts if re.search(r"\(\d+ of \d+\)", text)] == []
+    # A count of rows isn't a share at equal prevalence, even where they agree by accident.
+    assert counted(tested[0], 0.5, 150) == "n = 150"

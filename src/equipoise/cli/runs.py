@@ -24,6 +24,7 @@ from equipoise.core.finding import REAL
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import percent, shortened
 from equipoise.evidence.examples import FOLDER as EXAMPLES
+from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Badge, Page, Remark, Statement, Summary
 from equipoise.report.gate_coverage import small_groups_text
 from equipoise.report.next_steps import Place
@@ -32,7 +33,15 @@ from equipoise.report.ranking_models import is_ranking
 from equipoise.report.result import first_screen
 from equipoise.report.short_lines import wanted_data
 from equipoise.report.summary import about_whole_run, agreement, conclusions_by_model
-from equipoise.report.text import count, decimals_of, interval, number, verdict_key, verdict_title
+from equipoise.report.text import (
+    count,
+    decimals_of,
+    enclose,
+    interval,
+    number,
+    verdict_key,
+    verdict_title,
+)
 from equipoise.report.words import (
     conclusion_sentence,
     corrected_size,
@@ -422,7 +431,9 @@ def _word(finding: Finding) -> str:
 
 
 def _name(finding: Finding) -> str:
-    """Return the metric with its version and the condition of its test."""
+    """Return the metric with its version, its basis and the condition of its test."""
     version = "" if finding.version == "default" else f" ({finding.version})"
+    basis = enclose(" ", spec_of_finding(finding).basis)
+    basis += " to all rows" if finding.compared_to else ""
     condition = ", within class" if finding.null is NullHypothesis.WITHIN_CLASS else ""
-    return f"{name_with(finding.metric, finding.aggregate)}{condition}{version}"
+    return f"{name_with(finding.metric, finding.aggregate)}{basis}{condition}{version}"

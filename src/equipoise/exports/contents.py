@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING
+from dataclasses import MISSING, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import PurePath
@@ -14,12 +14,14 @@ from uuid import UUID
 import pyarrow as pa
 
 from equipoise import __version__
-from equipoise.core import Facts, Fields, Finding
+from equipoise.core import Facts, Fields, Finding, NullHypothesis
+from equipoise.core.conclusion import Conclusion
 from equipoise.core.files import decode_json
 from equipoise.core.finding import SCHEMA, as_row, findings_from_table
 from equipoise.core.plain_json import number_from_json, plain
 from equipoise.exports import Run
 from equipoise.metrics.spec import spec_of_finding
+from equipoise.report.page_verdicts import with_page_verdicts
 from equipoise.report.result import first_screen
 from equipoise.report.words import models_of
 
@@ -76,10 +78,42 @@ def models(run: Run) -> list[str]:
 
 
 def findings_of(run: Run, model: str) -> Iterator[tuple[int, Finding]]:
-    """Yield the findings of a model, with their places in the run."""
+    """Yield the findings of a model as measured, with their places in the run."""
     for place, finding in enumerate(run.result.findings):
         if finding.model == model:
             yield place, finding
+
+
+def shown_findings(run: Run) -> tuple[Finding, ...]:
+    """Return the findings of a run with the verdicts that the report shows."""
+    return with_page_verdicts(run.result).findings
+
+
+def stated(run: Run, conclusion: Conclusion) -> Finding:
+    """Return the finding that states a conclusion, with the conclusion's own numbers.
+
+    A conclusion at equal classes, or about several models, has others than its finding: then the
+    finding's tests and ratio are left out.
+    """
+    finding = run.result.findings[conclusion.finding]
+    if (conclusion.model, conclusion.size) == (finding.model, finding.value):
+        return replace(finding, verdict=conclusion.verdict)
+    return replace(
+        finding, model=conclusion.model, value=conclusion.size, ci_low=conclusion.low,
+        ci_high=conclusion.high, n=conclusion.n, verdict=conclusion.verdict, chance=math.nan,
+        chance_low=math.nan, chance_high=math.nan, p_value=math.nan, q_value=math.nan, ratio=None,
+    )  # fmt: skip
+
+
+def title_of(conclusion: Conclusion, finding: Finding) -> str:
+    """Return the title of a conclusion's number, with the models or the basis of it."""
+    text = metric_title(finding)
+    if conclusion.at_equal_mix is not None:
+        return f"{text} at equal mix of classes"
+    if conclusion.standings and not conclusion.model:
+        models = ", ".join(standing.model for standing in conclusion.standings)
+        return f"{text}, difference between models ({models})"
+    return text
 
 
 def metric_title(finding: Finding) -> str:
@@ -94,6 +128,7 @@ def about(finding: Finding) -> str:
         "groups": finding.groups,
         "group": finding.group,
         "within": finding.within_value or finding.within,
+        "tested within": "each class" if finding.null is NullHypothesis.WITHIN_CLASS else "",
         "version": "" if finding.version == "default" else finding.version,
     }
     return "; ".join(f"{name} {text}".strip() for name, text in parts.items() if text)

@@ -133,6 +133,11 @@ class MetricSpec:
         Metric that a group's own value is of, where it is no share.
     of_whole : bool
         Whether groups' values are shares of one whole.
+    basis : str
+        What groups' values are adjusted to, such as "at equal prevalence": it ends the titles, and
+        the numbers count no rows. "" where values are as observed.
+    observed_in, observed_clause : tuple of str, str
+        Kinds of audit that measure it without the basis, and their `clause`.
     general_words : mapping of str to str
         Words of `clause` and `group_label` in whose place a finding's parameter stands, by the
         parameter: of {"outcome": "the outcome"}, the `outcome` of a finding.
@@ -252,6 +257,9 @@ class MetricSpec:
     errors: Literal["", "value", "rest"] = ""
     error_clause: str = ""
     expectation: str = ""
+    basis: str = ""
+    observed_in: Strings = ()
+    observed_clause: str = ""
     general_words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     part: str = "{share} of {group}"
     pair_clause: str = ""
@@ -272,7 +280,8 @@ class MetricSpec:
 
     def __post_init__(self) -> None:
         if not self.title:
-            object.__setattr__(self, "title", self.name.replace("_", " ").capitalize())
+            title = _with_basis(self.name.replace("_", " ").capitalize(), self.basis)
+            object.__setattr__(self, "title", title)
         check_record(self)
 
     @property
@@ -298,6 +307,20 @@ class MetricSpec:
         start = "(−∞" if math.isinf(low) else f"[{low:.3g}".replace("-", "−")
         end = "∞)" if math.isinf(high) else f"{high:.3g}]".replace("-", "−")
         return f"{start}, {end}{f', {self.range_note}' if self.range_note else ''}"
+
+    def titled(self, comparison: str) -> str:
+        """Return the title of how groups compare in it, such as "difference"."""
+        return _with_basis(f"{_without_basis(self.title, self.basis)} {comparison}", self.basis)
+
+    def in_audit(self, kind: str) -> "MetricSpec":
+        """Return the record in the words of a kind of audit."""
+        if kind not in self.observed_in:
+            return self
+        title, label = (_without_basis(text, self.basis) for text in (self.title, self.group_label))
+        return replace(
+            self, title=title, group_label=label, clause=self.observed_clause, basis="",
+            observed_in=(),
+        )  # fmt: skip
 
     def is_default_of(self, kind: str) -> bool:
         """Return whether a kind of audit measures it where no configuration names it."""
@@ -329,22 +352,21 @@ class MetricSpec:
         unit: Unit = "points" if self.unit == "share" else self.unit
         width = self._width
         if aggregate is Aggregate.DIFFERENCE:
-            title = f"{self.title} {'gap to all rows' if compared_to else 'difference'}"
+            title = self.titled("gap to all rows" if compared_to else "difference")
             return replace(
                 compared, title=title, unit=unit, harm="higher", neutral=0.0, range=(0.0, width)
             )
         if aggregate is Aggregate.AGAINST_REST:
             return replace(
-                compared, title=f"{self.title} against all others", unit=unit, harm="either",
+                compared, title=self.titled("against all others"), unit=unit, harm="either",
                 fold="", mirror="", rest_metric="", neutral=0.0, range=(-width, width),
             )  # fmt: skip
         if aggregate is Aggregate.RATIO:
-            title = f"{self.title} ratio"
             return replace(
-                compared, title=title, unit="number", harm="lower", neutral=1.0,
+                compared, title=self.titled("ratio"), unit="number", harm="lower", neutral=1.0,
                 range=(0.0, math.inf), threshold=None, threshold_reason="",
             )  # fmt: skip
-        return replace(compared, title=f"{self.title} of the worst group")
+        return replace(compared, title=self.titled("of the worst group"))
 
     @property
     def _width(self) -> float:
@@ -355,6 +377,14 @@ class MetricSpec:
         """The title within a sentence: abbreviations and proper names keep their capitals."""
         proper = self.title[1:] != self.title[1:].lower()
         return self.title if proper else self.title[0].lower() + self.title[1:]
+
+
+def _with_basis(text: str, basis: str) -> str:
+    return f"{text} {basis}" if basis else text
+
+
+def _without_basis(text: str, basis: str) -> str:
+    return text.removesuffix(f" {basis}") if basis else text
 
 
 _RECORDS: dict[tuple[str, Aggregate, ComparedTo], MetricSpec] = {}
@@ -524,10 +554,11 @@ def spec_of_finding(finding: Finding) -> MetricSpec:
         for parameter, general in first.general_words.items()
         if parameter in finding.parameters
     )
-    return _record_of(
+    record = _record_of(
         finding.metric, finding.aggregate, finding.compared_to, changes=bool(finding.change_from),
         words=words,
     )  # fmt: skip
+    return record.in_audit(finding.audit)
 
 
 def chance_spread(finding: Finding, harm: Harm) -> float:

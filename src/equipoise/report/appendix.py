@@ -316,8 +316,9 @@ def reading(summary: Summary) -> Facts:
 def _described(finding: Finding) -> MetricSpec:
     """Return the record that defines a finding's measure."""
     if finding.aggregate is Aggregate.AGAINST_REST:
-        return spec_of(finding.metric)
-    return spec_for(finding.metric, finding.aggregate, finding.compared_to)
+        return spec_of(finding.metric).in_audit(finding.audit)
+    spec = spec_for(finding.metric, finding.aggregate, finding.compared_to)
+    return spec.in_audit(finding.audit)
 
 
 _TERMS = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from equipoise.core import Finding, Verdict
 from equipoise.core.finding import MEAN_OF
 from equipoise.core.wording import number, percent, visible
-from equipoise.metrics.spec import SPECS, spec_of
+from equipoise.metrics.spec import SPECS, spec_of, spec_of_finding
 
 __all__ = ["number", "percent", "visible"]
 _SMALL = 0.01
@@ -43,7 +43,8 @@ def decimals_of(shares: Iterable[float]) -> int:
 def counted(finding: Finding, share: float, n: int) -> str:
     """Return how many of n rows a share is; n where rows aren't in it or out of it as a whole."""
     part = round(share * n)
-    if MEAN_OF not in finding.parameters and abs(share * n - part) < 1e-6 * max(n, 1):
+    observed = MEAN_OF not in finding.parameters and not spec_of_finding(finding).basis
+    if observed and abs(share * n - part) < 1e-6 * max(n, 1):
         return f"{count(part)} of {count(n)}"
     return f"n = {count(n)}"
 

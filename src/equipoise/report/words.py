@@ -57,7 +57,7 @@ def name_of(finding: Finding) -> str:
     """Return a finding's metric for display, with how groups or models compare in it."""
     spec = spec_of_shown(finding)
     if is_comparison(finding) and spec.rate:
-        return f"{spec.title} difference"
+        return spec.titled("difference")
     return spec.title
 
 

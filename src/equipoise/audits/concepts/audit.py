@@ -665,7 +665,7 @@ def _pair_finding(
     """Name the metric of a pair, where several metrics have pairs of one name."""
     subject = draft.finding.subject
     if run.metric != run.design.config.primary:
-        subject = f"{subject} ({spec_of(run.metric).label})"
+        subject = f"{subject} ({spec_of(run.metric).in_audit('concepts').label})"
     # The sign says which group has the larger value: neither side is harmless.
     finding = replace(draft.finding, subject=subject, part_of=concept, family=family)
     return UncorrectedFinding(finding, "either")
@@ -702,7 +702,7 @@ def _direction(run: Run, by_group: Sequence[GroupValue]) -> Sentence:
     if len(groups) < 2 or groups[0].value == groups[-1].value:
         return Sentence()
     worst, best = groups[0], groups[-1]
-    text = f"{spec_of(run.metric).label} {worst.value:.3f}"
+    text = f"{spec_of(run.metric).in_audit('concepts').label} {worst.value:.3f}"
     if worst.note != best.note:
         text += f" ({worst.note})"
     return Sentence(

@@ -107,7 +107,7 @@ _OTHER_PREVALENCE = {
 }  # fmt: skip
 _FIXED = "prevalence is fixed"
 _CLAUSES: Facts = {
-    "metric": lambda _, value: f"{spec_of(value).label} is measured",
+    "metric": lambda _, value: f"{spec_of(value).in_audit('concepts').label} is measured",
     "prevalence": {"weighted": _FIXED, "hall": _FIXED},
     "ratio": lambda _, value: f"{value:g} negatives count for each positive",
     "min_positives": lambda _, value: f"a group needs {value} positives",

@@ -10,14 +10,17 @@ from equipoise.exports.contents import (
     about,
     as_json,
     data_sets,
-    findings_of,
     identifier,
     limitations,
     metric_title,
     models,
+    shown_findings,
+    stated,
     timestamp,
+    title_of,
     version,
 )
+from equipoise.metrics.spec import spec_of_finding
 
 
 def write(run: Run) -> Files:
@@ -65,8 +68,11 @@ def _component(run: Run, model: str) -> Fields:
 
 
 def _metrics(run: Run, model: str) -> Iterator[Fields]:
-    """Yield the findings of a model, each followed by the values of its groups."""
-    for _, finding in findings_of(run, model):
+    """Yield the findings of a model, each followed by the new values of its groups."""
+    known = list[Fields]()
+    for finding in shown_findings(run):
+        if finding.model != model:
+            continue
         if not math.isnan(finding.value):
             yield _metric(
                 f"{metric_title(finding)} ({finding.verdict.value})", finding.value,
@@ -74,11 +80,15 @@ def _metrics(run: Run, model: str) -> Iterator[Fields]:
             )  # fmt: skip
         for group in finding.by_group:
             if not math.isnan(group.value):
-                yield _metric(
-                    f"{finding.metric} of a group", group.value,
+                basis = spec_of_finding(finding).basis
+                values = _metric(
+                    f"{finding.metric} {basis} of a group".replace("  ", " "), group.value,
                     f"{about(finding)}; {finding.groups} = {group.group}; n {group.n}",
                     group.low, group.high,
                 )  # fmt: skip
+                if values not in known:
+                    known.append(values)
+                    yield values
 
 
 def _metric(kind: str, value: float, part: str, low: float, high: float) -> Fields:
@@ -92,20 +102,20 @@ def _metric(kind: str, value: float, part: str, low: float, high: float) -> Fiel
 
 def _assessments(run: Run, model: str) -> list[Fields]:
     """Return the conclusions about groups, whatever their verdict."""
-    findings = run.result.findings
     return [
         {
             "groupAtRisk": f"{conclusion.groups}: {conclusion.group}",
-            "harms": f"{_verdict(findings[conclusion.finding])}",
+            "harms": _verdict(title_of(conclusion, finding), finding),
         }
         for conclusion in run.result.conclusions
         if conclusion.model == model and conclusion.group
+        for finding in [stated(run, conclusion)]
     ]
 
 
-def _verdict(finding: Finding) -> str:
+def _verdict(title: str, finding: Finding) -> str:
     return (
-        f"{metric_title(finding)} {finding.value:.4g} "
+        f"{title} {finding.value:.4g} "
         f"[{finding.ci_low:.4g}, {finding.ci_high:.4g}], n {finding.n}: {finding.verdict.value}"
     )
 

@@ -1,6 +1,7 @@
 """Evaluation results of a model repository of the Hugging Face Hub, `.eval_results/*.yaml`."""
 
 import math
+from collections.abc import Iterator
 
 import yaml
 
@@ -8,11 +9,13 @@ from equipoise.core import Fields, Finding, RunError
 from equipoise.exports import Files, Form, Run
 from equipoise.exports.contents import (
     about,
-    findings_of,
     metric_title,
     models,
     path_segment,
+    shown_findings,
+    stated,
     timestamp,
+    title_of,
     version,
 )
 
@@ -24,18 +27,9 @@ def write(run: Run) -> Files:
             f"{run.folder}: entries of the Hub name the data set there, and a run doesn't. "
             "To do: add its name, such as --dataset HuggingFaceM4/FairFace"
         )
-    leading = {
-        place
-        for conclusion in run.result.conclusions
-        for place in (conclusion.finding, *conclusion.restated_by)
-    }
     files: dict[str, str] = {}
     for model in models(run):
-        entries = [
-            _entry(run, finding)
-            for place, finding in findings_of(run, model)
-            if place in leading and math.isfinite(finding.value)
-        ]
+        entries = [*_entries(run, model)]
         if entries:
             text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=100)
             files[f"{path_segment(model)}/.eval_results/equipoise.yaml"] = text
@@ -47,7 +41,25 @@ def write(run: Run) -> Files:
     return files
 
 
-def _entry(run: Run, finding: Finding) -> Fields:
+def _entries(run: Run, model: str) -> Iterator[Fields]:
+    """Yield the conclusions of a model, then the findings that say the same or rank it."""
+    findings, conclusions = shown_findings(run), run.result.conclusions
+    own = [conclusion for conclusion in conclusions if conclusion.model == model]
+    for conclusion in own:
+        finding = stated(run, conclusion)
+        if math.isfinite(finding.value):
+            yield _entry(run, finding, title_of(conclusion, finding))
+    places = {
+        place for conclusion in conclusions
+        for place in (conclusion.finding, *conclusion.restated_by)
+    } - {conclusion.finding for conclusion in own}  # fmt: skip
+    for place in sorted(places):
+        finding = findings[place]
+        if finding.model == model and math.isfinite(finding.value):
+            yield _entry(run, finding, metric_title(finding))
+
+
+def _entry(run: Run, finding: Finding, title: str) -> Fields:
     numbers = [
         f"interval {finding.ci_low:.4g} to {finding.ci_high:.4g} ({finding.level:.0%})",
         f"chance {finding.chance:.4g}",
@@ -58,7 +70,7 @@ def _entry(run: Run, finding: Finding) -> Fields:
     return {
         "dataset": {
             "id": run.dataset,
-            "task_id": f"{metric_title(finding)}; {about(finding)}".rstrip("; "),
+            "task_id": f"{title}; {about(finding)}".rstrip("; "),
         },
         "value": finding.value,
         "date": timestamp(run),

@@ -11,11 +11,13 @@ from equipoise.exports.contents import (
     data_sets,
     identifier,
     limitations,
-    metric_title,
     sentences,
+    stated,
     timestamp,
+    title_of,
     version,
 )
+from equipoise.report.words import conclusion_sentence
 
 OSCAL_VERSION = "1.1.3"
 NAMESPACE = "https://equipoise.invalid/oscal"
@@ -69,13 +71,14 @@ def _observations(run: Run) -> Fields:
 
 
 def _observation(run: Run, place: int, conclusion: Conclusion) -> Fields:
-    finding = run.result.findings[conclusion.finding]
+    finding = stated(run, conclusion)
     fields = as_texts(finding)
     of_model = f"{conclusion.model}: " if conclusion.model else ""
+    sentence = conclusion_sentence(run.result.findings[conclusion.finding], conclusion)
     return {
         "uuid": identifier(run, "observation", str(place)),
-        "title": f"{of_model}{metric_title(finding)}",
-        "description": f"{finding.verdict.value}; {about(finding)}".rstrip("; "),
+        "title": f"{of_model}{title_of(conclusion, finding)}",
+        "description": f"{'; '.join(filter(None, (finding.verdict, about(finding))))}. {sentence}",
         "methods": ["TEST"],
         "props": [
             {"name": name, "ns": NAMESPACE, "value": fields[name]}

@@ -127,8 +127,13 @@ def false_negative_rate(cells: Cells) -> Pair:
         rest_metric="precision",
         kinds=("predictions", "concepts"),
         symbol="PPV",
-        group_label="precision",
-        clause="When {model} predicts {subject}, it is right for {groups}",
+        basis="at equal prevalence",
+        group_label="precision at equal prevalence",
+        clause=(
+            "At equal prevalence, when {model} predicts {subject}, it would be right for {groups}"
+        ),
+        observed_in=("concepts",),
+        observed_clause="When {model} predicts {subject}, it is right for {groups}",
         definition=(
             "Share of rows predicted as a class that are of it. Of predictions: at the prevalence "
             "π of all rows, π TPR / (π TPR + (1 − π) FPR), so that groups are compared at equal "
@@ -153,8 +158,11 @@ def precision(cells: Cells) -> tuple[Pair, Pair]:
         rest_metric="negative_predictive_value",
         mirror="precision",
         symbol="NPV",
-        group_label="negative predictive value",
-        clause="When {model} rules out {subject}, it is right for {groups}",
+        basis="at equal prevalence",
+        group_label="negative predictive value at equal prevalence",
+        clause=(
+            "At equal prevalence, when {model} rules out {subject}, it would be right for {groups}"
+        ),
         definition=(
             "Share of rows not predicted as a class that are not of it, at the prevalence of all "
             "rows."
