@@ -72,7 +72,7 @@ def test_each_kind_of_text_is_read():
         ("report/assets/report.html.j2", "Can I trust this?"),
         ("report/text.py", "Not enough data"),
         ("metrics/labels/confusion_rates.py", "{model} misses {subject} for {groups}"),
-        ("core/errors.py", "is not installed. To do: pip install"),
+        ("core/errors.py", "is not installed. To do: run pip install"),
         ("data/predictions.py", "labels that aren't classes of …"),
     ):
         assert any(name == file and part in text for file, text in shown), name
