@@ -11,10 +11,11 @@ import polars as pl
 import pyarrow as pa
 
 from equipoise.core import DataError
+from equipoise.core.labels import is_text
 from equipoise.data.arrays import ArrayFile, opened_arrays
 from equipoise.data.labels import Items
 from equipoise.data.problems import counted, listed, show
-from equipoise.data.tables import OpenTable, as_text, is_text, spells_numbers
+from equipoise.data.tables import OpenTable, as_text, spells_numbers
 
 _NAMES_OF_IDS = re.compile(
     r"(.*[ _.-])?(ids?|files?|file[ _]?names?|paths?|images?|texts?|prompts?|quer(y|ies)|words?)"
