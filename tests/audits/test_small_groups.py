@@ -4,8 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+import equipoise
 from equipoise import audits, report
 from equipoise.core import DataError
+from equipoise.report.ranking_models import is_ranking
+from equipoise.report.words import ranking_certainty
 
 ROWS = 600
 KINDS = ("predictions", "dataset")
@@ -85,3 +88,35 @@ def test_an_attribute_that_predicts_another_is_a_note(noise):
     config = audits.parse_config({"audit": "predictions", "data": data, "models": models})
     notes = [n for n in audits.run(config).manifest.notes if n.startswith("gender and hair: ")]
     assert len(notes) == (noise < 0.5)
+
+
+def test_n_counts_the_rows_of_the_groups_that_are_compared():
+    frame = pl.DataFrame({
+        "gender": ["woman", "man"] * 60 + ["nonbinary"] * 5,
+        "label": ["a", "a", "b", "b"] * 30 + ["a"] * 5,
+        "one": ["a", "b", "b", "b"] * 30 + ["b"] * 5, "two": ["b", "a", "b", "b"] * 30 + ["b"] * 5,
+    })  # fmt: skip
+    result = equipoise.audit(frame, target="label", pred=["one", "two"], groups="gender")
+    wholes = [finding for finding in result.findings if finding.groups and not finding.subject]
+    compared = {"accuracy", "demographic_parity", "equalized_odds", "unanswered_rate"}
+    assert compared <= {finding.metric for finding in wholes}
+    assert {finding.n for finding in wholes if finding.metric in compared} == {120}
+    changes = equipoise.compare(result).findings
+    assert {f.n for f in changes if f.metric == "accuracy" and f.groups and not f.group} == {120}
+
+
+def test_the_interval_of_the_widest_of_several_pairs_states_its_level():
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({"gender": ["woman", "man"] * 200, "label": ["a", "a", "b", "b"] * 100})
+    right = frame["label"].to_numpy()
+    wrong = np.where(right == "a", "b", "a")
+    for model, rate in (("one", 0.05), ("two", 0.1), ("three", 0.6)):
+        miss = (rng.random(400) < rate) & (frame["gender"].to_numpy() == "woman")
+        frame = frame.with_columns(pl.Series(model, np.where(miss, wrong, right)))
+    for models, text in ((["one", "three"], "(95 % interval "),
+                         (["one", "two", "three"], "(98.3 % interval ")):  # fmt: skip
+        result = equipoise.audit(frame, target="label", pred=models, groups="gender")
+        ranking = next(item for item in result.conclusions if is_ranking(item))
+        certainty = ranking_certainty(result.findings[ranking.finding], ranking)
+        assert text in certainty
+        assert ("widest of 3 pairs" in certainty) == (len(models) == 3)

@@ -450,9 +450,18 @@ def count_estimate(
         **chance_test.fields(fields.get("no_chance", "")),
     }
     return make_estimate(
-        spec.name, float(draws.observed[0]), sizes(counts.groups), method,
+        spec.name, float(draws.observed[0]), _compared_sizes(spec, counts.groups), method,
         aggregate=spec.aggregate, compared_to=spec.compared_to, harm=spec.value_harm, **all_fields,
     )  # fmt: skip
+
+
+def _compared_sizes(spec: MetricSpec, groups: Groups) -> dict[str, int]:
+    """Return the rows of the groups that a metric is of; comparisons leave out small groups."""
+    all_sizes = sizes(groups)
+    if spec.aggregate is Aggregate.VALUE and spec.rate:
+        return all_sizes
+    compared = dict(zip(groups.names, groups.usable.tolist(), strict=True))
+    return {name: n for name, n in all_sizes.items() if compared[name]} or all_sizes
 
 
 def gaps(shares: Floats, usable: Booleans | None = None) -> Floats:

@@ -1101,9 +1101,11 @@ def ranking_certainty(finding: Finding, conclusion: Conclusion) -> str:
     if conclusion.opposite:
         n_text = f"n = {count(conclusion.n)}"
         return f"Difference with signs {size} ({ends}, {n_text})."
-    chosen = ", the widest of all pairs" if len(conclusion.standings) > 2 else ""
-    n_text = f"n = {count(conclusion.n)}"
-    return f"Difference {size}{chosen} (paired interval {ends}, {n_text})."
+    n_text, pairs = f"n = {count(conclusion.n)}", max(math.comb(len(conclusion.standings), 2), 1)
+    # The best and the worst model are the widest of all pairs, so each has a share of the error.
+    level = round(100 * (1 - (1 - finding.level) / pairs), 1)
+    chosen = f" for the widest of {pairs} pairs" if pairs > 1 else ""
+    return f"Difference {size} ({level:g} % interval {ends}{chosen}, {n_text})."
 
 
 def standings_text(finding: Finding, conclusion: Conclusion) -> str:

@@ -476,7 +476,8 @@ def _contrasts(
         reason = measure.no_test
         if unestimated:
             reason = f"no value of {', '.join(unestimated)}, as the audit explains"
-        n = round(joint.counts.table.sum())
+        usable = joint.counts.groups.usable
+        n = round(joint.counts.table[:, usable if usable.any() else ~usable].sum())
         part = Part(
             metric, subject, values[1] - values[0], n=n, reason=reason, aggregate=fact.aggregate
         )
