@@ -194,7 +194,9 @@ def test_a_model_that_declines_everything_is_a_result(tmp_path):
     table = answers({"I don't know": N}, {"I don't know": N - 10, "no comment": 10})
     result = run(table, model={"unknown": ["I don't know"], "refused": ["no comment"]})
     findings = {finding.metric: finding for finding in result.findings}
-    assert {*findings} == {"unanswered_rate", "unknown_rate", "refused_rate"}
+    assert {*findings} == {
+        "unanswered_rate", "unknown_rate", "refused_rate", "unusable_share",
+    }  # fmt: skip
     assert findings["unanswered_rate"].value == 0
     assert findings["refused_rate"].value == pytest.approx(0.1)
     assert findings["refused_rate"].verdict is Verdict.DISPARITY
