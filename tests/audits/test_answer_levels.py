@@ -7,12 +7,13 @@ import pytest
 from equipoise import audits
 from equipoise.core import InputError, Verdict
 from equipoise.metrics.labels.answer_levels import dominant_answer
-from equipoise.report.summary import statements_of
+from equipoise.metrics.numbers.unusable_share import unusable_share
+from equipoise.report.summary import statements_of, summarize
 
 ROWS = 200
 
 
-def run(kind, answers, labels=None, **config):
+def run(kind, answers, labels=None, model=None, **config):
     """Audit answers to images of women and men in turn."""
     table = pl.DataFrame({
         "id": range(ROWS), "gender": ["woman", "man"] * (ROWS // 2), "answer": answers,
@@ -24,7 +25,7 @@ def run(kind, answers, labels=None, **config):
     settled = {
         "audit": kind,
         "data": data,
-        "models": {"m": {"table": table, column: "answer"}},
+        "models": {"m": {"table": table, column: "answer"} | (model or {})},
         "resampling": {"replicates": 100, "permutations": 999},
     }
     return audits.run(audits.parse_config(settled | config))
@@ -73,3 +74,40 @@ def test_an_answer_more_frequent_than_expected_leads():
         "answers", ["male", "male", "female", "female"] * 50, expected={"male": 1, "female": 1}
     )
     assert not even.conclusions[0].real
+
+
+@pytest.mark.parametrize(
+    ("answers", "classes", "title"),
+    [
+        ([None, *["male"] * 2, *[None] * 197], None, "No usable answer of m in 99.0 % of the"),
+        (["I'm sorry, but I can't help with that."] * ROWS, None,
+         "No usable answer of m in 100.0 % of the 200 images. Nothing can be compared."),
+        (["lorem ipsum"] * ROWS, ["male", "female"], "No usable answer of m in 100.0 % of the 200"),
+        ([None, None, "male", "male", "female", None, None, None] * 25, None,
+         "No usable answer of m in 62.5 % of the 200 images. Other numbers are of the rest"),
+    ],
+)  # fmt: skip
+def test_few_usable_answers_lead(answers, classes, title):
+    model = {} if classes is None else {"normalize": {"classes": classes}}
+    result = run("answers", answers, model=model)
+    summary = summarize(result, ())
+    assert (lead(result).metric, lead(result).verdict) == ("unusable_share", Verdict.DETECTED)
+    assert summary.statements[0].badge.word == "Few answers"
+    text = "".join(span.text for span in summary.title).replace("\xa0", " ")
+    assert text.startswith(title)
+    assert not any("gate" in step for step in summary.steps)
+
+
+def test_few_answers_of_one_group_are_a_difference():
+    result = run("answers", [None, "male", None, "female"] * (ROWS // 4))
+    assert not any(finding.metric == "unusable_share" for finding in result.findings)
+    assert lead(result).metric == "unanswered_rate"
+
+
+def test_the_share_without_a_usable_answer_by_hand():
+    unusable = [1, 1, 0.5, 0, np.nan]
+    estimate = unusable_share(unusable, ["a", "a", "b", "b", "b"])
+    assert (estimate.value, estimate.chance.mean) == (0.625, 0.1)
+    assert [part.value for part in estimate.parts[0].by_group] == [1.0, 0.25]
+    assert unusable_share([1] * 3).p_value == pytest.approx(0.1**3)
+    assert np.isnan(unusable_share([np.nan]).value)

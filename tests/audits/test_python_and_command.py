@@ -280,7 +280,7 @@ OTHERS = {
         *(f"{name}{end}" for name in ("phi", "tschuprows_t") for end in ("", "_corrected")),
     ),
     "is of all images: measured of one answer to nearly all, or with expected answers": (
-        "dominant_answer", "answer_level",
+        "dominant_answer", "answer_level", "unusable_share",
     ),
     "of many classes, or of classes that the configuration names": (
         "mistake_rate",

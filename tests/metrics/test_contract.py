@@ -193,6 +193,7 @@ CASES = {
         "groups": GROUP,
         "units": UNITS,
     },
+    "unusable_share": {"values": RIGHT, "groups": GROUP, "units": UNITS},
     "paired_outcome_gap": {"shares": RIGHT, "groups": GROUP, "units": UNITS},
     "variance_share": {"answers": MORE.integers(0, 2, (N, 2, 2))},
     "bias_regression": {"bias": MORE.normal(size=30), "cooccurrence": MORE.random(30)},

@@ -128,6 +128,7 @@ from equipoise.metrics.numbers.rejections import rejected_share, rejection_gap
 from equipoise.metrics.numbers.row_metric import RowMetric
 from equipoise.metrics.numbers.threshold_accuracy import threshold_accuracy
 from equipoise.metrics.numbers.unsound_rate import unsound_rate
+from equipoise.metrics.numbers.unusable_share import unusable_share
 from equipoise.metrics.numbers.variance_share import variance_share
 from equipoise.metrics.rankings.cosines import CosineScores, cosine_scores
 from equipoise.metrics.rankings.desired_shares import max_skew, min_skew, ndkl, skew_at_k
@@ -363,6 +364,7 @@ __all__ = [
     "unanswered_rate",
     "unknown_rate",
     "unsound_rate",
+    "unusable_share",
     "variance_share",
     "weat",
     "weat_statistic",

@@ -198,6 +198,8 @@ def test_a_model_that_declines_everything_is_a_result(tmp_path):
     result = run(table, model={"unknown": ["I don't know"], "refused": ["no comment"]})
     findings = {finding.metric: finding for finding in result.findings if finding.groups}
     assert {*findings} == {"unanswered_rate", "unknown_rate", "refused_rate", "empty_rate"}
+    levels = {finding.metric for finding in result.findings if not finding.groups}
+    assert levels == {"unanswered_rate", "unusable_share"}
     assert findings["unanswered_rate"].value == 0
     assert findings["refused_rate"].value == pytest.approx(0.1)
     assert findings["refused_rate"].verdict is Verdict.DISPARITY

@@ -507,3 +507,25 @@ def test_gaps_of_models_that_answer_by_position_are_not_compared():
     (everyone,) = (finding for finding in result.findings
                    if finding.metric == "order_inconsistency" and not finding.groups)  # fmt: skip
     assert everyone.value == pytest.approx(0.9, abs=0.06)
+
+
+def test_a_model_without_a_usable_answer_leads_with_that():
+    answers = dict.fromkeys(ANSWERS, "red and green of the")
+    result = run(config(table=responses(answers)))
+    (statement,) = statements_of(result)
+    assert statement.badge.word == "Few answers"
+    assert statement.text.replace("\xa0", " ") == (
+        "No usable answer of m in 100.0 % of the responses to 4 items. Nothing can be compared."
+    )
+    (finding,) = (finding for finding in result.findings if finding.metric == "unusable_share")
+    assert (finding.value, finding.n, finding.verdict) == (1.0, 4, Verdict.DETECTED)
+    # Both orders were asked.
+    (warning,) = (note for note in result.manifest.warnings if "order" in note)
+    assert "No question has a usable answer in two orders" in warning
+
+
+def test_orders_are_those_that_were_asked():
+    one_order = {place: text for place, text in ANSWERS.items() if place[1] == "ABC"}
+    result = run(config(table=responses(one_order)))
+    assert any("Every question has one order" in note for note in result.manifest.warnings)
+    assert not any(finding.metric == "unusable_share" for finding in result.findings)

@@ -1,20 +1,64 @@
-"""Findings about the answers to all images: one answer to nearly all, and expected shares."""
+"""Findings about the answers to all images: few of them, one to nearly all, expected shares."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from equipoise.audits.findings import Place, UncorrectedFinding, whole
 from equipoise.audits.labels.designs import LabelDesign
-from equipoise.core import Family
+from equipoise.core import Family, Floats, Groups, Labels
 from equipoise.core.sentences import Sentence
 from equipoise.core.wording import percent, shortened
 from equipoise.data.resolver import NO_CLASS
 from equipoise.metrics.labels.answer_levels import answer_level, dominant_answer
+from equipoise.metrics.numbers.unusable_share import unusable_share
 
 if TYPE_CHECKING:
     from equipoise.stats import Resampling
+
+
+_FEW_ANSWERS = 0.5
+
+
+def few_answers(
+    unusable: Floats,
+    groups: Groups,
+    units: Labels | None,
+    place: Place,
+    resampling: Resampling | None,
+    *,
+    of: str,
+) -> Iterator[UncorrectedFinding]:
+    """Yield the finding that a model gives few usable answers to every group, where it does.
+
+    Parameters
+    ----------
+    unusable : ndarray, shape (n,)
+        Share of the responses to each row without a usable answer; NaN where asking failed.
+    groups : Groups
+    units : array-like (n,), optional
+    place : Place
+        Without groups.
+    resampling : Resampling, optional
+    of : str
+        What shares and rows are of, as in "responses to {n} items".
+    """
+    estimate = unusable_share(unusable, groups, units=units, resampling=resampling)
+    shares = [part.value for part in estimate.parts[0].by_group if not part.note]
+    # Of no group alone: where groups differ, the difference leads.
+    if not shares or not min(shares) >= _FEW_ANSWERS or estimate.chance is None:
+        return
+    n = int((~np.isnan(unusable)).sum())
+    consequence = "Other numbers are of the rest"
+    if estimate.value == 1.0:
+        consequence = "Nothing can be compared"
+    yield whole(estimate, place, Family.COMPOSITE).changed(
+        reason="at least half of the responses to every group can't be used",
+        direction=Sentence(f"in {percent(estimate.value)} of the {of.format(n=n)}. {consequence}"),
+    )
 
 
 def one_answer(design: LabelDesign, place: Place) -> Iterator[UncorrectedFinding]:

@@ -134,14 +134,34 @@ def inconsistency_of(
 ) -> Estimate:
     """Return the estimate of changed answers, with the level of random answers."""
     mean = mean_value("order_inconsistency", changed, groups, units=units, resampling=resampling)
-    rows, counted = RowValues.of(changed, groups, units, shares=True), ~np.isnan(changed)
+    counted = ~np.isnan(changed)
+    if not counted.any():
+        return mean
+    return tested_above(
+        float((1.0 - 1.0 / n_options[counted]).mean()), mean, changed, groups, units,
+        resampling=resampling, of="answers at random", counted="questions",
+    )  # fmt: skip
+
+
+def tested_above(
+    chance: float,
+    mean: Estimate,
+    values: ArrayLike,
+    groups: GroupLabels | None,
+    units: Labels | None,
+    *,
+    resampling: Resampling | None,
+    of: str,
+    counted: str,
+) -> Estimate:
+    """Return a mean of shares with a test against a level: `of` has it, of the rows `counted`."""
+    rows = RowValues.of(values, groups, units, shares=True)
     if resampling is None or not len(rows.values):
         return mean
-    chance = float((1.0 - 1.0 / n_options[counted]).mean())
     n = rows.independent()
     hits = mean.value * n
     p = float(special.betainc(hits, n - hits + 1.0, chance)) if hits > 0.0 else 1.0
     return replace(
-        mean, chance=Chance(chance, chance, chance, "answers at random"), p_value=p, no_chance="",
-        null=NullHypothesis.SHARES, null_drawn="exact binomial test of independent questions",
+        mean, chance=Chance(chance, chance, chance, of), p_value=p, no_chance="",
+        null=NullHypothesis.SHARES, null_drawn=f"exact binomial test of independent {counted}",
     )  # fmt: skip

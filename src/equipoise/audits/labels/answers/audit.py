@@ -33,7 +33,7 @@ from equipoise.audits.labels.absent_states import (
     counted_rows,
     unanswered_share,
 )
-from equipoise.audits.labels.answer_levels import expected_answers, one_answer
+from equipoise.audits.labels.answer_levels import expected_answers, few_answers, one_answer
 from equipoise.audits.labels.answers.config import (
     STATES,
     Config,
@@ -184,6 +184,14 @@ class AnswersDesign(LabelDesign):
     def silent(self) -> bool:
         """Whether no row of a group has an answer."""
         return not ((self.label.codes >= 0) & (self.groups.codes >= 0)).any()
+
+    @cached_property
+    def unusable(self) -> Floats:
+        """1 of each row without an answer or with one of no class; NaN where asking failed."""
+        asked = np.isin(self.state.astype(str), ("answered", *STATES))
+        no_class = np.any([self.label.equals(name) for name in NO_CLASS], axis=0)
+        usable = (self.label.codes >= 0) & ~no_class
+        return np.where(asked, ~usable, np.nan)
 
     @cached_property
     def by_answer(self) -> Counts:
@@ -594,6 +602,10 @@ def _measure_levels(
 ) -> Iterator[UncorrectedFinding]:
     """Yield findings about the answers to all images, whatever the group."""
     everyone = replace(place, groups="")
+    yield from few_answers(
+        design.unusable, design.groups, design.units,
+        replace(everyone, version=design.question or "default"), resampling, of="{n} images",
+    )  # fmt: skip
     yield from one_answer(design, everyone)
     expected = {
         design.predictions.resolve(answer): share for answer, share in config.expected.items()

@@ -28,6 +28,7 @@ from equipoise.audits.findings import (
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.audits.kind import Audit, Measured, audit_kind
 from equipoise.audits.labels.absent_states import absent_gaps
+from equipoise.audits.labels.answer_levels import few_answers
 from equipoise.audits.labels.questions.comparison import (
     LEVELS,
     PairedModels,
@@ -318,7 +319,7 @@ class Questions(Audit[Config, QuestionsData, Design]):
     def warnings(
         self, config: Config, data: QuestionsData, designs: Sequence[Design]
     ) -> Iterable[Note | str]:
-        """Return the models that were asked in one order only."""
+        """Return the models without a test of the order of the options, and why."""
         for design in designs:
             if not design.first or design.numbers.responses.planned:
                 continue
@@ -329,10 +330,14 @@ class Questions(Audit[Config, QuestionsData, Design]):
                     "`prompt`, or another model.",
                 )
             if np.isnan(design.numbers.changed).all():
+                reason, fix = "Every question has one order of the options", "ask in every order"
+                if not design.numbers.in_one_order:
+                    reason = "No question has a usable answer in two orders of the options"
+                    fix = "read the model's texts in the table `responses`"
                 yield Note(
                     design.model,
-                    "Every question has one order of the options, so the audit can't test whether "
-                    "answers follow their position. To do: ask in every order.",
+                    f"{reason}, so the audit can't test whether answers follow their position. "
+                    f"To do: {fix}.",
                 )
 
     def save(self, folder: Path, data: QuestionsData) -> None:
@@ -539,6 +544,11 @@ def _measure_unanswered(
     """Yield gaps in the shares of responses that choose no option, by what stands in its place."""
     numbers = design.numbers
     shares = {UNANSWERED: ITEM_METRICS[UNANSWERED](numbers)}
+    if design.first:
+        yield from few_answers(
+            shares[UNANSWERED], design.groups, design.units, replace(place, groups=""),
+            resampling, of="responses to {n} items",
+        )  # fmt: skip
     shares |= {metric: numbers.in_state(state) for metric, state in STATES.items()}
     occurring = {metric: values for metric, values in shares.items() if np.nansum(values) > 0}
     alone = len(occurring) == 2 and _same(occurring)

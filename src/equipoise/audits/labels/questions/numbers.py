@@ -96,13 +96,20 @@ class ItemNumbers:
 
         In each pair every option stands at another position.
         """
+        return self._changed(np.where(self.responses.chose, self.responses.option, np.nan))
+
+    @property
+    def in_one_order(self) -> bool:
+        """Whether no item was asked in two orders, answered or not."""
+        return bool(np.isnan(self._changed(np.zeros(len(self.responses)))).all())
+
+    def _changed(self, chosen: Floats) -> Floats:
+        """Return the share of pairs of orders with different numbers of responses, by item."""
         responses = self.responses
         names, place = np.unique(responses.order.astype(str), return_inverse=True)
         shape = len(self.items.ids), len(self.items.wordings), len(names)
         answers = nans(shape)
-        answers[responses.item, responses.wording, place] = np.where(
-            responses.chose, responses.option, np.nan
-        )
+        answers[responses.item, responses.wording, place] = chosen
         pairs = [*_moving_pairs(names.tolist())]
         by_wording = changed_share(answers.reshape(-1, len(names)), pairs).reshape(shape[:2])
         return _means(by_wording)
