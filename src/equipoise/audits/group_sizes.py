@@ -99,7 +99,9 @@ def listed(groups: Groups) -> str:
     return first_of(f"{name}: {n}" for name, n in sizes) or "none has any"
 
 
-def planned(groups: Groups, of: str, left_out: Mapping[str, int]) -> list[Row]:
+def planned(
+    groups: Groups, of: str, left_out: Mapping[str, int], *, of_labels: bool = False
+) -> list[Row]:
     """Return the plan's rows of groups, then of items in no group.
 
     Parameters
@@ -109,23 +111,25 @@ def planned(groups: Groups, of: str, left_out: Mapping[str, int]) -> list[Row]:
         What is counted: "images" or "rows".
     left_out : mapping of str to int
         Rows that are in no group, by reason; see `lacking`.
+    of_labels : bool
+        Whether only labels of small groups aren't compared.
     """
-    rows = list[Row]()
+    rows, compared = list[Row](), "labels_compared" if of_labels else "compared"
     for row in sizes_of(groups):
         if row["group"]:
             rows.append({
                 "groups": groups.name, "group": row["group"], of: row["n"],
-                "compared": row["usable"], "note": row["note"],
+                compared: row["usable"], "note": row["note"],
             })  # fmt: skip
     for reason, n in left_out.items():
         if n:
             rows.append({
-                "groups": groups.name, "group": "", of: n, "compared": False, "note": reason,
+                "groups": groups.name, "group": "", of: n, compared: False, "note": reason,
             })  # fmt: skip
     return rows
 
 
-def notes(groups: Groups, of: str) -> Iterator[Note]:
+def notes(groups: Groups, of: str, *, of_labels: bool = False) -> Iterator[Note]:
     """Yield notes on small groups, and on rows in no group.
 
     Parameters
@@ -133,7 +137,10 @@ def notes(groups: Groups, of: str) -> Iterator[Note]:
     groups : Groups
     of : str
         What is counted: "images" or "rows".
+    of_labels : bool
+        Whether only labels of small groups aren't compared.
     """
+    subject = "labels of groups" if of_labels else "groups"
     if groups.levels and groups.large_enough.sum() < 2:
         yield all_small(groups, of)
         return
@@ -142,7 +149,7 @@ def notes(groups: Groups, of: str) -> Iterator[Note]:
     for left_out, least, items, counts in (small, rare):
         sizes = zip(groups.names, counts.tolist(), left_out.tolist(), strict=True)
         if few := [f"{name} ({n})" for name, n, out in sizes if out]:
-            text = f"groups with fewer than {least} {items} are not compared: {first_of(few)}."
+            text = f"{subject} with fewer than {least} {items} are not compared: {first_of(few)}."
             yield Note(groups.name, text)
     if groups.n_missing:
         yield Note(groups.name, f"{groups.n_missing} {of} lack an attribute and are in no group.")

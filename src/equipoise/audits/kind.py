@@ -122,10 +122,13 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
         As `audit:` in a config says; set by `audit_kind`.
     items : str
         What groups are made of: "rows" or "images".
+    compares_all_shares : bool
+        Whether groups of any size have shares that are compared, and only labels need larger ones.
     """
 
     name: ClassVar[str] = ""
     items: ClassVar[str] = "rows"
+    compares_all_shares: ClassVar[bool] = False
 
     @abstractmethod
     def load(self, config: ConfigT, models: Models) -> DataT:

@@ -157,7 +157,13 @@ def manifest_of_run(
         PERCEIVED,
         *(note for note in refused if note.about not in warned),
         *(note for note in audit.notes(config, data, designs) if note not in warnings),
-        *(note for design in designs for note in group_sizes.notes(design.groups, audit.items)),
+        *(
+            note
+            for design in designs
+            for note in group_sizes.notes(
+                design.groups, audit.items, of_labels=audit.compares_all_shares
+            )
+        ),
         *group_sizes.proxies(audit.groups(config, data)),
         *group_sizes.looking_missing(models.read_counts),
         *group_sizes.typos(models.read_counts),

@@ -156,7 +156,9 @@ def plan(
         by_groups.setdefault(design.groups.name, design)
     groups, group_notes = list[Row](), list[Note | str]()
     for design in by_groups.values():
-        groups += group_sizes.planned(design.groups, audit.items, design.lacking)
+        groups += group_sizes.planned(
+            design.groups, audit.items, design.lacking, of_labels=audit.compares_all_shares
+        )
     group_notes += group_sizes.sentinels(dry.read_counts, audit.items)
     group_notes += group_sizes.looking_missing(dry.read_counts)
     group_notes += group_sizes.typos(dry.read_counts)

@@ -24,6 +24,8 @@ FORMS = (ID, UNIT, MODEL)
 # An id that repeats is a class or a place rather than an image where it has so few values, or so
 # many rows each.
 _MOST_CLASSES, _MOST_REPEATS = 12, 20
+# A unit has more values than a label: more than this, and a twentieth of the rows or more.
+_FEWEST_UNITS = 20
 # More values name something else than models.
 _MOST_MODELS = 100
 
@@ -121,6 +123,7 @@ def _repeating(columns: Mapping[str, pl.Series], names: Sequence[str]) -> Iterat
         for name in filter(form.fullmatch, names):
             values = columns[name].drop_nulls()
             n_rows, n_values = len(columns[name]), values.n_unique()
-            is_id = n_values > _MOST_CLASSES and n_rows <= _MOST_REPEATS * n_values
-            if 1 < n_values < n_rows and len(values) > n_values and (form is UNIT or is_id):
+            fewest = _FEWEST_UNITS if form is UNIT else _MOST_CLASSES
+            is_unit = n_values > fewest and n_rows <= _MOST_REPEATS * n_values
+            if n_values < n_rows and len(values) > n_values and is_unit:
                 yield name

@@ -159,7 +159,7 @@ def limitations(result: AuditResult) -> Section:
     items = (
         PERCEIVED,
         *_binary_attributes(sizes),
-        *_small_groups(sizes),
+        *_small_groups(sizes, "labels not" if "representation" in result.tables else "not"),
         *result.manifest.notes,
         f"A {disparity} that isn't reported may still exist. It may be smaller than these data can "
         "show.",
@@ -181,8 +181,8 @@ def _binary_attributes(sizes: Sequence[Row]) -> Iterator[str]:
             )
 
 
-def _small_groups(sizes: Sequence[Row]) -> Iterator[str]:
-    """Yield a limitation if groups are too small to compare."""
+def _small_groups(sizes: Sequence[Row], but: str) -> Iterator[str]:
+    """Yield a limitation if groups are too small to compare, or their labels are."""
     by_attributes = dict[str, list[Row]]()
     for row in sizes:
         if row["group"]:
@@ -195,7 +195,7 @@ def _small_groups(sizes: Sequence[Row]) -> Iterator[str]:
         else:
             groups += [f"{row['group']} (n = {row['n']})" for row in small]
     if groups:
-        yield f"Too small or absent, so counted but not compared: {listed(groups, 12)}."
+        yield f"Too small or absent, so counted but {but} compared: {listed(groups, 12)}."
 
 
 failures = TableSection(

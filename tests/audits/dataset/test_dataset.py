@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 from PIL import Image
 from scipy import stats
 
@@ -302,6 +303,19 @@ def test_a_plan_names_the_extra_that_opens_images(tmp_path, monkeypatch):
     assert audits.plan(audits.parse_config(unopened), base=tmp_path).details["images"] == 600
 
 
+def test_the_shares_of_intersections_in_the_documentation_are_read():
+    page = (EXAMPLE.parents[1] / "docs" / "audits" / "dataset.md").read_text("utf-8")
+    block = next(text for text in page.split("```yaml") if "gender × skin_type" in text)
+    sections = yaml.safe_load(block.split("```")[0])
+    crossed = sections["reference"]["shares"]["gender × skin_type"]
+    people = [name.split(", ") for name in crossed for _ in range(30)]
+    columns = dict(zip(("gender", "skin_type"), zip(*people, strict=True), strict=True))
+    table = pl.DataFrame({"id": range(len(people)), **columns})
+    result = run(table, data={"groups": ["gender", "skin_type", [*columns]]}, **sections)
+    shares = [row for row in result.tables["representation"].to_pylist() if row["group"] in crossed]
+    assert {row["group"]: row["reference"] for row in shares} == pytest.approx(crossed)
+
+
 def test_labels_of_a_data_set_are_compared_one_by_one(tmp_path):
     images = [{"id": k, "file_name": f"{k}.jpg", "width": 640, "height": 480} for k in range(200)]
     captions = [{"id": k, "image_id": k, "caption": f"a {'woman' if k % 2 else 'man'}"}
@@ -426,6 +440,22 @@ def test_three_albums_are_not_enough_data():
     assert all(math.isnan(finding.p_value) for finding in judged)
     # What was measured is shown.
     assert all(not math.isnan(finding.value) for finding in judged)
+
+
+def test_labels_of_a_small_group_are_not_compared_and_its_share_is():
+    table = pl.DataFrame({
+        "id": range(320), "g": ["a"] * 160 + ["b"] * 140 + ["c"] * 20, "label": [*"xxyz"] * 80,
+    })  # fmt: skip
+    section = {"images": {"table": table, "id": "id"}, "groups": ["g"], "labels": ["label"]}
+    config = audits.parse_config({"audit": "dataset", "data": section, "reference": EQUAL})
+    rows = {row["group"]: row for row in audits.plan(config).groups}
+    assert (rows["c"]["labels_compared"], rows["c"]["note"]) == (False, "fewer than 30")
+    assert "compared" not in rows["c"]
+    result = audits.run(config)
+    assert verdicts(result)["representation", "g", "default", "c", "c"] == Verdict.DISPARITY
+    assert any("labels of groups with fewer than 30 images are not compared: c (20)" in note
+               for note in result.manifest.notes)  # fmt: skip
+    assert "counted but labels not compared: c (n = 20)" in text_of(result)
 
 
 def test_a_group_of_few_units_is_left_out_and_named():

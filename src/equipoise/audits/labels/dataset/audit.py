@@ -203,6 +203,7 @@ class Dataset(Audit[Config, DatasetData, Design]):
     """Audits of data sets."""
 
     items = "images"
+    compares_all_shares = True
 
     def load(self, config: Config, models: Models) -> DatasetData:
         """Read the images with their labels and files, the reference, and embeddings."""
