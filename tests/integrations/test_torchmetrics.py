@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import equipoise
-from equipoise.core import InputError
+from equipoise.core import REAL, InputError, Verdict
 from integrations.page import block
 
 torch = pytest.importorskip("torch")
@@ -59,6 +59,32 @@ def test_the_skew_of_scores_is_that_of_all_batches():
     assert float(collected.compute()) == pytest.approx(expected.value)
     assert repr(collected.estimate()) == repr(expected)
     assert collected.verdict() == "disparity"
+
+
+def wrapped(base):
+    return [part for each in base.__subclasses__() for part in (each, *wrapped(each))]
+
+
+@pytest.mark.parametrize("metric", wrapped(fair.GroupMetric), ids=lambda metric: metric.__name__)
+def test_a_group_that_is_always_wrong_is_no_small_difference(metric):
+    # All women have the class 1 and get 0; men are always right.
+    groups, target = torch.tensor([0, 1] * 200), torch.tensor([1, 1, 1, 0] * 100)
+    predicted = torch.where(groups == 0, 1 - target, target)
+    if metric is fair.MaxSkew:
+        collected = updated(metric(50, GROUPS), (predicted + 0.0, groups))
+    else:
+        collected = updated(metric(GROUPS), (predicted, target, groups))
+    # Few classes have no skew of effect sizes.
+    real = {Verdict.NOT_ESTIMABLE} if metric is fair.SkewSize else {*REAL}
+    assert collected.verdict() in real
+
+
+def test_a_worst_group_is_judged_by_its_distance_from_chance():
+    _, target, groups = rows()
+    alike = updated(fair.WorstGroupAccuracy(GROUPS), (target, target, groups))
+    assert alike.verdict() == Verdict.BELOW_THRESHOLD
+    apart = updated(fair.WorstGroupAccuracy(GROUPS), rows(4000))
+    assert apart.verdict() == Verdict.DISPARITY
 
 
 def test_predictions_may_be_probabilities_or_scores_of_classes():

@@ -165,7 +165,7 @@ class MetricSpec:
         `harm` in words.
     neutral : float or None
         Population value without disparity, which the interval's end is compared with; None: the
-        mean of the chance level.
+        mean of the chance level, as of the worst group's level.
     fold : str
         Metric whose difference states the same fact of the same class, with the same p-value.
     mirror : str
@@ -366,7 +366,7 @@ class MetricSpec:
                 compared, title=self.titled("ratio"), unit="number", harm="lower", neutral=1.0,
                 range=(0.0, math.inf), threshold=None, threshold_reason="",
             )  # fmt: skip
-        return replace(compared, title=self.titled("of the worst group"))
+        return replace(compared, title=self.titled("of the worst group"), neutral=None)
 
     @property
     def _width(self) -> float:

@@ -116,6 +116,7 @@ _comparison("accuracy")(partial(_accuracies, aggregate=Aggregate.DIFFERENCE))
         aliases=("worst-group accuracy", "minimum group accuracy"),
         aggregate=Aggregate.WORST_GROUP,
         profile="worst_group_accuracy",
+        neutral=None,
         fold="accuracy",
         title="Worst-group accuracy",
         kinds=("predictions",),
