@@ -120,3 +120,20 @@ def test_the_interval_of_the_widest_of_several_pairs_states_its_level():
         certainty = ranking_certainty(result.findings[ranking.finding], ranking)
         assert text in certainty
         assert ("widest of 3 pairs" in certainty) == (len(models) == 3)
+
+
+def test_a_report_and_a_comparison_say_which_rows_are_in_no_group(tmp_path):
+    frame = pl.DataFrame({
+        "gender": ["woman", "man"] * 60 + [None] * 7,
+        "label": ["a", "a", "b", "b"] * 30 + ["a"] * 7,
+        "one": ["a", "b", "b", "b"] * 30 + ["b"] * 7, "two": ["b", "a", "b", "b"] * 30 + ["b"] * 7,
+    })  # fmt: skip
+    result = equipoise.audit(frame, target="label", pred=["one", "two"], groups="gender")
+    (overall,) = {f.n for f in result.findings if f.metric == "accuracy" and not f.groups}
+    assert overall == 127
+    for number, run in enumerate((result, equipoise.compare(result))):
+        report.write(run, tmp_path / str(number))
+        page = (tmp_path / str(number) / "report.html").read_text("utf-8")
+        assert "No number includes other people" not in page
+        assert "7 rows lack an attribute and are in no group" in page
+        assert "numbers over all rows may include them" in page

@@ -170,6 +170,7 @@ def test_from_a_plan_to_a_comparison(command, project):
     code, out, err = command("compare", "runs/one", "runs/two", "--out", "both")
     assert (code, err) == (0, "")
     assert "DIFFERENCE" in out.splitlines()[0]
+    assert "  Prefer one: good and two: good: they are worse on no leading metric." in out
     output = json.loads(command("compare", "runs/one", "--out", "again", "--json")[1])
     assert {row["model"] for row in output["ranking"]} == {"good", "bad"}
     assert "difference" in output["verdicts"]

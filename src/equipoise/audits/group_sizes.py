@@ -152,7 +152,14 @@ def notes(groups: Groups, of: str, *, of_labels: bool = False) -> Iterator[Note]
             text = f"{subject} with fewer than {least} {items} are not compared: {first_of(few)}."
             yield Note(groups.name, text)
     if groups.n_missing:
-        yield Note(groups.name, f"{groups.n_missing} {of} lack an attribute and are in no group.")
+        yield without_group(groups.name, groups.n_missing, of)
+
+
+def without_group(groups: str, n: int, of: str) -> Note:
+    """Return the note on rows in no group."""
+    verb = "lacks an attribute and is" if n == 1 else "lack an attribute and are"
+    text = f"{counted(n, of.removesuffix('s'))} {verb} in no group"
+    return Note(groups, f"{text}; numbers over all {of} may include them.")
 
 
 def all_small(groups: Groups, of: str) -> Note:

@@ -283,8 +283,9 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
     several, lines = any(map(is_ranking, result.conclusions)), list[str]()
     commands = [*_next_commands(summary, run), f"  report {run / 'report.html'}"]
     small_groups = wrap(small_groups_text(result), WIDTH - 2)
-    ending = [f"  {text}" for text in (*small_groups, count_claims(result)) if text]
-    room = most_lines - len(commands) - 1 - len(small_groups)
+    ending = [*_preference(result, summary), *small_groups]
+    room = most_lines - len(commands) - 1 - len(ending)
+    ending = [f"  {text}" for text in (*ending, count_claims(result)) if text]
     for statement in summary.statements:
         if several and statement.finding is not None:
             lines = [*_sentence_lines(statement)]
@@ -298,6 +299,12 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
         say()
     for text in (*ending, *commands):
         say(text)
+
+
+def _preference(result: AuditResult, summary: Summary) -> list[str]:
+    """Return the lines that say which model of a comparison to prefer."""
+    compares = any(is_comparison(result.findings[item.finding]) for item in result.conclusions)
+    return wrap(summary.steps[0], WIDTH - 2) if compares and summary.steps else []
 
 
 def _sentence_lines(statement: Statement) -> Iterator[str]:

@@ -176,8 +176,8 @@ def _binary_attributes(sizes: Sequence[Row]) -> Iterator[str]:
     for attribute, values in levels.items():
         if len(values) == 2:
             yield (
-                f"The data label {attribute} as {' or '.join(values)} only. No number "
-                "includes other people."
+                f"The data label {attribute} as {' or '.join(values)} only. No group holds other "
+                "people."
             )
 
 

@@ -318,8 +318,10 @@ def _steps(conclusions: Sequence[Conclusion]) -> Iterator[str]:
     worse = {conclusion.worse for conclusion in real}
     worse |= {conclusion.reverse.worse for conclusion in real if conclusion.reverse}
     if best := sorted(models - worse):
-        names = listed(best)
-        yield f"Prefer {names}: it is worse on no leading metric. Its own report names the groups."
+        are_worse, report = ("they are", "Their own reports name") if best[1:] else (
+            "it is", "Its own report names"
+        )  # fmt: skip
+        yield f"Prefer {listed(best)}: {are_worse} worse on no leading metric. {report} the groups."
     elif real:
         yield "Decide which metric or group matters most to you: each model is better in some."
     if len(real) < len(conclusions):

@@ -51,7 +51,7 @@ from equipoise.audits.labels.predictions.changes import (
 from equipoise.audits.labels.predictions.config import EffectSizeOptions
 from equipoise.audits.labels.predictions.effects import main_options
 from equipoise.audits.labels.predictions.mistakes import describe_labels
-from equipoise.audits.notes import merged
+from equipoise.audits.notes import Note, merged
 from equipoise.core import (
     Aggregate,
     AuditResult,
@@ -196,6 +196,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     tested = withhold_changes(map(_without_test, drafts), predicted)
     findings = conclude(tested, config.testing)
     manifest = _manifest(runs, sets, predicted, perf_counter() - started)
+    manifest = replace(manifest, notes=(*manifest.notes, *merged(_without_group(of_labels))))
     sizes = (
         row for name, joint, measures in of_labels if name
         for row in group_sizes.sizes_of(joint.counts.groups)
@@ -208,6 +209,15 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         "group_sizes": group_sizes.table(sizes),
     }
     return Result(findings, manifest, tables, conclusions_of(findings))
+
+
+def _without_group(counted: Iterable[MeasuredCounts]) -> Iterator[Note]:
+    """Yield a note on the compared rows that are in no group, for each choice of groups."""
+    by_groups = {name: round(joint.counts.table.sum()) for name, joint, _ in counted}
+    total = max(by_groups.values(), default=0)
+    for name, n in by_groups.items():
+        if name and n < total:
+            yield group_sizes.without_group(name, total - n, "rows")
 
 
 def contrast(config: Config, data: PredictionData, pair: tuple[Finding, Finding]) -> Finding | None:
