@@ -350,11 +350,12 @@ class Predictions(Audit[Config, ScoredData, Design]):
         findings += _hit_findings(design, data, config, place, resampling)
         gaps = right_or_wrong(design, place, resampling, seed)
         findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        absent = {UNANSWERED} - {draft.finding.metric for draft in gaps}
+        measured_gaps = {draft.finding.metric for draft in gaps}
+        absent = () if metrics.only else {UNANSWERED} - measured_gaps
         findings += absent_gaps(
             absent, counted_rows(design), design.groups, design.units, place, resampling
         )
-        if design.first:
+        if design.first and not metrics.only:
             findings.append(unanswered_share(design, replace(place, groups=""), resampling))
         tables, classes = _tables_of(design, measured, config)
         findings += _score_findings(design, data, config, place, resampling)
