@@ -40,3 +40,14 @@ def test_several_questions_are_asked_and_a_failed_picture_is_no_withheld_answer(
     assert counts["colour, normalised", "blue", "a"] == colours[::2].count("blue")
     assert "unanswered_rate" not in {finding.metric for finding in result.findings}
     assert {row["state"] for row in result.tables["answer_states"].to_pylist()} == {"answered"}
+
+
+def test_a_plan_counts_no_placeholders_as_answers(tmp_path):
+    painted(tmp_path)
+    normalize = {"classes": ["blue", "red"]}
+    planned = audits.plan(
+        config(model=Assistant(), question=COLOUR, normalize=normalize), base=tmp_path
+    )
+    assert any("left to run" in note for note in planned.notes)
+    assert not [note for note in planned.notes if "texts name no class" in note]
+    assert not [note for note in planned.notes if "label concentration" in note]
