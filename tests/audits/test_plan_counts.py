@@ -12,6 +12,8 @@ import pytest
 
 from equipoise import audits, report
 from equipoise.discovery import KINDS
+from equipoise.report.appendix import trust
+from equipoise.report.text import plural
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -41,6 +43,7 @@ def test_plan_and_run_of_an_example_have_the_same_tests(example):
     tested = Counter(finding.model for finding in result.findings if finding.tested)
     assert Counter(planned.tests_by_model) == tested
     assert planned.tests == max(tested.values()) > 0
+    assert plural(planned.tests, "test") in trust(result)
 
 
 def gated(rules, **data):

@@ -183,7 +183,9 @@ def test_the_data_that_would_decide_stand_beside_the_leading_comparison_alone():
 @pytest.mark.parametrize(("unit", "items"), [("row", "images"), ("unit", "rows")])
 def test_rows_within_units_are_not_counted_as_images(unit, items):
     (conclusion,) = conclusions_of([undecided("gender", unit=unit)])
-    assert f"900 more {items}" in wanted_data(undecided("gender", unit=unit), conclusion)
+    text = wanted_data(undecided("gender", unit=unit), conclusion)
+    assert f"900 more {items}" in text
+    assert text.endswith(" would show a difference of 5 points.")
 
 
 def test_no_groups_values_stand_under_the_name_of_another_number():

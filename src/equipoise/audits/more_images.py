@@ -13,6 +13,7 @@ from equipoise.metrics.spec import chance_spread, spec_of_finding
 # Beyond so many times today's images, more of them are no advice.
 _MOST_TIMES = 100
 _MOST_NUMBERS = 1e5
+_DIFFERENCE = "a difference as large as the threshold"
 
 
 class WantedImages(NamedTuple):
@@ -119,7 +120,9 @@ def _wanted(n_more: int, groups: str) -> WantedImages:
     if n_more < 1:
         return WantedImages(math.nan, "", "")
     of = f" of {groups}" if groups else ""
-    return WantedImages(float(n_more), groups, f"about {n_more} more images{of} would decide")
+    return WantedImages(
+        float(n_more), groups, f"about {n_more} more images{of} would show {_DIFFERENCE}"
+    )
 
 
 def _too_many() -> WantedImages:

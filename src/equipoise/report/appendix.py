@@ -292,11 +292,14 @@ def _records(caption: str, records: Mapping[str, FileFacts], keys: Sequence[str]
 
 def trust(result: AuditResult) -> str:
     """Return what a reader must know before relying on the first screen."""
-    n_tests = sum(math.isfinite(finding.p_value) for finding in result.findings)
+    tests = Counter(finding.model for finding in result.findings if finding.tested)
+    n_tests = max(tests.values(), default=0)
     texts = ["Groups are as the data label them."]
     if n_tests:
         corrected = ", corrected for their number" if n_tests > 1 else ""
-        texts.append(f"{plural(n_tests, 'test')}{corrected}.")
+        of_model = " of each model" if len(tests) > 1 else ""
+        up_to = "Up to " if len({*tests.values()}) > 1 else ""
+        texts.append(f"{up_to}{plural(n_tests, 'test')}{of_model}{corrected}.")
     if n_notes := len(result.manifest.notes):
         texts.append(f"{plural(n_notes, 'note')} on the data under “Limitations”.")
     texts.append("The same data and seed give this page again.")

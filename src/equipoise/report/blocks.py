@@ -590,6 +590,8 @@ class Page:
     ----------
     leads : tuple of Selector
         Metrics of the statements, most important first.
+    of_answers : tuple of str
+        Metrics that compare rows with an answer; where too few have one, this comes first.
     by_group : tuple of Selector
         Metrics of the table by group.
     front : tuple of callable
@@ -622,6 +624,7 @@ class Page:
     """
 
     leads: tuple[Selector, ...] = ()
+    of_answers: tuple[str, ...] = ()
     by_group: tuple[Selector, ...] = ()
     front: tuple[MakeSection, ...] = ()
     subjects: str = "subjects"

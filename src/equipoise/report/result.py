@@ -38,7 +38,7 @@ def first_screen(result: AuditResult, page: Page, place: Place | None = None) ->
     if page.summary:
         summary = page.summary(result)
     elif result.findings:
-        summary = summarize(result, page.leads, page.caveat, page.steps)
+        summary = summarize(result, page.leads, page.caveat, page.steps, page.of_answers)
     else:
         summary = Summary((Statement(None, "This run has no findings."),))
     if not summary.statements:

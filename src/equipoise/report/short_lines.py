@@ -1,4 +1,4 @@
-"""Conclusions in one line, and the data that would decide them."""
+"""Conclusions in one line, and the data that would show a difference that matters."""
 
 import math
 import re
@@ -18,6 +18,7 @@ from equipoise.report.words import (
     is_summary,
     largest_size,
     limit_from_chance,
+    limit_of,
     name_of,
     place_text,
     scale_of,
@@ -120,13 +121,14 @@ def short_certainty(finding: Finding, conclusion: Conclusion) -> str:
 
 
 def wanted_data(finding: Finding, conclusion: Conclusion) -> str:
-    """Say how many images or rows would decide a conclusion; "" where unknown."""
+    """Say how many images or rows would show a difference that matters; "" where unknown."""
     if conclusion.verdict is not Verdict.INCONCLUSIVE or not has(finding.more):
         return ""
-    of = enclose(" of ", finding.more_of)
-    return f"About {count(finding.more)} more {wanted_items(finding)}{of} would decide."
+    of, limit = enclose(" of ", finding.more_of), enclose(" of ", limit_of(finding))
+    items = f"{count(finding.more)} more {wanted_items(finding)}{of}"
+    return f"About {items} would show a difference{limit}."
 
 
 def wanted_items(finding: Finding) -> str:
-    """Name what more of would decide: images, or rows where these repeat within units."""
+    """Name what to collect: images, or rows where these repeat within units."""
     return "rows" if finding.unit == "unit" else "images"

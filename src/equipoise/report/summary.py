@@ -30,6 +30,7 @@ from equipoise.report.choice_words import (
 from equipoise.report.forms import draw
 from equipoise.report.leading_chart import chart_of
 from equipoise.report.next_steps import fields_of
+from equipoise.report.not_compared import statements_not_compared
 from equipoise.report.page_verdicts import conclusions_about_groups
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
@@ -66,6 +67,7 @@ def summarize(
     leads: Sequence[Selector],
     caveat: str = "",
     steps: Sequence[str] = Page.steps,
+    of_answers: Sequence[str] = (),
 ) -> Summary:
     """Return the first screen of an audit.
 
@@ -78,8 +80,10 @@ def summarize(
         Shown where a statement is a disparity.
     steps : sequence of str
         What to do next about a disparity.
+    of_answers : sequence of str
+        Metrics that compare rows with an answer; where too few have one, this comes first.
     """
-    statements = statements_of(result, leads)
+    statements = [*statements_not_compared(result, of_answers), *statements_of(result, leads)]
     statements.sort(key=lambda statement: not statement.is_disparity)
     first, last = about_whole_run(result)
     nouns = ("more pair of models", "more pairs of models") if compares(result) else _MODELS

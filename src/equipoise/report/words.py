@@ -423,7 +423,18 @@ def difference_name(finding: Finding) -> str:
     if finding.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
         label = spec_of_finding(finding).group_label or spec_for(finding.metric).title
         name = f"difference in {uncapitalised(label)}"
-    return f"{name}{_about(finding, 'of')}"
+    widest = enclose(" (largest for “", _widest_label(finding), "”)")
+    return f"{name}{_about(finding, 'of')}{widest}"
+
+
+def _widest_label(finding: Finding) -> str:
+    """Return the label with the largest gap of all, as the direction names it; else ""."""
+    spec = spec_of_finding(finding)
+    if finding.subject or not spec.of_labels:
+        return ""
+    start, end = f"{spec.group_label} for “", "”: "
+    named_label, _, groups = str(finding.direction).removeprefix(start).partition(end)
+    return named_label if groups and finding.direction.startswith(start) else ""
 
 
 def largest_size(finding: Finding) -> float:

@@ -9,9 +9,10 @@ from scipy import stats
 
 from audits.answers.worlds import N, answers, config, images, pick, run
 from equipoise import audits
-from equipoise.audits.labels.answers.page import unresolved_texts
+from equipoise.audits.labels.answers.page import PAGE, unresolved_texts
 from equipoise.core import ConfigError, DataError, Family, Verdict
 from equipoise.report import GateRule, gate, write
+from equipoise.report.result import first_screen
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "answers"
 
@@ -311,3 +312,22 @@ def test_shares_of_answers_are_compared_at_equal_classes():
     assert result.findings[conclusion.finding].metric == "answer_gap"
     assert conclusion.group_value == pytest.approx(conclusion.other_value)
     assert adjustment.moved == pytest.approx(0.32)
+
+
+def test_the_lead_says_that_too_few_have_an_answer_to_be_compared():
+    said = {"doctor": 20, "nurse": 5}, {"doctor": 12, "nurse": 20}
+    table = answers({**said[0], "no idea": 75}, {**said[1], "no idea": 68})
+    result = run(table, model={"unknown": ["no idea"]})
+    first, *_ = first_screen(result, PAGE).statements
+    assert first.text == (
+        "m: Difference in share of answers by group was not compared: 25 a "
+        "have an answer, min_group_size is 30."
+    )
+    enough = run(table, model={"unknown": ["no idea"]}, data={"min_group_size": 20})
+    assert "not compared" not in first_screen(enough, PAGE).statements[0].text
+
+
+def test_a_difference_that_was_not_found_names_its_answer():
+    result = run(answers({"doctor": 60, "nurse": 40}, {"doctor": 55, "nurse": 45}))
+    first, *_ = first_screen(result, PAGE).statements
+    assert "share of answers (largest for “nurse”) by group" in first.text

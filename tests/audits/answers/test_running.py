@@ -42,3 +42,14 @@ def test_several_questions_are_asked_and_a_failed_picture_is_no_withheld_answer(
     assert {finding.value for finding in unanswered} == {0.0}
     assert not any(finding.tested for finding in unanswered)
     assert {row["state"] for row in result.tables["answer_states"].to_pylist()} == {"answered"}
+
+
+def test_a_plan_counts_no_placeholders_as_answers(tmp_path):
+    painted(tmp_path)
+    normalize = {"classes": ["blue", "red"]}
+    planned = audits.plan(
+        config(model=Assistant(), question=COLOUR, normalize=normalize), base=tmp_path
+    )
+    assert any("left to run" in note for note in planned.notes)
+    assert not [note for note in planned.notes if "texts name no class" in note]
+    assert not [note for note in planned.notes if "label concentration" in note]

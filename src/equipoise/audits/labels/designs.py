@@ -22,6 +22,7 @@ from equipoise.audits.findings import (
 )
 from equipoise.audits.group_sizes import groups_by, lacking
 from equipoise.audits.notes import Note
+from equipoise.audits.outputs import NOT_YET_KNOWN
 from equipoise.core import (
     Aggregate,
     Booleans,
@@ -276,9 +277,17 @@ def notes_of_rows(models: Mapping[str, ModelPredictions]) -> Iterator[Note | str
                 yield Note(name, f"{n} labelled rows {consequence}.")
 
 
+def not_yet_known(model: ModelPredictions) -> bool:
+    """Whether a plan has placeholders for the answers of a model that is yet to run."""
+    first = next(iter(model.versions.values()))
+    return first.coded.vocabulary == (NOT_YET_KNOWN,)
+
+
 def notes_of_texts(models: Mapping[str, ModelPredictions]) -> Iterator[Note | str]:
-    """Yield how many texts name no class for sure, or several."""
+    """Yield how many texts name no class for sure, or several; none of answers yet to be given."""
     for name, model in models.items():
+        if not_yet_known(model):
+            continue
         for version, predictions in model.versions.items():
             sizes = predictions.coded.sizes()
             unresolved, ambiguous = sizes.get(UNRESOLVED, 0), sizes.get(AMBIGUOUS, 0)

@@ -151,7 +151,8 @@ unanswered_rate = metric(
         clause="{model} gives no usable answer for {groups}",
         definition=(
             "Share of rows without a usable prediction: missing, unknown or refused. Where true "
-            "classes are known, of the rows that have one."
+            "classes are known, of the rows that have one. In an audit of questions, also texts "
+            "that choose no option, or several."
         ),
     ),
     form=partial(_share_form, count=partial(count_answers, UNANSWERED)),

@@ -46,6 +46,7 @@ from equipoise.audits.labels.designs import (
     groups_of,
     label_gaps,
     list_comparisons,
+    not_yet_known,
     notes_of_rows,
     notes_of_targets,
     notes_of_texts,
@@ -57,7 +58,7 @@ from equipoise.audits.labels.label_gap import label_gap_of
 from equipoise.audits.labels.mix import mix_of
 from equipoise.audits.labels.unresolved import with_unresolved, worksheet_of
 from equipoise.audits.notes import Note
-from equipoise.audits.outputs import NOT_YET_KNOWN, Models
+from equipoise.audits.outputs import Models
 from equipoise.config.fields import located
 from equipoise.config.files import nearest
 from equipoise.core import (
@@ -436,9 +437,8 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                     "different_answers": design.different,
                     "compared": len(design.frequent),
                 }
-                raw = next(iter(design.labels.versions.values()))
-                answered_already = raw.coded.vocabulary != (NOT_YET_KNOWN,)
-                models.append(place | (counts if answered_already else dict.fromkeys(counts)))
+                unknown = not_yet_known(design.labels)
+                models.append(place | (dict.fromkeys(counts) if unknown else counts))
         return {"rows": len(data.ids), "models": models, "detectable": detectable}
 
     def notes(
@@ -454,6 +454,8 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         yield from notes_of_rows(data.rows.models)
         options = config.metrics.label_concentration
         for design in designs:
+            if not_yet_known(design.labels):
+                continue
             different, pooled = design.different, design.different - len(design.frequent)
             if design.leads and design.silent:
                 yield Note(

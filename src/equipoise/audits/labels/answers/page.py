@@ -198,6 +198,7 @@ WITHOUT_ANSWER = tuple(
 
 PAGE = Page(
     leads=("answer_gap",),
+    of_answers=("answer_gap",),
     by_group=(("accuracy", Aggregate.DIFFERENCE, "overall"), *WITHOUT_ANSWER),
     subjects="answers",
     sections=(unanswered, answers, figures, texts, unresolved_texts),

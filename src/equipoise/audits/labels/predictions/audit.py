@@ -597,7 +597,7 @@ def _hits_at(design: Design, data: PredictionData, k: int) -> int:
     top, classes = design.predictions.coded_top, _n_classes(design, data)
     if top is None or classes <= 2:
         return 0
-    return min(k, top.codes.shape[1], classes - 1)
+    return min(k, int(top.codes.shape[1]), classes - 1)
 
 
 def _hit_findings(

@@ -120,6 +120,7 @@ states = TableSection(
 
 PAGE = Page(
     leads=(ORDER, *GAPS),
+    of_answers=("paired_outcome_gap", OUTCOME),
     by_group=((OUTCOME, Aggregate.DIFFERENCE), *WITHOUT_OPTION),
     subjects="items",
     sections=(choices, states),
