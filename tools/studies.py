@@ -24,7 +24,8 @@ MAIN = Path("study.yaml")
 PROTOCOLS = "Numbers of fair models"
 _ABOUT = (
     "Simulated for the sizes of each protocol: 3,000 runs with seed 0, unless the report states "
-    "another number."
+    "another number. Compare printed numbers with them. A run that averages several answers to a "
+    "picture has less chance, which its report states."
 )
 _BEFORE = {"train": 0, "augment": 0, "generation": 1}
 """Configurations whose runs make what the main one reads."""
