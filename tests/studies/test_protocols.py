@@ -502,3 +502,11 @@ def test_rows_that_cannot_be_scored_are_refused(tmp_path):
     for part in bad.values():
         with pytest.raises(InputError):
             score_option_pairs(part)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    values = values_of("pairs", tmp_path, tmp_path / "missing")
+    values["models"] = {"llava": {"table": pl.DataFrame({"id": ["a"], "said": ["A"]})}}
+    values["models"]["llava"] |= {"id": "id", "answer": "said"}
+    with pytest.raises(DataError, match="missing.*: the folder does not exist"):
+        run(values, tmp_path)
