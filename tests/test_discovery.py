@@ -68,6 +68,7 @@ answers["metrics of model"] = [(row["model"], row["metric"]) for row in findings
 answers["studies"] = [*json.loads(command("new", "--study", "list", "--json"))["studies"]]
 command("new", "shapes.yaml", "--study", "study-of-shapes")
 answers["study"] = command("plan", "shapes.yaml")
+os.makedirs("pictures", exist_ok=True)
 folder = ["new", "other.yaml", "--study", "study-of-shapes", "--data", "pictures"]
 answers["study with a folder"] = type(CliRunner().invoke(app, folder).exception).__name__
 answers["command"] = command("tally", "rated")

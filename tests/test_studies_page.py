@@ -20,6 +20,17 @@ def test_the_page_lists_every_study():
     assert re.findall(r"^- `([a-z-]+)`:", PAGE, re.MULTILINE) == sorted(STUDIES)
 
 
+def test_the_details_say_which_data_each_study_needs():
+    cells = {
+        name: [cell.strip() for cell in row.split("|")]
+        for row in DETAILS.split("### Numbers of fair models")[0].splitlines()
+        if row.startswith("| ") and (name := row.split(" | ")[0].removeprefix("| ")) in STUDIES
+    }
+    assert [*cells] == [*STUDIES]
+    assert [name for name in cells if cells[name][4] == "no"] == ["skewsize-example"]
+    assert cells["pairs"][5].startswith("no: ")
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_has_its_commands_and_tables(name):
     study = read_study(name)

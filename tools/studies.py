@@ -22,9 +22,11 @@ from equipoise.studies.works import WORKS, PrintedTable, Work, read_work
 
 MAIN = Path("study.yaml")
 PROTOCOLS = "Numbers of fair models"
+DATA = "Data of each study"
 _ABOUT = (
     "Simulated for the sizes of each protocol: 3,000 runs with seed 0, unless the report states "
-    "another number."
+    "another number. Compare printed numbers with them. A run that averages several answers to a "
+    "picture has less chance, which its report states."
 )
 _BEFORE = {"train": 0, "augment": 0, "generation": 1}
 """Configurations whose runs make what the main one reads."""
@@ -56,7 +58,20 @@ def printed_cells(table: PrintedTable) -> int:
 def details() -> str:
     """Return the protocols and every study, by published work, as Markdown."""
     works = ["\n\n".join(_work(name)) for name in WORKS]
-    return "\n\n".join([_protocols(), *works])
+    return "\n\n".join([_data(), _protocols(), *works])
+
+
+def _data() -> str:
+    """Return the section of the data of every study: a row for each."""
+    rows = ["| study | data | size | download or generation | printed numbers |", "|" + "---|" * 5]
+    for name in STUDIES:
+        study = read_study(name)
+        needs_data = any("${data}" in body for body in study.configs.values())
+        in_repository = "examples/" in study.data
+        download = "yes" if needs_data and not in_repository else "no"
+        printed = "yes" if study.reproduces else "no: equipoise has only the protocol"
+        rows.append(f"| {name} | {study.data} | {study.size} | {download} | {printed} |")
+    return "\n\n".join([f"### {DATA}", "\n".join(rows)])
 
 
 def _protocols() -> str:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from equipoise import audits
 from equipoise.audits.labels.predictions.page import PAGE
-from equipoise.core import ConfigError
+from equipoise.core import ConfigError, DataError
 from equipoise.core.finding import findings_to_table
 from equipoise.report import render
 
@@ -161,3 +161,14 @@ def test_other_values_are_refused(report):
     with pytest.raises(ConfigError) as error:
         audits.parse_config(values)
     assert f"report.{next(iter(report))}" in str(error.value)
+
+
+def test_rows_that_fit_nothing_name_the_values_of_the_column(tmp_path):
+    table = pl.DataFrame({"id": ["a", "b"], "theme": ["jobs", "crime"], "group": ["x", "y"]})
+    values = {
+        "audit": "answers",
+        "data": {"table": table, "id": "id", "groups": ["group"], "where": {"theme": ["job"]}},
+        "models": {"m": {"table": table, "answer": "group"}},
+    }  # fmt: skip
+    with pytest.raises(DataError, match="'theme' has the values 'crime', 'jobs'"):
+        audits.run(audits.parse_config(values))

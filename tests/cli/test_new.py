@@ -102,7 +102,10 @@ def test_studies_are_listed(project_dir, command):
     for study in listed.values():
         # What has a comma isn't listed by commas.
         separator = "; " if any("," in part for part in study["reproduces"]) else ", "
-        assert f"  reproduces: {separator.join(study['reproduces']) or 'none'}" in out.splitlines()
+        assert (
+            f"  reproduces: {separator.join(study['reproduces']) or new.NO_PRINTED_NUMBERS}"
+            in out.splitlines()
+        )
     assert listed["pairs"]["configurations"] == ["occupations", "status", "crime"]
     assert "  configurations: occupations, status, crime" in out.splitlines()
     assert not (project_dir / "equipoise.yaml").exists()
@@ -132,7 +135,15 @@ def test_the_commands_that_write_what_a_study_reads_come_first(project_dir, comm
         assert not reads or steps.index(file) < steps.index("s.yaml'")
 
 
+def test_a_folder_of_a_study_exists(project_dir, command):
+    code, _, err = command("new", "s.yaml", "--study", "pairs", "--data", "../missing")
+    assert code == 2
+    assert "the folder ../missing does not exist" in " ".join(err.split())
+    assert not Path("s.yaml").exists()
+
+
 def test_a_study_names_the_folder_and_writes_its_words(project_dir, command):
+    Path("faces").mkdir()
     arguments = ("new", "mine.yaml", "--study", "chen-dou", "--data", "faces", "--json")
     code, out, err = command(*arguments)
     assert code == 0, err

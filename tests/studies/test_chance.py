@@ -93,34 +93,20 @@ def test_the_same_seed_gives_the_same_numbers():
     assert chance(**entry).result != chance(**entry, seed=1).result
 
 
-WITHIN = (
-    "A fair model gives up to 0.400 under this protocol; a smaller number is no evidence of bias, "
-    "nor of fairness."
-)
-
-
-@pytest.mark.parametrize("value", [0.0, 0.3, 0.4, np.nan])
-def test_a_number_of_a_fair_model_is_no_evidence_where_images_are_few(value):
-    assert chance_words(chance(answers={"groups": 4, "items": 20}), value) == WITHIN
-
-
-def test_words_say_which_numbers_a_fair_model_gives():
-    small = chance(answers={"groups": 4, "items": 20})
-    beyond = "0.550 is beyond what a fair model gives (0.400)."
-    assert chance_words(small, 0.55) == beyond
-    signed = chance(rankings=of_queries("bias_at_k", 5), sides=2)
-    assert chance_words(signed, -0.6).startswith("−0.600 is beyond what a fair model gives (−0.1")
-    large = chance(answers={"groups": 2, "items": 2000})
-    assert chance_words(large) == ""
-    assert chance_words(large, 0.0).endswith("is no evidence of bias.")
+def test_a_printed_number_of_a_fair_model_is_no_evidence_where_images_are_few():
+    assert chance_words(chance(answers={"groups": 4, "items": 20})) == (
+        "A fair model gives up to 0.400 under the published protocol; a smaller printed number is "
+        "no evidence of bias, nor of fairness."
+    )
+    assert chance_words(chance(answers={"groups": 2, "items": 2000})) == ""
+    signed = chance_words(chance(rankings=of_queries("bias_at_k", 5), sides=2))
+    assert "; a printed number between is no evidence of bias" in signed
 
 
 def test_guesses_are_no_evidence_about_bias():
-    guesses = chance(guesses={"options": 2, "items": 400}, sides=2)
-    words = chance_words(guesses, 0.5)
-    assert words.startswith("A model that guesses gives 0.4")
+    words = chance_words(chance(guesses={"options": 2, "items": 20}, sides=2))
+    assert words.startswith("A model that guesses gives 0.")
     assert "bias" not in words
-    assert chance_words(guesses, 0.9).startswith("0.900 is beyond what a model that guesses gives")
 
 
 @pytest.mark.parametrize(

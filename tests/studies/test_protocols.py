@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections import defaultdict
+from dataclasses import replace
 from itertools import product
 from math import log, log2
 
@@ -38,14 +39,18 @@ def run(values, root):
     return audits.run(audits.parse_config(values), base=root)
 
 
-def value_of(result, metric, **fields):
+def finding_of(result, metric, **fields):
     (finding,) = [
         finding
         for finding in result.findings
         if finding.metric == metric
         and all(getattr(finding, name) == value for name, value in fields.items())
     ]
-    return finding.value
+    return finding
+
+
+def value_of(result, metric, **fields):
+    return finding_of(result, metric, **fields).value
 
 
 def chance_rows(result):
@@ -107,21 +112,20 @@ def test_retrieval_of_visogender_equals_a_plain_implementation(visogender):
         assert value_of(result, metric, **fields) == pytest.approx(value)
 
 
-def test_the_report_says_whether_a_number_is_what_chance_gives(visogender):
+def test_the_report_has_the_chance_of_the_protocol_and_of_the_run(visogender):
     result, _ = visogender
     rows = chance_rows(result)
     skew = value_of(result, "max_skew", subject="", version="default")
-    words, shown, ends, mean, draws = rows["MaxSkew@5, mean of 23 occupations with ten images"]
+    words, ends, mean, draws, shown, in_run = rows[
+        "MaxSkew@5, mean of 23 occupations with ten images"
+    ]
     assert (mean, ends) == ("0.244", "0.195 to 0.295")
     assert shown == f"{skew:.3f}"
-    beyond = f"{skew:.3f} is beyond what a fair model gives (0.195 to 0.295)."
-    within = "A fair model gives 0.195 to 0.295 under this protocol; a number between "
-    assert words == beyond if skew > 0.295 else words.startswith(within)
+    within = "A fair model gives 0.195 to 0.295 under the published protocol; a printed number"
+    assert words.startswith(within)
+    # As many queries with pools of the same sizes.
+    assert float(in_run.split()[0]) == pytest.approx(0.244, abs=0.02)
     assert draws == "3,000, seed 0"
-    bias = value_of(result, "bias_at_k", subject="", version="default")
-    assert bias > 0.13
-    words = rows["Bias@5, mean of 23 occupations with ten images"][0]
-    assert words.startswith(f"{bias:.3f} is beyond what a fair model gives")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +155,7 @@ def test_resolution_of_visogender_equals_a_plain_implementation(part, table, tmp
     assert gap == pytest.approx(abs(men - women))
     (title,) = [title for title in chance_rows(result) if "0.85" in title]
     assert ("two persons" in title) == (part == "study-two-persons.yaml")
-    assert chance_rows(result)[title][1] == f"{gap:.3f}"
+    assert chance_rows(result)[title][4] == f"{gap:.3f}"
 
 
 def test_retrieval_of_fairface_equals_a_plain_implementation(tmp_path):
@@ -205,7 +209,7 @@ def test_shares_of_dall_eval_equal_a_plain_implementation(tmp_path):
     (row,) = table.rows
     plain = (np.mean(deviations["gender"]), np.mean(deviations["skin_tone"]))
     assert [cell.value for cell in row[1:]] == pytest.approx(plain)
-    shown = chance_rows(result)["Gender, mean of 84 prompts with nine images"][1]
+    shown = chance_rows(result)["Gender, mean of 84 prompts with nine images"][4]
     assert shown == f"{plain[0]:.3f}"
 
 
@@ -255,14 +259,39 @@ def test_pairs_equals_a_plain_implementation(pairs):
     assert value_of(result, "order_inconsistency", groups="") == 0.0
 
 
+def test_the_report_names_settings_that_differ_from_the_study(pairs):
+    result, _ = pairs
+    manifest = result.manifest
+    config = {key: manifest.config[key] for key in manifest.config if key != "resampling"}
+    data = {**config["data"], "outcome": "{second}", "undecided": "unclear"}
+    changed = replace(manifest, config={**config, "data": data})
+
+    def texts_of(of_run):
+        blocks = source_tables(replace(result, manifest=of_run)).blocks
+        return [text for block in blocks if isinstance(block, Words) for text in block.items]
+
+    sentence = "This run and the study's configuration differ in data.outcome and data.undecided."
+    assert sentence in texts_of(changed)
+    unchanged = {**config, "models": {"mine": {"table": "mine.csv", "answer": "said"}}}
+    assert not any("differ in" in t for t in texts_of(replace(manifest, config=unchanged)))
+    captions = [b.caption for b in source_tables(result).blocks if isinstance(b, Table)]
+    # Of whichever option is the outcome.
+    assert "Share of the outcome" in captions
+
+
 def test_pairs_is_too_small_to_show_a_gap_of_a_tenth(pairs):
     rows = chance_rows(pairs[0])
     title = "Occupations: largest difference of four groups, 18 scenes, answers independent"
     assert {name.partition(":")[0] for name in rows} == {"Occupations"}
-    words, shown, ends, _, _ = rows[title]
+    words, ends, _, _, shown, in_run = rows[title]
     assert ends == "up to 0.444"
-    assert 0.0 < float(shown) <= 0.444
-    assert words.startswith("A fair model gives up to 0.444 under this protocol")
+    fields = {"groups": "race × gender", "aggregate": "difference", "group": ""}
+    gap = finding_of(pairs[0], "outcome_share", **fields)
+    assert float(shown) == pytest.approx(gap.value, abs=5e-4)
+    # A number of the run is compared with the run's own chance: both orders vary less.
+    assert in_run.startswith(f"{gap.chance:.3f} [")
+    assert gap.chance_high < 0.444
+    assert "a smaller printed number is no evidence of bias" in words
 
 
 def test_pairs_simulates_as_many_scenes_as_have_a_question(shared_dir):
@@ -473,3 +502,11 @@ def test_rows_that_cannot_be_scored_are_refused(tmp_path):
     for part in bad.values():
         with pytest.raises(InputError):
             score_option_pairs(part)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    values = values_of("pairs", tmp_path, tmp_path / "missing")
+    values["models"] = {"llava": {"table": pl.DataFrame({"id": ["a"], "said": ["A"]})}}
+    values["models"]["llava"] |= {"id": "id", "answer": "said"}
+    with pytest.raises(DataError, match="missing.*: the folder does not exist"):
+        run(values, tmp_path)

@@ -8,11 +8,12 @@ from pydantic import ValidationError
 
 from audits.planted_findings import effect, level
 from equipoise import audits
-from equipoise.core import Aggregate, AuditResult, Verdict
+from equipoise.core import Aggregate, AuditResult, ConfigError, DataError, Verdict
 from equipoise.report.blocks import Fold, Number, Table, Words
+from equipoise.studies import STUDIES
 from equipoise.studies.page import count_claims, source_tables
 from equipoise.studies.quantities import MISSING, SEVERAL, UNDEFINED
-from equipoise.studies.repetition import Repetition, contains
+from equipoise.studies.repetition import Repetition, contains, differing
 from equipoise.studies.study import Study, StudyTable, read_study
 from report.synthetic import NAN, finding, manifest
 
@@ -245,6 +246,28 @@ def test_generators_are_models_by_their_settings():
     assert run.models({"model": "hf:c"}) == ["clip"]
     other = {**resolved, "generators": {"study's": {"model": "x:b"}}}
     assert Repetition(AuditResult((), manifest(resolved=other)), [config]).changed() == ["study's"]
+
+
+def test_configurations_of_studies_differ_in_nothing_from_themselves():
+    compared = 0
+    for name in STUDIES:
+        for config in read_study(name).parsed_configs:
+            try:
+                record = audits.parse_config(config).record["config"]
+            except (ConfigError, DataError):
+                continue  # no audit, or its tables aren't there
+            run = Repetition(AuditResult((), replace(manifest(), config=record)), [config])
+            assert run.changed_settings() == [], (name, config)
+            compared += 1
+    assert compared > 40
+
+
+def test_settings_that_differ_are_named_by_their_key():
+    assert differing({"a": {"b": 1, "c": [1, 2]}}, {"a": {"b": 2, "c": [1, 2]}}) == ["a.b"]
+    assert differing({"a": [1, 2], "d": 1}, {"a": [1, 3]}) == ["a", "d"]
+    assert differing({"where": {"x": {"values": ["y"]}}}, {"where": {"x": ["y"]}}) == []
+    assert differing({"groups": [["a", "b"], ["c"]]}, {"groups": [["a", "b"], "c"]}) == []
+    assert differing({"table": "t.csv", "words": ["a"]}, {"table": "${d}", "words": "${w}"}) == []
 
 
 def test_settings_are_contained_at_any_depth():

@@ -31,6 +31,7 @@ from equipoise.data import (
 )
 from equipoise.data.files import hash_file
 from equipoise.data.image_set import ImageRecords, image_set
+from equipoise.data.labels import fitting_rows
 from equipoise.data.table_steps import split_labels
 from equipoise.data.tables import NamedFrame, TableSource
 from equipoise.evidence import Pictures, pictures_in_folder, pictures_of_table, pictures_on_disk
@@ -222,11 +223,11 @@ def open_images(
 
 def _select_fitting(section: PicturesConfig, images: ImageSet) -> ImageSet:
     """Return the images that fit `where`."""
-    fits = [rows_config.keeps(images.column(name), images.name) for name, rows_config in
-            where_of(section.where).items()]  # fmt: skip
-    fitting = np.logical_and.reduce([column.to_numpy() for column in fits])
-    counts = {"images_left_out": int((~fitting).sum())}
-    step = Step("where", f"images that fit {', '.join(section.where)}", counts)
+    where = where_of(section.where)
+    columns = {name: images.column(name) for name in where}
+    fitting = fitting_rows(columns, where, images.name).to_numpy()
+    counts = {"rows_left_out": int((~fitting).sum())}
+    step = Step("where", f"rows that fit {', '.join(section.where)}", counts)
     return images.take(fitting, step)
 
 

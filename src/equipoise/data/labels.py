@@ -607,15 +607,31 @@ def _row_mask(table: Table, where: Mapping[str, Where]) -> pl.Series | None:
     """
     if not where:
         return None
-    allowed = reduce(
-        and_, (condition.keeps(table.texts[name], table.name) for name, condition in where.items())
-    )
+    return fitting_rows({name: table.texts[name] for name in where}, where, table.name)
+
+
+def fitting_rows(
+    columns: Mapping[str, pl.Series], where: Mapping[str, Where], name: str
+) -> pl.Series:
+    """Return a mask of the rows that take part.
+
+    Raises
+    ------
+    DataError
+        When none does, or a cell is no number where there are bounds.
+    """
+    fits = {column: condition.keeps(columns[column], name) for column, condition in where.items()}
+    allowed = reduce(and_, fits.values())
     if not allowed.any():
+        # The condition that no row fits by itself, where there is one.
+        column = next((column for column in fits if not fits[column].any()), next(iter(where)))
+        values = columns[column].drop_nulls().unique().sort().to_list()
         raise DataError(
             f"no row fits `where`: {listed([*where])}",
-            file=table.name,
-            expected="at least one row that takes part",
-            fix="look at the values under `where:`",
+            file=name,
+            expected=f"at least one row that takes part; the column {column!r} has the values "
+            f"{listed(values)}",
+            fix="correct the values under `where:`",
         )
     return allowed
 

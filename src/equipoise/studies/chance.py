@@ -194,12 +194,6 @@ class FairResult:
     low: float
     high: float
 
-    def includes(self, value: float) -> bool:
-        """Return whether a fair model gives a number."""
-        # Shares are ratios of counts, and a tie is chance.
-        slack = 1e-9
-        return not (value > self.high + slack or value < self.low - slack)
-
 
 class ChanceConfig(Section):
     """A number of a protocol, and how fair models are simulated for it.
@@ -217,7 +211,7 @@ class ChanceConfig(Section):
         1: only large numbers count, and 95 of 100 fair models give at most `high`. 2: the 95 lie
         in the middle.
     finding : mapping, optional
-        The number of a run that is compared.
+        The number of a run that the report shows in the same row, with the run's chance level.
     note : str
         What to know of it.
     """

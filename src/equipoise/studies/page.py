@@ -21,21 +21,24 @@ _MARKS: Mapping[str, str] = {
     Mark.FAILS: "✗ doesn't",
     Mark.OPEN: "? can't tell",
 }
+_MOST_KEYS = 10
 _ARROWS = {"higher": " ↑", "lower": " ↓"}
 _CELLS = "Each cell has this run's value with its interval and chance level"
 _BETTER = "↑ and ↓ mark columns where the source calls higher or lower better."
 CHANCE = "Value of a fair model under the published protocol"
 _FAIR = (
-    "A fair model treats all groups alike. Its numbers are simulated for the published sizes. "
-    "This run may have other sizes: its findings have a chance level of their own."
+    "A fair model treats all groups alike. Its numbers are simulated for the published sizes: "
+    "compare printed numbers with them. Compare the number of this run with its own chance level. "
+    "This run may average more answers, such as those in both orders, and then chance gives less."
 )
 _CHANCE_HEADS = (
     "Number",
     "In words",
-    "This run",
     "95 of 100 fair models",
     "Mean of fair models",
     "Simulated runs",
+    "This run",
+    "Chance in this run",
 )
 _JUDGED = (
     "A claim holds if the confidence intervals of all its numbers support it. It doesn't if an "
@@ -52,7 +55,7 @@ def source_tables(result: AuditResult) -> blocks.Section | None:
     tables = [(table, _fill_table(study, table, run)) for table in study.tables]
     origin = f"{study.source}. Data: {study.data}. Licence: {study.licence}."
     legend = _legend(study, [table for table, filled in tables if filled])
-    parts: list[blocks.Block | str | None] = [origin, legend, _changed(run)]
+    parts: list[blocks.Block | str | None] = [origin, legend, _changed(run), _changed_settings(run)]
     unmeasured = list[str]()
     for table, filled in tables:
         if filled is None:
@@ -86,6 +89,14 @@ def _changed(run: Repetition) -> str | None:
         return None
     verb = "has" if len(changed) == 1 else "have"
     return f"{listed(changed)} {verb} other settings than in the study's own configuration."
+
+
+def _changed_settings(run: Repetition) -> str | None:
+    changed = run.changed_settings()
+    if not changed:
+        return None
+    keys = listed(changed, _MOST_KEYS)
+    return f"This run and the study's configuration differ in {keys}."
 
 
 def _printed(study: Study, table: StudyTable) -> PrintedTable | None:
@@ -188,11 +199,12 @@ def _chance_table(chance: Sequence[ChanceConfig], run: Repetition) -> Table:
             lines.append(
                 [
                     title,
-                    chance_words(entry, reading.value),
-                    _run_text(reading),
+                    chance_words(entry),
                     chance_range(entry.result),
                     number(entry.result.mean),
                     f"{entry.draws:,}, seed {entry.seed}",
+                    _run_text(reading),
+                    _chance_text(reading),
                 ]
             )
     heads = [Column(title) for title in _CHANCE_HEADS]
@@ -203,6 +215,14 @@ def _run_text(reading: Reading) -> str:
     return reading.missing or (number(reading.value) if has(reading.value) else "–")
 
 
+def _chance_text(reading: Reading) -> str:
+    """Return the chance level of a number of the run, with its band."""
+    if not has(reading.chance):
+        return "–"
+    band = interval(reading.chance_low, reading.chance_high) if has(reading.chance_low) else ""
+    return f"{number(reading.chance)}{enclose(' ', band)}"
+
+
 def chance_range(result: FairResult) -> str:
     """Return the numbers of 95 of 100 fair models."""
     if math.isinf(result.low):
@@ -210,30 +230,21 @@ def chance_range(result: FairResult) -> str:
     return f"{number(result.low)} to {number(result.high)}"
 
 
-def chance_words(entry: ChanceConfig, value: float = math.nan) -> str:
-    """Say whether a fair model gives a number, and what a number within its range shows.
-
-    Parameters
-    ----------
-    entry : ChanceConfig
-    value : float
-        Of the run; NaN without one.
-    """
-    ends, model = chance_range(entry.result), entry.fair_model
+def chance_words(entry: ChanceConfig) -> str:
+    """Say what a published number within the range of fair models shows, where images are few."""
     text = ""
-    if has(value) and not entry.result.includes(value):
-        text = (
-            f"{number(value)} is beyond what {model.title} gives ({ends.removeprefix('up to ')})."
-        )
-    elif has(value) or entry.too_small:
-        text = f"{model.title.capitalize()} gives {ends} under this protocol{_evidence(entry)}."
+    if entry.too_small:
+        model, ends = entry.fair_model.title.capitalize(), chance_range(entry.result)
+        text = f"{model} gives {ends} under the published protocol{_evidence(entry)}."
     return " ".join(filter(None, [text, entry.note]))
 
 
 def _evidence(entry: ChanceConfig) -> str:
     if not entry.fair_model.shows_bias:
         return ""
-    within = "a smaller number" if math.isinf(entry.result.low) else "a number between"
+    within = "a smaller printed number"
+    if not math.isinf(entry.result.low):
+        within = "a printed number between"
     fairness = ", nor of fairness" if entry.too_small else ""
     return f"; {within} is no evidence of bias{fairness}"
 

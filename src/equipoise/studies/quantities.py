@@ -37,6 +37,8 @@ class Reading:
         where unknown.
     chance : float
         Its chance level; NaN without one.
+    chance_low, chance_high : float
+        The band of chance; NaN without one.
     missing : str
         Why there is no number; "" where there is one.
     text : str
@@ -50,6 +52,8 @@ class Reading:
     chance: float = math.nan
     missing: str = ""
     text: str = ""
+    chance_low: float = math.nan
+    chance_high: float = math.nan
 
     @property
     def has_interval(self) -> bool:
@@ -70,13 +74,18 @@ class Reading:
         """Return the number times a factor, and without its sign if `absolute`."""
         value, chance = self.value * times, self.chance * times
         low, high = sorted((self.low * times, self.high * times))
+        band_low, band_high = sorted((self.chance_low * times, self.chance_high * times))
         if absolute:
+            band_low = band_high = math.nan
             value, chance = abs(value), abs(chance)
             nearest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
             low, high = nearest, max(abs(low), abs(high))
         if not self.has_interval:
             low = high = math.nan
-        return replace(self, value=value, low=low, high=high, chance=chance)
+        return replace(
+            self, value=value, low=low, high=high, chance=chance, chance_low=band_low,
+            chance_high=band_high,
+        )  # fmt: skip
 
 
 def exact(name: str, value: float) -> Reading:
@@ -237,15 +246,17 @@ class Where(Quantity):
                 return Reading(self.name, missing=MISSING)
             return Reading(self.name, float(value))
         low, high, value, chance = finding.ci_low, finding.ci_high, finding.value, finding.chance
+        band = (finding.chance_low, finding.chance_high)
         if self.level is not None:
             groups = [group for group in finding.by_group if group.group == self.level]
             if not groups:
                 return Reading(self.name, missing=MISSING)
             value, low, high, chance = groups[0].value, groups[0].low, groups[0].high, math.nan
+            band = (math.nan, math.nan)
         unknown = finding.interval is IntervalKind.NONE and self.level is None
         if unknown or not self._decides(finding):
             low = high = math.nan
-        return Reading(self.name, value, low, high, chance)
+        return Reading(self.name, value, low, high, chance, chance_low=band[0], chance_high=band[1])
 
     def _decides(self, finding: Finding) -> bool:
         """Return whether intervals of a finding and its groups may decide a claim."""

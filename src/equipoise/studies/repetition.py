@@ -94,6 +94,17 @@ class Repetition:
                 names.append(name)
         return names
 
+    def changed_settings(self) -> list[str]:
+        """Return the keys that the run sets otherwise than the study, such as "data.outcome".
+
+        The run is compared with the most similar of the study's configurations. Names and models
+        are left out, see `changed`.
+        """
+        mine = _compared(self.result.manifest.config)
+        studied = [_compared(config) for config in self.configs]
+        kinds = [config for config in studied if config.get("audit") == mine.get("audit")]
+        return min((differing(mine, config) for config in kinds), key=len, default=[])
+
     def _studied(self, model: str) -> list[Settings]:
         """Return the settings of a model in the study's configurations."""
         every_models = [_models(config) for config in self.configs]
@@ -117,6 +128,55 @@ def contains(settings: Json, wanted: Json) -> bool:
         return False
     # A key that isn't there is as null.
     return all(contains(settings.get(key), wanted[key]) for key in wanted)
+
+
+_NOT_COMPARED = frozenset(
+    ("study", "models", "generators", "versions", "report", "extraction", "gate", "compare")
+)
+
+
+def _compared(config: Settings) -> Settings:
+    """Return the settings of what is measured, and how."""
+    return {key: value for key, value in config.items() if key not in _NOT_COMPARED}
+
+
+def differing(settings: Json, wanted: Json, key: str = "") -> list[str]:
+    """Return the keys, at any depth, that have other values in one of two settings.
+
+    A place that is still to be filled in, such as that of words, goes with any value.
+    """
+    settings, wanted = _shortest(settings), _shortest(wanted)
+    if isinstance(settings, Mapping) and isinstance(wanted, Mapping):
+        names = dict.fromkeys((*wanted, *settings))
+        places = ((settings.get(name), wanted.get(name), name) for name in names)
+        return [
+            place
+            for mine, theirs, name in places
+            for place in differing(mine, theirs, f"{key}.{name}".removeprefix("."))
+        ]
+    if isinstance(settings, list) and isinstance(wanted, list) and len(settings) == len(wanted):
+        pairs = zip(settings, wanted, strict=True)
+        return [key] if any(differing(mine, theirs, key) for mine, theirs in pairs) else []
+    if isinstance(wanted, str) and "${" in wanted:
+        return []
+    return [] if settings == wanted else [key]
+
+
+_ONLY_KEYS = (["values"], ["only"], ["1"], [""])
+"""Keys that a configuration adds where a setting has a single value or list."""
+
+
+def _shortest(value: Json) -> Json:
+    """Return the shortest form of a setting, as configurations are written."""
+    while True:
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
+        elif isinstance(value, Mapping) and [*value] in _ONLY_KEYS:
+            value = next(iter(value.values()))
+        elif isinstance(value, Mapping) and all(value[name] in ([name], name) for name in value):
+            return [*value]
+        else:
+            return value
 
 
 def _models(config: Settings) -> Settings:

@@ -529,3 +529,20 @@ def test_orders_are_those_that_were_asked():
     result = run(config(table=responses(one_order)))
     assert any("Every question has one order" in note for note in result.manifest.warnings)
     assert not any(finding.metric == "unusable_share" for finding in result.findings)
+
+
+def test_each_share_of_variance_names_its_source():
+    letters = {"a": "AC", "b": "AC", "c": "BA", "d": "BC"}
+    answers = {(item, order): letters[item][place] for item in letters
+               for place, order in enumerate(("ABC", "BCA"))}  # fmt: skip
+    result = run(config(table=responses(answers)))
+    texts = {f.subject: sentence(f) for f in result.findings if f.metric == "variance_share"}
+    assert len({*texts.values()}) == len(texts) > 2
+    starts = {
+        "": "Wording and order make ",
+        "picture": "The picture makes ",
+        "rest": "Noise makes ",
+    }
+    for source, start in starts.items():
+        assert texts[source].startswith(start), texts
+        assert "of the variance of answers of m" in texts[source]

@@ -55,6 +55,10 @@ def new_command(
     if study is not None:
         from equipoise.studies.study import study_files
 
+        if data is not None and not data.is_dir():
+            raise click.BadParameter(
+                f"the folder {data} does not exist. To do: check the path", param_hint="'--data'"
+            )
         written = study_files(study, path, data)
     elif config is None and audit is None and not as_json and on_terminal():
         written = {path: ask(path, template)}
@@ -103,6 +107,7 @@ def _next_steps(text: str, path: Path) -> list[str]:
     return [*plan, f"{command} {path}"]
 
 
+NO_PRINTED_NUMBERS = "the protocol; equipoise has no printed numbers of the source"
 _WITH_PLAN = ("augment", "mitigate")
 """Commands with an option `--plan`."""
 
@@ -128,7 +133,10 @@ def _list_studies(as_json: bool) -> None:
     for name, values in summaries.items():
         say(f"{name}: {values.pop('question')}")
         for key, value in values.items():
-            say(f"  {key}: {cell_text(value)}")
+            text = cell_text(value)
+            if key == "reproduces" and not value:
+                text = NO_PRINTED_NUMBERS
+            say(f"  {key}: {text}")
 
 
 def template(audit: str) -> str:

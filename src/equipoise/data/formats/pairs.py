@@ -84,8 +84,16 @@ def _scenes(folder: Path) -> list[tuple[str, str]]:
         for place in sorted((folder / theme).iterdir())
         if place.is_dir()
     ]
+    if not folder.is_dir():
+        raise DataError(
+            "the folder does not exist",
+            file=str(folder),
+            expected=_LAYOUT,
+            fix="name the folder data of the repository, as in `equipoise new --study pairs --data "
+            "FOLDER`",
+        )
     if not scenes:
-        inside = sorted(place.name for place in folder.iterdir()) if folder.is_dir() else ()
+        inside = sorted(place.name for place in folder.iterdir())
         raise DataError(
             f"it has no scene of PAIRS; there is {listed(inside) if inside else 'nothing'}",
             file=str(folder),

@@ -40,7 +40,7 @@ Source = frozenset[str]
     MetricSpec(
         name="variance_share",
         kinds=("questions",),
-        title="Share of variance that isn't of pictures",
+        title="Share of variance",
         unit="share",
         group_metric="variance_share",
         definition=(
@@ -52,7 +52,7 @@ Source = frozenset[str]
         chance="none: answers at random have a share of 1",
         interval="percentile bootstrap over items or units",
         reference="Searle, Casella & McCulloch 1992, Variance Components, chapter 4",
-        sentence="Wording and order decide {value} of the variance of answers{model}.",
+        sentence="{direction} {value} of the variance of answers{model}.",
     )
 )
 def variance_share(

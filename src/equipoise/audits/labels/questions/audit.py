@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,7 +88,8 @@ from equipoise.data.option_answers import ANSWERED
 from equipoise.metrics.numbers.means import RowValues, mean_difference, mean_value
 from equipoise.metrics.numbers.order_inconsistency import inconsistency_of
 from equipoise.metrics.numbers.paired_outcome_gap import paired_outcome_gap
-from equipoise.metrics.numbers.variance_share import variance_share
+from equipoise.metrics.numbers.variance_share import ORDER as ORDER_OF_OPTIONS
+from equipoise.metrics.numbers.variance_share import PICTURE, REST, WORDING, variance_share
 from equipoise.metrics.spec import spec_for
 from equipoise.stats.exchange import varies
 
@@ -104,6 +106,11 @@ _DETECTABLE = 2.8
 # Seconds for an item and draw, and for a design: rough guides, from the example.
 _SECONDS_PER_ROW, _SECONDS_PER_DESIGN = 6e-8, 0.15
 _MOSTLY = 0.5
+_SOURCES: Mapping[str, str] = MappingProxyType({
+    "": "Wording and order make", PICTURE: "The picture makes", WORDING: "The wording makes",
+    ORDER_OF_OPTIONS: "The order makes", REST: "Noise makes",
+})  # fmt: skip
+"""What makes up a share of variance, by the part of the metric."""
 
 
 @record
@@ -449,9 +456,13 @@ def _measure_order(
         estimate = variance_share(
             numbers.cube, units=units, resampling=resampling, rng=design.config.resampling.seed
         )
-        yield whole(estimate, everyone, Family.DESCRIPTIVE)
-        for draft in parts(estimate, everyone):
-            yield without_verdict(draft, "a share of variance compares no groups")
+        for draft in (whole(estimate, everyone, Family.DESCRIPTIVE), *parts(estimate, everyone)):
+            source = draft.finding.subject
+            about = _SOURCES.get(
+                source, f"The interaction of {source.replace(' × ', ' and ')} makes"
+            )
+            without = without_verdict(draft, "a share of variance compares no groups")
+            yield without.changed(direction=Sentence(about))
 
 
 def _order_level(design: Design, place: Place, resampling: Resampling | None) -> UncorrectedFinding:
