@@ -7,6 +7,7 @@ import yaml
 
 import equipoise
 from audits.live_models import worlds
+from equipoise.audits.quick import guess_config
 from equipoise.cli.commands import quick
 from equipoise.core import ConfigError
 
@@ -230,6 +231,41 @@ def test_an_image_that_repeats_is_the_unit(command, tmp_path, monkeypatch):
 def test_an_id_of_few_values_is_no_unit(column):
     result = equipoise.audit(table(**column), target="label", groups="sex")
     assert {finding.unit for finding in result.findings} == {"row"}
+
+
+SCENES = {"scene": pl.int_range(pl.len()) % 3}
+
+
+def scenes(**columns):
+    """Return a table of images without predictions."""
+    return table(**columns).select(
+        "sex", *columns, file=pl.format("{}.jpg", pl.int_range(pl.len()))
+    )
+
+
+def test_scenes_of_few_values_are_labels_and_persons_are_units():
+    guess = guess_config(scenes(**SCENES), groups=["sex"])
+    assert (guess.data["labels"], guess.data.get("unit")) == (["scene"], None)
+    guess = guess_config(scenes(person=pl.int_range(pl.len()) % 15), groups=["sex"])
+    assert (guess.data["labels"], guess.data["unit"]) == ([], "person")
+    many = scenes(scene=pl.int_range(pl.len()) // 3)
+    guess = guess_config(many, groups=["sex"])
+    assert (guess.data["labels"], guess.data["unit"]) == ([], "scene")
+    guess = guess_config(scenes(**SCENES), groups=["sex"], unit="scene")
+    assert (guess.data["labels"], guess.data["unit"]) == ([], "scene")
+    assert "unit: scene" in guess.notes
+
+
+def test_labels_can_be_named(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scenes(**SCENES, weather=pl.int_range(pl.len()) % 2).write_csv("t.csv")
+    code, _, err = command("quick", "t.csv", "--groups", "sex", "--labels", "weather")
+    assert code == 0, err
+    config = yaml.safe_load((tmp_path / "runs" / "t" / "config.yaml").read_text("utf-8"))
+    assert config["data"]["labels"] == ["weather"]
+    code, _, err = command("quick", "t.csv", "--labels", "weather", "--target", "scene")
+    assert code
+    assert "leave --labels out" in " ".join(err.split())
 
 
 def test_rows_are_independent_where_the_unit_is_empty():

@@ -89,6 +89,8 @@ class ColumnChoices(TypedDict, total=False):
         audit is then of retrieval.
     missing : str or sequence of str
         Texts that mean a missing value, besides empty cells and texts such as NA.
+    labels : str or sequence of str
+        Columns of labels to compare, of a data set without predictions.
     """
 
     pred: str | Sequence[str]
@@ -102,6 +104,7 @@ class ColumnChoices(TypedDict, total=False):
     answer: str | Sequence[str]
     queries: TableSource | None
     missing: str | Sequence[str]
+    labels: str | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -222,14 +225,14 @@ def guess_config(
                 f"{name}: {target!r} is the target, too, and labels would be compared with "
                 "themselves. To do: name the column of predictions"
             )
-    kind = _kind_of(named, target)
+    kind, labels = _kind_of(named, target), _labels_of(named, target)
     for model in _live_models(named.get("model")).values():
         if isinstance(model, str):
             find_adapter(model)
     encoding = "utf-8" if guess_results(table) else encoding_of(table)
     form = guess_form(
         table, encoding=encoding, target=target, groups=groups, outputs=_outputs(named),
-        runs_model=bool(named.get("model")), needs_labels=not kind,
+        labels=labels, runs_model=bool(named.get("model")), needs_labels=not kind,
     )  # fmt: skip
     if form.outputs:
         named["pred"] = form.outputs
@@ -251,7 +254,10 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
     for name in groups:
         _check_numbers(columns[name], file)
     bands = {name: bounds for name in groups if (bounds := _guess_bounds(columns[name]))}
-    other_names = [name for name in columns if name not in {target, *outputs, *groups}]
+    named_labels = _as_list(named.get("labels"))
+    other_names = [
+        name for name in columns if name not in {target, *outputs, *groups, *named_labels}
+    ]
     roles = guess_rows(
         columns, other_names, id_column=named.get("id"), unit=named.get("unit"),
         one_model=bool(named.get("model")),
@@ -295,6 +301,21 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
     )
 
 
+def _labels_of(named: ColumnChoices, target: str | None) -> list[str]:
+    """Return the named columns of labels; refuse them with predictions, which have a target."""
+    labels = _as_list(named.get("labels"))
+    choices = {"target": target, **named}
+    predicted = ("target", "pred", "score", "answer", "model", "queries")
+    other = next((name for name in predicted if choices.get(name) not in (None, "", [], ())), None)
+    if labels and other is not None:
+        raise ConfigError(
+            f"--labels and --{other}: labels are of a data set without predictions. To do: leave "
+            "--labels out, or name the column of labels with --target",
+            key="labels",
+        )
+    return labels
+
+
 def _outputs(named: ColumnChoices) -> list[str]:
     columns = (named.get("pred"), named.get("score"), named.get("answer"))
     return [name for names in columns for name in _as_list(names)]
@@ -315,6 +336,8 @@ def _options(form: TableForm, sections: Mapping[str, Mapping[str, Any]]) -> tupl
     columns = [part for option, names in named.items() for part in (option, ",".join(names))]
     if "count" in form.steps:
         columns = []
+    if form.labels and not sections:
+        columns = ["--labels", ",".join(form.labels)]
     return (*target, "--groups", ",".join(dict.fromkeys(form.groups)), *columns)
 
 
@@ -384,7 +407,11 @@ def _data_section(
     compared = {name: f"{name} band" if name in bands else name for name in form.groups}
     crossed = [compared[name] for name in form.groups if name not in form.alone]
     groups = [*compared.values(), *([*pair] for pair in combinations(crossed, 2))]
-    labels = {"labels": [*form.labels]} if models.kind == "dataset" else {}
+    labels = (
+        {"labels": [name for name in form.labels if name != unit]}
+        if models.kind == "dataset"
+        else {}
+    )
     optional = {"positive": models.positive, "unit": unit}
     return {
         **({"target": form.target} if form.target is not None else {}),

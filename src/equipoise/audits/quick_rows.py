@@ -24,8 +24,10 @@ FORMS = (ID, UNIT, MODEL)
 # An id that repeats is a class or a place rather than an image where it has so few values, or so
 # many rows each.
 _MOST_CLASSES, _MOST_REPEATS = 12, 20
-# A unit has more values than a label: more than this, and a twentieth of the rows or more.
+# A scene that repeats is a label rather than a unit where it has no more values than this, or more
+# rows each than an id.
 _FEWEST_UNITS = 20
+_PLACE = re.compile(r"(album|video|scene)([_ .-]?id)?", re.IGNORECASE)
 # More values name something else than models.
 _MOST_MODELS = 100
 
@@ -58,7 +60,8 @@ class RowRoles:
     def notes(self) -> Iterator[str]:
         """Say each guess in words."""
         yield f"id: {self.id}" + ", as no column names the image" * (self.id == ROW_NUMBER)
-        unit = f"{self.unit}, which repeats" if self.unit else "none; each row is its own"
+        repeats = ", which repeats" * self.guessed
+        unit = f"{self.unit}{repeats}" if self.unit else "none; each row is its own"
         yield f"unit: {unit}"
         if self.model is not None:
             yield f"models: the {len(self.models)} of column {self.model}"
@@ -123,7 +126,17 @@ def _repeating(columns: Mapping[str, pl.Series], names: Sequence[str]) -> Iterat
         for name in filter(form.fullmatch, names):
             values = columns[name].drop_nulls()
             n_rows, n_values = len(columns[name]), values.n_unique()
-            fewest = _FEWEST_UNITS if form is UNIT else _MOST_CLASSES
-            is_unit = n_values > fewest and n_rows <= _MOST_REPEATS * n_values
-            if n_values < n_rows and len(values) > n_values and is_unit:
+            is_id = n_values > _MOST_CLASSES and n_rows <= _MOST_REPEATS * n_values
+            is_unit = is_id if form is ID else not is_place(name, columns[name])
+            if 1 < n_values < n_rows and len(values) > n_values and is_unit:
                 yield name
+
+
+def is_place(name: str, column: pl.Series) -> bool:
+    """Whether a column called as a unit has as few values as a label, such as kinds of scene.
+
+    Persons count as units however few they are.
+    """
+    n_values = column.drop_nulls().n_unique()
+    few = n_values <= _FEWEST_UNITS or len(column) > _MOST_REPEATS * n_values
+    return _PLACE.fullmatch(name) is not None and few

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.audits.quick_rows import ID, MODEL, UNIT
+from equipoise.audits.quick_rows import ID, MODEL, UNIT, is_place
 from equipoise.config.fields import TableConfig
 from equipoise.core import DataError, Strings
 from equipoise.core.wording import shortened
@@ -166,6 +166,7 @@ def guess_form(
     target: str | None = None,
     groups: Sequence[str] = (),
     outputs: Sequence[str] = (),
+    labels: Sequence[str] = (),
     runs_model: bool = False,
     needs_labels: bool = True,
 ) -> TableForm:
@@ -179,21 +180,21 @@ def guess_form(
         When the table can't be read, or no column looks like a group or a label; it lists the
         columns.
     """
-    named = [*groups, *outputs, *filter(None, [target])]
-    form = TableForm(table, target, tuple(groups))
+    named = [*groups, *outputs, *labels, *filter(None, [target])]
+    form = TableForm(table, target, tuple(groups), labels=tuple(labels))
     if results := guess_results(table, named):
         form = _of_results(form, results, outputs, runs_model=runs_model)
         target, outputs = form.target, form.outputs or outputs
         named = [*dict.fromkeys([*named, *form.outputs, *filter(None, [target])])]
     opened = open_table(_source(form), role="data", encoding=encoding)
-    has_labels = {*named} & {_LABEL, _PREDICTION} & {*opened.names}
+    has_labels = labels or {*named} & {_LABEL, _PREDICTION} & {*opened.names}
     counts = _confusion(opened.names) if needs_labels and not has_labels else {}
     if counts:
         form = replace(
             form, steps={**form.steps, "count": counts}, target=target or _LABEL,
             notes=(f"{', '.join(counts)}: numbers of rows, by {_LABEL} and {_PREDICTION}",),
         )  # fmt: skip
-    has_roles = counts or not needs_labels or (target and (outputs or runs_model))
+    has_roles = counts or labels or not needs_labels or (target and (outputs or runs_model))
     complete = bool(groups and has_roles)
     new_names = {_LABEL, _PREDICTION} if counts else set()
     columns = _Columns.of(
@@ -232,7 +233,7 @@ def _of_results(
 ) -> TableForm:
     """Return the form of what a tool wrote: its answers, or whether they are right."""
     form = replace(form, steps={"results": results}, notes=(f"results: {results}",))
-    if outputs or runs_model or form.target is not None:
+    if outputs or runs_model or form.labels or form.target is not None:
         return form
     columns = _Columns.of(open_table(_source(form)), (_TRUE_ANSWER, _ANSWER))
     has_classes = _guess_answers(columns, _TRUE_ANSWER, {_TRUE_ANSWER}) == (_ANSWER,)
@@ -309,8 +310,8 @@ def _guess_roles(
 ) -> TableForm:
     """Return the form with target, groups and outputs, or with labels of a data set."""
     expects_outputs = form.target is not None
-    names_nothing = not (expects_outputs or form.groups or outputs)
-    assigned = {*outputs, *form.groups, *filter(None, [form.target])}
+    names_nothing = not (expects_outputs or form.groups or form.labels or outputs)
+    assigned = {*outputs, *form.groups, *form.labels, *filter(None, [form.target])}
     likely = [*outputs] or [
         name for name in columns.cells if OUTPUT.fullmatch(name) and name not in assigned
     ]
@@ -407,7 +408,8 @@ def _as_data_set(columns: _Columns, form: TableForm, assigned: Iterable[str]) ->
         name
         for name in columns.cells
         if name not in passed
-        and not any(_fits(name, pattern) for pattern in (ID, UNIT, MODEL, _COUNT))
+        and not any(_fits(name, pattern) for pattern in (ID, MODEL, _COUNT))
+        and (not _fits(name, UNIT) or is_place(name, columns.cells[name]))
         and 1 < _distinct(columns.cells[name]) <= _MOST_VALUES
         and columns.values(name).len() < columns.cells[name].len()
     )

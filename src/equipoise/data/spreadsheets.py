@@ -32,7 +32,7 @@ def read_sheet(content: bytes, name: str) -> pl.DataFrame:
     try:
         fastexcel = import_module("fastexcel")
     except ModuleNotFoundError:
-        fix = "pip install 'equipoise[xlsx]', or save the table as CSV"
+        fix = "run pip install '.[xlsx]' in a checkout of equipoise, or save the table as CSV"
         raise _unreadable("fastexcel, which reads .xlsx, isn't installed", name, fix) from None
     try:
         # All rows decide the type of a column.

@@ -156,10 +156,13 @@ def limitations(result: AuditResult) -> Section:
     """Return the limitations of the data."""
     sizes = rows(result, "group_sizes")
     disparity = "difference" if compares(result) else "disparity"
+    small = {(row["groups"], row["group"]) for row in sizes if row["group"] and not row["usable"]}
+    # Shares of groups have a test whatever their size.
+    tested = {(finding.groups, finding.group) for finding in result.findings if finding.tested}
     items = (
         PERCEIVED,
         *_binary_attributes(sizes),
-        *_small_groups(sizes, "labels not" if "representation" in result.tables else "not"),
+        *_small_groups(sizes, "labels not" if small & tested else "not"),
         *result.manifest.notes,
         f"A {disparity} that isn't reported may still exist. It may be smaller than these data can "
         "show.",

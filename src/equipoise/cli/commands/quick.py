@@ -85,6 +85,12 @@ def _threshold(
     callback=_names,
     help="Columns of answers in words, with commas between; a model each.",
 )
+@click.option(
+    "--labels",
+    metavar="COLUMNS",
+    callback=_names,
+    help="Columns of labels of a data set without predictions, with commas between.",
+)
 @click.option("--model", metavar="MODEL", help="Model to run on the images, such as hf:ID.")
 @click.option("--images", type=PATH, metavar="DIR", help="Folder of the images, for --model.")
 @click.option(
