@@ -6,6 +6,7 @@ import pytest
 
 import equipoise
 from equipoise import audits, report
+from equipoise.audits.config import GateConfig
 from equipoise.core import DataError
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.words import ranking_certainty
@@ -137,3 +138,20 @@ def test_a_report_and_a_comparison_say_which_rows_are_in_no_group(tmp_path):
         assert "No number includes other people" not in page
         assert "7 rows lack an attribute and are in no group" in page
         assert "numbers over all rows may include them" in page
+
+
+def test_a_plan_says_why_a_rule_has_no_rate_of_false_alarms():
+    config = config_of("predictions", ["gender"])
+    rules = [
+        {"metric": "accuracy", "of": "worst_group", "min": 0.3, **more}
+        for more in ({}, {"on": "any"}, {"min": 0.9})
+    ]
+    rules += [{"verdict": "disparity"}, {"metric": "accuracy", "min": 0.1}]
+    gate = [GateConfig.model_validate(rule, context={"audit": "predictions"}) for rule in rules]
+    plan = audits.plan(config.model_copy(update={"gate": gate}))
+    assert [row["rule"] for row in plan.gate] == ["accuracy worst group ≥ 0.3"]
+    notes = [note for note in plan.notes if note.startswith("gate, ")]
+    assert len(notes) == 4
+    assert "this has on: any" in notes[0]
+    assert "breach the rule" in notes[1]
+    assert all("m)" in note for note in notes)

@@ -1,5 +1,7 @@
 """Results in Python and notebooks: what they say, show and give to other libraries."""
 
+from pathlib import Path
+
 import fairlearn.metrics
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from sklearn.model_selection import cross_validate
 
 import equipoise
 from equipoise import metrics as m
+from equipoise.cli.runs import show
 from equipoise.core import DataError, InputError, RunError
 from equipoise.report import Result, card
 
@@ -130,3 +133,14 @@ def test_runs_are_loaded_compared_and_exported(command, tmp_path):
     assert repr(loaded).splitlines()[1][2:20] in section
     assert command("export", str(run), "--as", "latex")[1].startswith(r"\begin{tabular}")
     assert command("export", str(run), "--as", "markdown")[1].count("women") == 2
+
+
+def test_a_disparity_of_several_models_has_its_interval_in_the_terminal(capsys):
+    frame = PEOPLE.assign(good=PEOPLE["label"], bad=PREDICTED)
+    compared = equipoise.audit(frame, pred=["good", "bad"], **SHARED)
+    show(compared, Path("runs/two"))
+    lines = capsys.readouterr().out.replace("\u00a0", " ").splitlines()
+    (place,) = (index for index, line in enumerate(lines) if line.endswith("DISPARITY"))
+    shown = " ".join(lines[place : place + 5])
+    assert "(95 % interval " in shown
+    assert "corrected p" in shown

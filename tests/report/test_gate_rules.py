@@ -414,3 +414,14 @@ def test_a_rule_on_verdicts_names_groups_too_small_to_compare():
     assert check.outcome == "passed"
     assert check.not_checked == (("nonbinary", 5),)
     assert "nonbinary, 5 rows" in junit(gate(audited, [GateRule(verdict="disparity")]))
+
+
+def test_a_check_names_the_end_of_the_interval_that_it_limits():
+    for on, bounds, text in (
+        ("any", {"min": 0.7}, "passed with 0.7500, the lower end of the interval."),
+        ("whole", {"min": 0.7}, "passed with 0.8500, the upper end of the interval."),
+        ("whole", {"max": 0.7}, "breached with 0.7500, the lower end of the interval."),
+        ("value", {"min": 0.7}, "passed with 0.8000."),
+    ):
+        (check,) = gate(result(INTERVAL), [GateRule("accuracy", on=on, **bounds)]).checks
+        assert check.sentence.endswith(text)

@@ -21,6 +21,8 @@ from equipoise.audits.outputs import DryRun
 from equipoise.core import DataError, Finding, InputError
 from equipoise.core.types import Json
 from equipoise.report.gate import checks_of_extremes
+from equipoise.report.gate_rules import EXTREMES, GateRule
+from equipoise.report.text import listed
 
 # Seconds before the first number: libraries and kernels are loaded.
 _START = 0.5
@@ -166,6 +168,7 @@ def plan(
         {"model": outputs.model, "on": outputs.on, **(outputs.pending or {})}
         for outputs in dry.outputs
     )
+    gate = _alarms(config, rehearsed or (), dry)
     notes = (
         *dry.missing_files,
         *_left_to_run(runs),
@@ -175,6 +178,7 @@ def plan(
         *dry.plan_notes,
         *audit.notes(config, data, designs),
         *group_notes,
+        *_without_alarms(config, gate, dry),
     )
     return Plan(
         runs=runs,
@@ -182,7 +186,7 @@ def plan(
         groups=groups,
         tests_by_model=tests,
         seconds=ceil(10 * (_START + seconds)) / 10,
-        gate=_alarms(config, rehearsed or (), dry),
+        gate=gate,
         notes=merged(notes),
         limits=(*distinct_limits(audit.limits(config, data, designs, assumed)),),
     )
@@ -239,6 +243,35 @@ def _alarms(config: AuditConfig, findings: Iterable[Finding], dry: DryRun) -> li
         for check in checks_of_extremes(answered, rules)
         if check.finding is not None
     ]
+
+
+def _without_alarms(config: AuditConfig, gate: Iterable[Row], dry: DryRun) -> Iterator[Note]:
+    """Yield why rules of the gate have no rate of false alarms, by model."""
+    stated = {(row["rule"], row["model"]) for row in gate}
+    pending = {outputs.model for outputs in dry.outputs}
+    for rule in (item.as_rule for item in config.gate):
+        models = [name for name in config.models if rule.model in (None, name)]
+        reasons = {name: _why_no_alarm(rule, name in pending) for name in models}
+        for reason in dict.fromkeys(reasons.values()):
+            lacking = [
+                name for name in models
+                if reasons[name] == reason and (str(rule), name) not in stated
+            ]  # fmt: skip
+            if lacking:
+                yield Note(f"gate, {rule}", f"{reason} ({listed(lacking)}).")
+
+
+def _why_no_alarm(rule: GateRule, pending: bool) -> str:
+    """Say why a plan doesn't state how often chance breaches a rule for a model."""
+    if not rule.bounds:
+        return "the plan states no false alarms of rules on verdicts and on other runs"
+    if rule.on != "value":
+        return f"the plan states false alarms of rules with on: value, and this has on: {rule.on}"
+    if rule.aggregate not in EXTREMES:
+        return "chance breaches only rules on extremes of groups"
+    if pending:
+        return "false alarms are unknown before the model has run"
+    return "no rate of false alarms, as all rows together would breach the rule, or lack the number"
 
 
 def _corrected_for(tests: Mapping[str, int | None], designs: Iterable[Design]) -> Mapping[str, int]:

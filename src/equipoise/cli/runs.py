@@ -288,7 +288,8 @@ def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> Non
     ending = [f"  {text}" for text in (*ending, count_claims(result)) if text]
     for statement in summary.statements:
         if several and statement.finding is not None:
-            lines = [*_sentence_lines(statement)]
+            sure = statement.certainty if statement.is_disparity else ""
+            lines = [*_sentence_lines(statement), *(f"  {line}" for line in wrap(sure, WIDTH - 2))]
         else:
             lines = [*_lines_of(statement, run, room), ""]
         if statement is summary.statements[0] and statement.finding is None:

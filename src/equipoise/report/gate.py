@@ -338,9 +338,20 @@ def _check(rule: GateRule, finding: Finding) -> GateCheck:
     limits = sorted(
         {for_min} if rule.max is None else {for_max} if rule.min is None else {*numbers}
     )
-    text = f"{name}: {outcome} with {' to '.join(number(value, 4) for value in limits)}."
+    text = f"{name}: {outcome} with {' to '.join(number(value, 4) for value in limits)}"
+    text += f"{_end_name(rule, finding, limits)}."
     alarms = alarm_rate(rule, finding)
     return GateCheck(rule, finding, outcome, f"{text}{_alarm_text(finding, alarms)}", alarms=alarms)
+
+
+def _end_name(rule: GateRule, finding: Finding, limits: Sequence[float]) -> str:
+    """Name the end of the interval that a rule limits; "" of a rule on the value."""
+    if rule.on == "value":
+        return ""
+    if len(limits) > 1:
+        return ", the ends of the interval"
+    end = "upper" if limits[0] == finding.ci_high else "lower"
+    return f", the {end} end of the interval"
 
 
 def _limited_numbers(rule: GateRule, finding: Finding) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from equipoise.core import Aggregate, AuditResult, Finding, GroupValue
-from equipoise.report.gate_rules import ROUNDING, GateCheck, GateRule
+from equipoise.report.gate_rules import ROUNDING, GateCheck, GateRule, Outcome
 from equipoise.report.text import count, enclose, interval, listed, number, visible
 from equipoise.report.words import has_shares
 
@@ -59,7 +59,8 @@ def with_small_groups(result: AuditResult, check: GateCheck) -> GateCheck:
     if not sizes:
         return check
     names = listed([f"{visible(name)}, {count(n)} rows" for name, n in sizes.items()])
-    sentence, outcome = f"{check.sentence} Not checked: {names}.", check.outcome
+    sentence = f"{check.sentence} Not checked: {names}."
+    outcome: Outcome = check.outcome
     beyond = [part for part in parts if finding and _is_beyond(check.rule, finding, part)]
     if beyond and outcome == "passed":
         outcome = "not judged"
