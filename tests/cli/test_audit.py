@@ -1,6 +1,7 @@
 """`plan`, `audit`, `check`, `report` and `compare` on small tables, good and bad."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -8,8 +9,12 @@ import pytest
 
 from cli.conftest import CONFIG
 from equipoise import audits
+from equipoise.cli.runs import _record
+from equipoise.core import Verdict
 from equipoise.evidence import read_predictions
 from equipoise.report import read
+from equipoise.report.concluding import conclusions_of
+from report.synthetic import comparison
 
 
 def test_an_audit_writes_a_whole_run(command, project):
@@ -54,6 +59,42 @@ def test_a_run_of_the_same_configuration_is_named(command, project):
     (project / "c.yaml").write_text(CONFIG + "\n# another\n")
     assert "holds a run already" in command("audit", "c.yaml", "--out", "runs/one")[2]
     assert command("audit", "c.yaml", "--out", "runs/one", "--overwrite")[0] == 0
+
+
+def test_conclusions_in_json_name_findings_of_the_same_document(command, project):
+    documents = [json.loads(command("audit", "c.yaml", "--out", "r", "--json")[1])]
+    documents.append(json.loads(command("show", "r", "--json")[1]))
+    assert documents[0]["conclusions"] == documents[1]["conclusions"]
+    documents.append(json.loads(command("compare", "r", "--out", "both", "--json")[1]))
+    for folder, document in zip(("r", "r", "both"), documents, strict=True):
+        by_place = {row["place"]: row for row in document["findings"]}
+        assert len(by_place) == len(document["findings"])
+        measured = read(project / folder).findings
+        assert all(measured[place].metric == row["metric"] for place, row in by_place.items())
+        assert document["conclusions"]
+        for conclusion in document["conclusions"]:
+            stated = by_place[conclusion["finding"]]
+            assert (stated["metric"], stated["groups"]) == (
+                conclusion["metric"], conclusion["groups"],
+            )  # fmt: skip
+            assert {*conclusion["restated_by"]} <= {*by_place}
+
+
+def test_a_reverse_of_a_comparison_has_its_verdict():
+    first = comparison().conclusions or conclusions_of(comparison().findings, ())
+    conclusion = next(item for item in first if item.standings)
+    reversed_twice = replace(conclusion, reverse=replace(conclusion, verdict=Verdict.DISPARITY))
+    assert _record(reversed_twice)["reverse"]["verdict"] == "difference"
+
+
+def test_a_comparison_never_replaces_a_run_that_it_compares(command, project):
+    assert command("audit", "c.yaml", "--out", "r")[0] == 0
+    assert command("audit", "c.yaml", "--out", "s")[0] == 0
+    before = (project / "r/findings.json").read_bytes()
+    for out in ("r", "./s/../r", str(project / "r")):
+        code, _, err = command("compare", "r", "s", "--out", out, "--overwrite")
+        assert (code, (project / "r/findings.json").read_bytes()) == (2, before)
+        assert "would replace this run" in err
 
 
 def test_another_run_is_refused_before_anything_is_measured(command, project, monkeypatch):

@@ -1,5 +1,7 @@
 """`equipoise quick` and `equipoise.audit`: a report from one table, whatever its shape."""
 
+import re
+
 import numpy as np
 import polars as pl
 import pytest
@@ -318,3 +320,54 @@ def test_a_column_of_models_makes_models():
     shuffled = equipoise.audit(both.sample(fraction=1.0, shuffle=True, seed=1),
                                target="label", groups="sex")  # fmt: skip
     assert repr(shuffled.findings) == repr(result.findings)
+
+
+@pytest.mark.parametrize("groups", ["pred", "label", "sex,pred"])
+def test_groups_are_no_column_of_labels(tmp_path, monkeypatch, groups, command):
+    monkeypatch.chdir(tmp_path)
+    table().write_csv("t.csv")
+    code, _, err = command(
+        "quick", "t.csv", "--target", "label", "--pred", "pred", "--groups", groups
+    )
+    assert code == 2
+    assert ("is the target, too" if groups == "label" else "predictions, too") in err
+
+
+def test_numbers_that_are_equal_are_one_class(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plain = equipoise.audit(table(), target="label", pred="pred", groups="sex")
+    floats = table(label=pl.col("label") + ".0")
+    result = equipoise.audit(floats, target="label", pred="pred", groups="sex")
+    first, second = (
+        [repr((f.metric, f.aggregate, f.value)) for f in each.findings if not f.subject]
+        for each in (plain, result)
+    )
+    assert first == second
+    assert {f.subject for f in result.findings} <= {"", "0.0", "1.0"}
+
+
+def test_scores_are_proposed_with_the_positive_class(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    table(pred=pl.col("pred").replace({"1": "2"})).write_csv("t.csv")
+    code, _, err = command(
+        "quick", "t.csv", "--target", "label", "--pred", "pred", "--groups", "sex"
+    )
+    assert code == 2
+    assert "--score pred --positive 1" in err
+
+
+def test_the_advice_about_numbers_as_groups_works(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    table(share=pl.int_range(pl.len()) / 1000).write_csv("t.csv")
+    code, _, err = command(
+        "quick", "t.csv", "--target", "label", "--pred", "pred", "--groups", "share"
+    )
+    assert code == 2
+    advice = re.search(r"`(table: .*?)`.*name “(.*?)” under", err)
+    source = yaml.safe_load(advice[1].replace("18, 30", "0.2, 0.4"))
+    config = {
+        "audit": "predictions",
+        "data": {"target": "label", "groups": [advice[2]], **source},
+        "models": {"m": {"prediction": "pred", **source}},
+    }
+    assert equipoise.audit(config).findings

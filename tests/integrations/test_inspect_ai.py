@@ -19,10 +19,15 @@ from equipoise.data.tables import TableRecipe
 inspect_ai = pytest.importorskip("inspect_ai")
 
 from inspect_ai._util.entrypoints import clear_entry_points_state  # noqa: E402
+from inspect_ai._util.error import PrerequisiteError  # noqa: E402
 from inspect_ai.model import ModelOutput, get_model  # noqa: E402
 from inspect_ai.scorer import SampleScore, Score  # noqa: E402
 
-from equipoise.integrations.inspect_ai import by_group, group_difference  # noqa: E402
+from equipoise.integrations.inspect_ai import (  # noqa: E402
+    by_group,
+    group_difference,
+    label_images,
+)
 from integrations.page import block  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +81,7 @@ def people(path):
             "id": [f"p{n}" for n in range(ROWS)],
             "label": [{"A": "chef", "B": "nurse"}[letter] for letter in letters],
             "gender": ["women" if n % 2 else "men" for n in range(ROWS)],
-            "file": ["face.png"] * ROWS,
+            "file": [f"{n}.png" for n in range(ROWS)],
         }
     )
     table.write_csv(path)
@@ -112,7 +117,8 @@ def test_an_evaluation_has_numbers_by_group_and_its_log_is_a_table(evaluate, tmp
 def test_the_command_of_the_page_has_options_of_the_task(evaluate, tmp_path):
     options = dict(re.findall(r"-T (\w+)=(\S+)", block("Inspect")))
     answers = people(options["table"])
-    (tmp_path / "face.png").write_bytes(b"\x89PNG\r\n")
+    for n in range(ROWS):
+        (tmp_path / f"{n}.png").write_bytes(b"\x89PNG\r\n")
     log = evaluate(re.search(r"eval (\S+)", block("Inspect"))[1], answers, **options)
     assert len(log.samples) == ROWS
     assert [part.type for part in log.samples[0].input[0].content] == ["text", "image"]
@@ -143,3 +149,13 @@ def test_the_scorer_is_known_by_its_name():
     from inspect_ai._util.registry import registry_info
 
     assert registry_info(by_group()).name.endswith("by_group")
+
+
+def test_a_missing_column_names_the_options_of_columns(tmp_path):
+    pl.DataFrame({"file": ["a", "b"], "label": ["x", "y"], "gender": ["f", "m"]}).write_csv(
+        tmp_path / "people.csv"
+    )
+    with pytest.raises(PrerequisiteError, match="-T id=id -T target=label") as caught:
+        label_images(str(tmp_path / "people.csv"), image="file")
+    assert "'id'" in str(caught.value)
+    assert len(label_images(str(tmp_path / "people.csv"), image="file", id="file").dataset) == 2

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from equipoise import audits
 from equipoise import metrics as m
 from equipoise.cli.app import app
-from equipoise.core import Aggregate
+from equipoise.core import Aggregate, InputError
 from equipoise.metrics.registry import remove
 from equipoise.report import GateRule, gate
 from equipoise.stats import Bootstrap
@@ -197,3 +197,11 @@ def test_a_rate_of_a_users_own_is_measured_by_audits():
     assert json.loads(card)["missed"]["unit"] == "share"
     assert "missed" not in {finding.metric for finding in off.findings}
     assert {finding.metric for finding in off.findings} >= {"true_positive_rate"}
+
+
+def test_other_comparisons_and_missing_groups_are_input_errors():
+    columns = ["a", "b"] * 40, ["a", "a", "b", "b"] * 20, ["women", "men"] * 40
+    with pytest.raises(InputError, match='compared_to=.all.: expected "" or "overall"'):
+        m.accuracy.difference(*columns, compared_to="all")
+    with pytest.raises(InputError, match="group='': expected one of"):
+        m.accuracy.against_rest(*columns)

@@ -153,3 +153,14 @@ def test_a_threshold_in_points_is_not_that_of_a_ratio():
     ratio = spec_for("selection_rate", Aggregate.RATIO)
     assert (ratio.threshold, ratio.threshold_reason) == (None, "")
     assert spec_for("selection_rate", Aggregate.DIFFERENCE).threshold == 0.05
+
+
+def test_a_basis_ends_titles_but_not_where_values_are_as_observed():
+    precision = spec_of("precision")
+    assert precision.title == "Precision at equal prevalence"
+    difference = spec_for("precision", Aggregate.DIFFERENCE)
+    assert difference.title == "Precision difference at equal prevalence"
+    observed = difference.in_audit("concepts")
+    assert (observed.title, observed.group_label) == ("Precision difference", "precision")
+    assert observed.clause.startswith("When {model} predicts")
+    assert difference.in_audit("predictions") is difference

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -109,3 +110,30 @@ def test_a_full_disk_is_reported(tmp_path, monkeypatch):
         write(faces(), tmp_path)
     assert raised.value.__cause__.errno == errno.ENOSPC
     assert str(raised.value).startswith(str(tmp_path / "findings.json"))
+
+
+@pytest.mark.parametrize("name", ["findings.parquet", "conclusions.json", "manifest.json"])
+@pytest.mark.parametrize("damage", ["missing", "short", "empty object"])
+def test_a_damaged_file_is_named_without_a_library_s_words(run, name, damage):
+    (run / "conclusions.json").write_text("[]")
+    if damage == "missing":
+        (run / name).unlink()
+    else:
+        (run / name).write_text("[{}]" if damage == "empty object" else "PAR")
+    with pytest.raises(RunError, match="To do") as caught:
+        read(run)
+    assert name in str(caught.value)
+    assert not re.search(r"(?i)errno|<buffer>|parquet magic|'verdict'|detail", str(caught.value))
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EIO])
+def test_an_error_of_the_system_is_said_in_words(run, code, monkeypatch):
+    def failing(path, *_):
+        raise OSError(code, os.strerror(code), str(path))
+
+    monkeypatch.setattr("equipoise.report.store.read_json_file", failing)
+    with pytest.raises(RunError) as caught:
+        read(run)
+    assert os.strerror(code).lower() in str(caught.value)
+    assert "Errno" not in str(caught.value)
+    assert ("right to read it" in str(caught.value)) == (code == errno.EACCES)

@@ -242,6 +242,17 @@ def guess_config(
 def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Guess:
     """Return the config of a table with known columns of labels and groups."""
     target, groups, outputs = form.target, form.groups, _outputs(named)
+    for name in groups:
+        if name in outputs:
+            raise InputError(
+                f"groups: {name!r} is a column of predictions, too, and groups would follow them. "
+                "To do: name the column of groups"
+            )
+        if outputs and name == target:
+            raise InputError(
+                f"groups: {name!r} is the target, too, and each group would have one class. "
+                "To do: name the column of groups"
+            )
     used = [*filter(None, [target, named.get("id"), named.get("unit")]), *groups, *outputs]
     columns, missing, file = _read_columns(
         form.source, encoding, used, _as_list(named.get("missing"))
@@ -971,7 +982,8 @@ def _check_labels(predicted: pl.Series, target: pl.Series, words: Iterable[str],
     numbers = pl.Series(foreign).cast(pl.Float64, strict=False)
     are_scores = len(classes) == 2 and not numbers.has_nulls()
     name = predicted.name
-    score = f"name it as a score, with the positive class: --score {name} --positive {classes[0]}"
+    positive = _guess_positive(target) or classes[-1]
+    score = f"name it as a score, with the positive class: --score {name} --positive {positive}"
     similar = [(label, nearest(label, classes)) for label in foreign]
     hints = [f"{label!r} may be {other!r}" for label, other in similar if other][:3]
     fixes = [*([score] if are_scores else hints), "write them as in the target"]
@@ -994,13 +1006,23 @@ def _map_labels(predicted: pl.Series, target: pl.Series, positive: str | None) -
     if positive is not None and len(classes) == 2:
         negative = classes[classes[0] == positive]
         class_by_word = dict.fromkeys(_YES, positive) | dict.fromkeys(_NO, negative) | class_by_word
+    # Another file may write the same number as 1 and 1.0.
+    numbers = {_as_number(name): name for name in classes}
     resolved = dict[str, str]()
     for label in foreign:
-        class_name = class_by_word.get(label.strip().casefold())
+        class_name = numbers.get(_as_number(label)) or class_by_word.get(label.strip().casefold())
         if class_name is None:
             return {}
         resolved[label] = class_name
     return resolved
+
+
+def _as_number(text: str) -> float | str:
+    """Return the number that a text is, else the text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _guess_positive(target: pl.Series) -> str | None:

@@ -240,38 +240,52 @@ _BESIDE_BARS = 2 + 2 + 7 + 2 + 1 + 1
 def facts(result: AuditResult, run: Path) -> dict[str, Any]:
     """Return what `--json` prints about a run."""
     first, last = about_whole_run(result)
+    listed = [
+        (place, conclusion)
+        for conclusions in (
+            first, *conclusions_by_model(result, page_of(result).leads).values(), last,
+        )
+        for place, conclusion in enumerate(conclusions)
+    ]  # fmt: skip
+    concluded = {place for _, conclusion in listed for place in _places(conclusion)}
     return {
         "run": run,
         "report": run / "report.html",
         "conclusions": [
             {
-                **asdict(conclusion),
-                "verdict": verdict_key(
-                    conclusion.verdict, comparison=bool(conclusion.standings)
-                ),
+                **_record(conclusion),
                 "sentence": conclusion_sentence(finding, conclusion),
                 "correction": corrected_size(finding, conclusion),
                 "agreement": agreement(conclusion, result.findings),
                 "wanted": "" if place else wanted_data(finding, conclusion),
             }
-            for conclusions in (
-                first,
-                *conclusions_by_model(result, page_of(result).leads).values(),
-                last,
-            )
-            for place, conclusion in enumerate(conclusions)
+            for place, conclusion in listed
             for finding in [result.findings[conclusion.finding]]
         ],
         **({"claims": claims} if (claims := claims_of(result)) else {}),
         "verdicts": _verdicts(conclusions_about_groups(result, page_of(result).leads)),
         "findings": [
-            asdict(finding) | {"verdict": _word(finding)}
-            for finding in result.findings
-            if finding.tested and (not finding.subject or finding.verdict in REAL)
+            asdict(finding) | {"place": place, "verdict": _word(finding)}
+            for place, finding in enumerate(result.findings)
+            if place in concluded
+            or (finding.tested and (not finding.subject or finding.verdict in REAL))
         ],
         "warnings": result.manifest.warnings,
         "notes": result.manifest.notes,
     }  # fmt: skip
+
+
+def _record(conclusion: Conclusion) -> dict[str, Any]:
+    """Return the fields of a conclusion and of its reverse, with the verdicts of comparisons."""
+    reverse = conclusion.reverse and _record(conclusion.reverse)
+    verdict = verdict_key(conclusion.verdict, comparison=bool(conclusion.standings))
+    return {**asdict(conclusion), "verdict": verdict, "reverse": reverse}
+
+
+def _places(conclusion: Conclusion) -> set[int]:
+    """Return the places of the findings that a conclusion names."""
+    further = _places(conclusion.reverse) if conclusion.reverse else set[int]()
+    return {conclusion.finding, *conclusion.restated_by} | further
 
 
 def show(result: AuditResult, run: Path, most_lines: float = _MOST_LINES) -> None:

@@ -17,7 +17,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from equipoise.core.arrays import AnyArray, Integers
+from equipoise.core.errors import RunError
 from equipoise.core.writing import writer
+
+
+def unreadable(path: str | Path, error: Exception, fix: str = "run the audit again") -> RunError:
+    """Return the error about a file of a run that can't be read, without a library's words."""
+    code = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, IrregularFileError):
+        problem = error.strerror
+    elif code:
+        problem = os.strerror(code).lower()
+    else:
+        problem = "it is damaged, or equipoise didn't write it"
+    if isinstance(error, PermissionError):
+        fix = "give your user the right to read it"
+    return RunError(f"{path}: cannot be read: {problem}. To do: {fix}.")
 
 
 class IrregularFileError(OSError):

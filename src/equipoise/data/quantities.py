@@ -46,9 +46,9 @@ def check_groups(column: Encoded, name: str, file: str, levels: Strings = ()) ->
             file=file,
             column=name,
             expected=f"groups; up to {MOST_CODES} numbers are taken for groups",
-            fix="cut the numbers into bands: add the rule band_groups under `rules:`, with the "
-            "column, `bounds: [18, 30]` and `names: [under 18, 18–29, 30 and over]`, and name its "
-            "attribute under `groups:`. Or put a letter before numbers that are codes",
+            fix="cut the numbers into bands in a config: write the table as "
+            f"`table: {{file: {file}, bands: {{{name}: [0, 18, 30]}}}}`, and name “{name} band” "
+            "under `groups:`. Or put a letter before numbers that are codes",
         )
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from equipoise.core import Facts, Fields, RunError, floats
-from equipoise.core.files import decode_json, read_table, write_table
+from equipoise.core.files import decode_json, read_table, unreadable, write_table
 from equipoise.data import Coded, ModelPredictions, PredictionData, Predictions
 
 _KEY = b"equipoise"
@@ -164,7 +164,7 @@ def _read(path: Path) -> tuple[pa.Table, Fields]:
     try:
         table = read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again") from None
+        raise unreadable(path, error) from None
     metadata = table.schema.metadata or {}
     if _KEY not in metadata:
         raise RunError(f"{path}: not written by equipoise. To do: run the audit again")

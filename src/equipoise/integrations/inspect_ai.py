@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core import Estimate, InputError
+from equipoise.core import DataError, Estimate, InputError
 from equipoise.core.errors import MissingExtraError
 from equipoise.data import read_table
 from equipoise.integrations.verdicts import verdict_of
@@ -19,6 +19,7 @@ from equipoise.metrics import accuracy, mean_error
 
 try:
     from inspect_ai import Task, task
+    from inspect_ai._util.error import PrerequisiteError
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageUser, ContentImage, ContentText
     from inspect_ai.scorer import (
@@ -145,8 +146,13 @@ def label_images(
     id : str
         Column that names the row.
     """
-    columns = [id, target, groups, *filter(None, [image])]
-    texts = read_table(table, texts=columns).texts
+    columns = {"id": id, "target": target, "groups": groups, **({"image": image} if image else {})}
+    try:
+        texts = read_table(table, texts=[*columns.values()]).texts
+    except DataError as error:
+        options = " ".join(f"-T {name}={column}" for name, column in columns.items())
+        # Inspect prints this error without a traceback.
+        raise PrerequisiteError(f"{error} The columns are named by options: {options}") from error
     labels = sorted(texts[target].drop_nulls().unique())
     if not 1 < len(labels) <= len(ascii_uppercase):
         problem = f"{target} has {len(labels)} labels; expected 2 to {len(ascii_uppercase)}"

@@ -14,7 +14,7 @@ from pyarrow.csv import write_csv
 
 from equipoise.core import AuditResult, Finding, Manifest, RunError
 from equipoise.core.conclusion import Conclusion
-from equipoise.core.files import read_json_file, read_table, write_table
+from equipoise.core.files import read_json_file, read_table, unreadable, write_table
 from equipoise.core.finding import SCHEMA, findings_from_table, findings_to_table
 from equipoise.core.plain_json import plain
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
@@ -176,7 +176,7 @@ def _read_conclusions(path: Path) -> tuple[Conclusion, ...]:
     try:
         return tuple(Conclusion.from_json(item) for item in read_json_file(path))
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
+        raise unreadable(path, error) from error
 
 
 def _with_labels(manifest: Manifest, folder: Path) -> Manifest:
@@ -184,7 +184,7 @@ def _with_labels(manifest: Manifest, folder: Path) -> Manifest:
     try:
         return replace(manifest, inputs={**manifest.inputs, **list_labels(folder)})
     except OSError as error:
-        raise RunError(f"{folder / LABELS}: cannot be read: {error}") from error
+        raise unreadable(folder / LABELS, error) from error
 
 
 def _read_manifest(folder: Path) -> Manifest:
@@ -197,7 +197,7 @@ def _read_manifest(folder: Path) -> Manifest:
     try:
         content = dict(read_json_file(path))
     except (OSError, TypeError, ValueError) as error:
-        raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
+        raise unreadable(path, error) from error
     if content.get("schema_version") != SCHEMA_VERSION or content.keys() != _FIELDS:
         raise RunError(
             f"{path}: not a manifest of schema version {SCHEMA_VERSION}. "
@@ -211,7 +211,7 @@ def _read_table(path: Path) -> pa.Table:
     try:
         return read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise RunError(f"{path}: cannot be read: {error}. To do: run the audit again.") from error
+        raise unreadable(path, error) from error
 
 
 def _write_text(path: Path, parts: Iterable[str]) -> None:

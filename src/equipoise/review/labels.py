@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.core import DataError, Objects, RunError
-from equipoise.core.files import read_table, table_bytes
+from equipoise.core import DataError, Objects
+from equipoise.core.files import read_table, table_bytes, unreadable
 from equipoise.data.tables import open_table
 from equipoise.data.tables import read_table as read_any_table
 from equipoise.evidence import LABELS, keep_labels
@@ -45,7 +45,7 @@ def read_label_file(path: Path, schema: pl.Schema, fix: str) -> pl.DataFrame:
     try:
         return pl.DataFrame(read_table(path), schema_overrides=schema)
     except Exception as error:
-        raise RunError(f"{path}: cannot be read: {error}. To do: {fix}") from error
+        raise unreadable(path, error, fix) from error
 
 
 def look_up_values(ids: Iterable[str], keys: pl.Series, values: pl.Series) -> pl.Series:

@@ -56,7 +56,7 @@ def check_command(
     """Enforce the gate rules of a run.
 
     Rules come from the run's configuration, and from --min and --max. METRIC is the name of a
-    metric. Add a dot and a comparison for groups: difference, ratio, worst_group or against_rest.
+    metric. Add a dot and a comparison for groups: difference, worst_group or against_rest.
 
     Exit code 0: every rule holds. 1: a rule is breached. 2: an error, or a rule that can't be
     checked.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import Parameter, Signature, signature
 from itertools import compress
+from typing import get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -164,7 +165,14 @@ class RateMetric(Form):
         """Return the highest minus the lowest rate; without `positive` the largest over classes.
 
         With `compared_to="overall"`, how far the worst group is from all rows.
+
+        Raises
+        ------
+        InputError
+            When `compared_to` is neither "" nor "overall".
         """
+        if compared_to not in get_args(ComparedTo):
+            raise InputError(f'compared_to={compared_to!r}: expected "" or "overall"')
         counts, null = self._count(data, named), null or self.rate.null
         if not (positive or self.of_all or compared_to):
             gaps = ClassGaps(null, self.spec.name, (self.rate,))
@@ -202,7 +210,7 @@ class RateMetric(Form):
     def against_rest(
         self,
         *data: Data,
-        group: Cell,
+        group: Cell = "",
         positive: Cell = "",
         resampling: Resampling | None = DEFAULT,
         **named: Data,
