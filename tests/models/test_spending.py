@@ -94,6 +94,28 @@ def test_usage_is_kept_by_how_it_is_known(database):
     assert Spending(database, "other").spent().total == Usage()
 
 
+def trend_of(database, *requests):
+    """Return the trend of requests of some sizes and tokens of prompts."""
+    spending = Spending(database, "a")
+    for size, tokens in requests:
+        with spending.sending(REQUEST, size) as sending:
+            sending.settle(Usage(1, 1, tokens, 3), "counted")
+    return spending.trend()
+
+
+@pytest.mark.parametrize(
+    ("requests", "tokens"),
+    [
+        ([(10, 70), (20, 90), (30, 110)], 2 * 50 + 2 * 150),
+        ([(10, 50), (10, 50)], 5 * 150),
+        ([(10, 70), (20, 60), (30, 50)], 2 * 60),
+        ([(0, 7)], 2 * 7),
+    ],
+)
+def test_prompts_are_expected_on_a_line_over_sizes(database, requests, tokens):
+    assert trend_of(database, *requests).usage(2, 150) == Usage(2, 2, tokens, 6)
+
+
 def killed_in_a_change(database, folder, to):
     """Copy a store in the middle of a change, as a kill leaves it."""
     with suppress(InterruptedError), database.changing() as cursor:

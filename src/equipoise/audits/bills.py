@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from equipoise.audits.notes import Note
 from equipoise.config.fields import GeneratorSection, RunConfig
-from equipoise.core import Facts, Progress
-from equipoise.models.journal import FILE, Database, ignored_parameters
+from equipoise.core import Facts, Floats, Progress
+from equipoise.models.journal import FILE, Database, answered_questions, ignored_parameters
 from equipoise.models.service import Address, Service
-from equipoise.models.spending import Spending, Spent, Usage, estimate_usage
+from equipoise.models.spending import Spending, Spent, Trend, Usage, estimate_usage
 
 _RULE = (
     "a token for 4 characters of text and for 28 x 28 pixels of a square picture with "
@@ -56,6 +59,35 @@ class Bill:
         with closing(Database(self.store, must_exist=True)) as database:
             return ignored_parameters(database, self.address.account, self.service.parameters)
 
+    def answered(self) -> set[tuple[str, str]]:
+        """Return the questions with an answer, each with the digest of its picture as sent."""
+        if not (self.store / FILE).is_file():
+            return set()
+        with closing(Database(self.store, must_exist=True)) as database:
+            return answered_questions(database, asdict(self.address), self.service.parameters)
+
+    def trend(self) -> Trend:
+        """Return the tokens so far by the sizes of requests."""
+        if not (self.store / FILE).is_file():
+            return Trend()
+        with closing(Database(self.store, must_exist=True)) as database:
+            return Spending(database, self.address.account).trend()
+
+    def expected(self, sizes: Floats) -> Usage | None:
+        """Return the usage of requests by the tokens so far, or None before the first reply.
+
+        Parameters
+        ----------
+        sizes : ndarray, shape (n, 2)
+            Number and size of requests, as `Questions.sizes` has them.
+        """
+        trend, n = self.trend(), int(sizes[:, 0].sum())
+        if not trend.requests:
+            return None
+        mean_size = trend.size / trend.requests
+        known = np.where(np.isnan(sizes[:, 1]), sizes[:, 0] * mean_size, sizes[:, 1])
+        return trend.usage(n, float(known.sum()))
+
     def usage_of_questions(self, questions: Collection[str]) -> Usage:
         """Estimate the usage of the longest of questions about a picture, by its size."""
         text = max(questions, key=len, default="")
@@ -76,12 +108,24 @@ class Bill:
         """Return the cost of requests; None without prices."""
         return None if self.service.prices is None else self.service.prices.cost(usage)
 
-    def progress(self, progress: Progress) -> Progress:
-        """Return a progress callback that adds the cost so far and the expected cost."""
+    def progress(self, progress: Progress, sizes: Callable[[], Floats] | None = None) -> Progress:
+        """Return a progress callback that adds the cost so far and the expected cost.
+
+        Parameters
+        ----------
+        progress : callable
+        sizes : callable, optional
+            Returns number and size of the requests about each item, in their order. Without it
+            each item takes a mean request.
+        """
+        all_sizes = cache(sizes) if sizes is not None else None
 
         def tell(step: str, done: int, total: int | None) -> None:
             spent = self.spent()
-            remaining = spent.mean_times((total or done) - done)
+            if all_sizes is None:
+                remaining = spent.mean_times((total or done) - done)
+            else:
+                remaining = self.expected(all_sizes()[done:])
             text = f"{step}; {self.amount(spent.total)} spent"
             if remaining is not None and remaining.requests:
                 text += f", {self.amount(spent.total + remaining)} expected"

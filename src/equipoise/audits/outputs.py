@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from equipoise.audits.asking import ask_by_picture
+from equipoise.audits.asking import Questions, ask_by_picture
 from equipoise.audits.bills import Bill, bill_of
 from equipoise.audits.config import AuditConfig
 from equipoise.audits.images import AuditImages, open_images
@@ -52,6 +52,7 @@ from equipoise.models.choosing import LETTERS
 from equipoise.models.protocols import DESCRIPTIONS, Offer, offer_of
 from equipoise.models.registry import Preview, find_adapter
 from equipoise.models.runtimes import gpus
+from equipoise.models.served import ServedModel
 from equipoise.models.service import Address, Interface, Service
 from equipoise.models.spending import Usage, estimate_tokens, estimate_usage
 
@@ -261,7 +262,26 @@ class Models:
         self.capability(name, section, "answerer")
         self.open_bill(name, section)
         self.note_sent(name, section, f"{len(pictures)} pictures")
+        self._ask_in_random_order(name, section, pictures, question)
         return self._of_images(name, section, "answers", pictures, on, question=question)
+
+    def _ask_in_random_order(
+        self, name: str, section: RunConfig, pictures: Pictures, question: str
+    ) -> None:
+        """Ask a model with a budget, so that groups lack about the same share at its end.
+
+        Parts of the evidence, which are in the order of ids, get the replies that are kept.
+        """
+        if self.dry or not self._has_budget(name):
+            return
+        model = self.opened(section, "chat")
+        state = pending(
+            pictures, section.called, "answers", self.store, key=model.info.key,
+            part=self.config.extraction.part, question=question,
+        )  # fmt: skip
+        if state.to_do:
+            questions = Questions(pictures, [[question]] * len(pictures))
+            self._ask_by_picture(name, section, questions, letters=False)
 
     def choose(
         self,
@@ -295,16 +315,28 @@ class Models:
         """
         self.capability(name, section, "answerer")
         self.open_bill(name, section)
-        bill = self.bills.get(name)
-        if self.dry or bill is None or bill.service.budget is None:
+        if self.dry or not self._has_budget(name):
             return
         self.note_sent(name, section, f"{len(pictures)} pictures")
-        progress = self.progress_of(name)
+        texts = [
+            [questions[image_id].text for questions in requests if image_id in questions]
+            for image_id in pictures.ids.tolist()
+        ]
+        self._ask_by_picture(name, section, Questions(pictures, texts), letters=letters)
+
+    def _has_budget(self, name: str) -> bool:
+        return name in self.bills and self.bills[name].service.budget is not None
+
+    def _ask_by_picture(
+        self, name: str, section: RunConfig, questions: Questions, *, letters: bool
+    ) -> None:
+        progress, bill = self.progress_of(name), self.bills[name]
+        sizes = partial(questions.sizes, questions.order, bill.service.longest_side)
         with self._running(name):
             ask_by_picture(
-                self.opened(section, "chat"), pictures, requests, letters=letters,
+                self.opened(section, "chat"), questions, letters=letters,
                 most_failures=self.config.extraction.max_failures,
-                progress=bill.progress(progress) if progress else None,
+                progress=bill.progress(progress, sizes) if progress else None,
             )  # fmt: skip
 
     def open_bill(self, name: str, section: RunConfig | GeneratorSection) -> None:
@@ -425,13 +457,11 @@ class Models:
             # Each worker opens a model of its own.
             model = section.located(self.base.absolute())
             run_options = self.options_of(section, interface)
-        bill, progress = self.bills.get(name), self.progress_of(f"{name}, {on}")
+        progress = self._progress_with_cost(name, content, pictures, on, request)
         with self._running(name):
             settings = ExtractionSettings(
                 options=run_options, engine=options.engine, part=options.part,
-                max_failures=options.max_failures,
-                progress=bill.progress(progress) if bill and progress else progress,
-                in_random_order=bill is not None and bill.service.budget is not None,
+                max_failures=options.max_failures, progress=progress,
             )  # fmt: skip
             run: Extraction = extract(
                 pictures, model=model, store=self.store, settings=settings, **request
@@ -453,12 +483,36 @@ class Models:
             failed=run.failed, identical=run.identical,
         )  # fmt: skip
 
+    def _progress_with_cost(
+        self, name: str, content: Content, pictures: Pictures, on: str, request: Facts
+    ) -> Progress | None:
+        """Return a progress callback, which adds the cost where the model is served."""
+        progress, bill = self.progress_of(f"{name}, {on}"), self.bills.get(name)
+        if progress is None or bill is None:
+            return progress
+        if content not in _ASKED:
+            return bill.progress(progress)
+        # With a budget all requests were made before.
+        n = 0 if bill.service.budget is not None else len(pictures)
+        questions = _questions_of(pictures, request)
+        return bill.progress(
+            progress, partial(questions.sizes, range(n), bill.service.longest_side)
+        )
+
     def progress_of(self, about: str) -> Progress | None:
         """Return a progress callback that prefixes steps with a label."""
         progress = self.progress
         if progress is None:
             return None
         return lambda step, done, total: progress(f"{about}: {step}", done, total)
+
+
+def _questions_of(pictures: Pictures, request: Facts) -> Questions:
+    """Return the question about each picture that a request has."""
+    questions = request.get("questions")
+    if questions is None:
+        return Questions(pictures, [[request["question"]]] * len(pictures))
+    return Questions(pictures, [[questions[name].text] for name in pictures.ids.tolist()])
 
 
 def _letter_columns(lists: pa.ListArray) -> Floats:
@@ -536,12 +590,11 @@ class DryRun(Models):
             "numbers": numbers or None,
             "bytes": state.to_do * numbers * _BYTES if numbers else None,
         }  # fmt: skip
-        if name in self.bills:
-            bill, questions = self.bills[name], request.get("questions", {})
-            texts = [question.text for question in questions.values()]
-            usage = bill.usage_of_questions(texts or [str(request.get("question", ""))])
-            if content not in _ASKED:
-                usage = estimate_usage("", (bill.service.longest_side,), 0)
+        if name in self.bills and content in _ASKED:
+            about |= self._plan_questions(name, _questions_of(pictures, request), state)
+        elif name in self.bills:
+            bill = self.bills[name]
+            usage = estimate_usage("", (bill.service.longest_side,), 0)
             about |= self.plan_requests(name, bill.estimate(state.to_do, usage))
         width = numbers or (_DIMENSION if content == "embeddings" else 0)
         return self._stand_in(name, on, content, pictures.ids, about, width, names=names)
@@ -568,6 +621,22 @@ class DryRun(Models):
                 fix="correct the folder that paths start from (`root`), or the paths",
             )  # fmt: skip
         self.missing_files.append(Note(name, text))
+
+    def _plan_questions(self, name: str, questions: Questions, state: Pending) -> Facts:
+        """Return the facts of a plan on questions: without an answer yet, and their usage."""
+        bill, places = self.bills[name], [*state.places]
+        if self._live is None:
+            model = ServedModel(bill.address, bill.service)
+            places = questions.unanswered(places, model, bill.answered())
+        usage = None
+        if bill.spent().is_known:
+            usage = bill.expected(questions.sizes(places, bill.service.longest_side))
+        if usage is None:
+            texts = [text for of_picture in questions.texts for text in of_picture]
+            usage = bill.usage_of_questions({*texts}).times(len(places))
+        in_store = state.images - state.failed - len(places)
+        facts = {"in_store": in_store, "to_do": len(places)}
+        return {**facts, **self.plan_requests(name, usage)}
 
     def _stand_in(
         self,

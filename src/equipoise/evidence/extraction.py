@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -137,9 +137,6 @@ class ExtractionSettings:
         How pictures become pixels.
     progress : callable or None
         Progress callback: (step, images done, all images).
-    in_random_order : bool
-        Whether parts are made in an order that has nothing to do with ids: where a budget ends
-        the run, groups lack about the same share.
     """
 
     options: RunOptions = field(default_factory=RunOptions)
@@ -148,7 +145,6 @@ class ExtractionSettings:
     max_failures: float = 0.05
     decoding: Decoding = field(default_factory=Decoding)
     progress: Progress | None = None
-    in_random_order: bool = False
 
     def __post_init__(self) -> None:
         """Check the settings.
@@ -456,10 +452,7 @@ def _done(
     done: list[Outcome] = []
     failed = n_unasked = 0
     tell = telling(settings.progress, n)
-    pieces = [*ledger.pieces()]
-    if settings.in_random_order:
-        pieces.sort(key=lambda piece: key_of([key, piece.number]))
-    with closing(engine.outcomes(key, pieces, tell)) as outcomes:
+    with closing(engine.outcomes(key, [*ledger.pieces()], tell)) as outcomes:
         for outcome in outcomes:
             done.append(ledger.keep(outcome))
             unasked = sum(failure.is_unasked for failure in done[-1].failures)
@@ -528,12 +521,15 @@ class Pending:
         With a failure in such parts, which is kept and not tried again.
     missing : int or None
         Whose file is not there now; None where pictures are no files of their own.
+    places : tuple of int
+        Of the images that have neither, in order.
     """
 
     images: int
     present: int
     failed: int
     missing: int | None
+    places: tuple[int, ...] = ()
 
     @property
     def to_do(self) -> int:
@@ -578,24 +574,45 @@ def pending(
     conditions = _facts(resolved_request, pictures, settings)
     if table == "scores":
         conditions["names"] = [*resolved_request.texts]
-    best = (0, 0)
+    best = _Finished(0, 0, frozenset())
     for manifest in sorted(Path(store).glob(f"{table}/*/manifest.json")):
         facts = read_manifest(manifest.parent)
         about = facts.get("key", {})
         identifier = facts.get("model", {}).get("name") if key is None else about.get("model")
         if identifier == (model if key is None else key) and conditions.items() <= about.items():
-            best = max(best, _finished(manifest.parent), key=sum)
+            finished = _finished(manifest.parent, pictures, settings.part or 1)
+            best = max(best, finished, key=lambda finished: len(finished.places))
     n_missing = len(pictures.source.missing) if isinstance(pictures.source, Files) else None
-    return Pending(len(pictures), *best, n_missing)
+    places = tuple(place for place in range(len(pictures)) if place not in best.places)
+    return Pending(len(pictures), best.rows, best.failures, n_missing, places)
 
 
-def _finished(folder: Path) -> tuple[int, int]:
-    """Return the rows and the failures of the parts that can be read."""
+class _Finished(NamedTuple):
+    """What the parts of a folder have.
+
+    Attributes
+    ----------
+    rows, failures : int
+    places : frozenset of int
+        Of their images, but for those that the model wasn't asked about.
+    """
+
+    rows: int
+    failures: int
+    places: frozenset[int]
+
+
+def _finished(folder: Path, pictures: Pictures, part: int) -> _Finished:
+    """Return what those parts have that can be read."""
     counts = {}
     for number, _, path in parts_in(folder):
         with suppress(OSError, ValueError, pa.ArrowException):
             # Of one number the last is taken, as in the ledger.
-            failed = sum(not failure.is_unasked for failure in failures_of(path))
-            counts[number] = pq.read_metadata(path).num_rows, failed
-    rows, failures = (sum(column) for column in zip((0, 0), *counts.values(), strict=True))
-    return rows, failures
+            failures = failures_of(path)
+            unasked = {pictures.places[f.image_id] for f in failures if f.is_unasked}
+            members = {*range(number * part, min((number + 1) * part, len(pictures)))} - unasked
+            counts[number] = pq.read_metadata(path).num_rows, len(failures) - len(unasked), members
+    rows, failed, places = (
+        [*column] for column in zip((0, 0, {*()}), *counts.values(), strict=True)
+    )
+    return _Finished(sum(rows), sum(failed), frozenset[int]().union(*places))

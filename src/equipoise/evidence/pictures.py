@@ -529,14 +529,8 @@ class PictureFacts:
     repeated: Booleans
 
 
-def picture_facts(pictures: Pictures) -> PictureFacts:
-    """Return the size of each picture, and whether another has the same bytes; none is decoded.
-
-    Raises
-    ------
-    MissingExtraError
-        When Pillow is not installed.
-    """
+def _facts_of(pictures: Pictures, places: Sequence[int]) -> list[tuple[float, float, str]]:
+    """Return the width, the height and the SHA-256 of the bytes of some pictures."""
     try:
         import PIL.Image as Pillow
     except ImportError as error:
@@ -557,7 +551,30 @@ def picture_facts(pictures: Pictures) -> PictureFacts:
         return width, height, hashlib.sha256(data).hexdigest()
 
     with quiet():
-        facts = each(read, range(len(pictures)))
+        return each(read, places)
+
+
+def picture_sizes(pictures: Pictures, places: Sequence[int]) -> Floats:
+    """Return the sizes of some pictures, as `PictureFacts` has them.
+
+    Raises
+    ------
+    MissingExtraError
+        When Pillow is not installed.
+    """
+    sizes = [size for *size, _ in _facts_of(pictures, places)]
+    return np.array(sizes, np.float64).reshape(-1, 2)
+
+
+def picture_facts(pictures: Pictures) -> PictureFacts:
+    """Return the size of each picture, and whether another has the same bytes; none is decoded.
+
+    Raises
+    ------
+    MissingExtraError
+        When Pillow is not installed.
+    """
+    facts = _facts_of(pictures, range(len(pictures)))
     same = same_pictures(pictures, pack_digests([digest for *_, digest in facts]))
     repeated = {image_id for ids in same for image_id in ids}
     return PictureFacts(

@@ -33,6 +33,9 @@ CREATE TABLE IF NOT EXISTS spending (
 CREATE TABLE IF NOT EXISTS unsettled (
   number INTEGER PRIMARY KEY, account TEXT, images INTEGER, prompt_tokens INTEGER,
   completion_tokens INTEGER);
+CREATE TABLE IF NOT EXISTS trends (
+  account TEXT, basis TEXT, requests INTEGER, size REAL, squares REAL, products REAL,
+  prompt_tokens INTEGER, completion_tokens INTEGER, PRIMARY KEY (account, basis));
 """
 _READ = "SELECT reply FROM exchanges WHERE key = ?"
 _WRITE = "INSERT OR IGNORE INTO exchanges VALUES (?, ?, ?)"
@@ -199,6 +202,26 @@ def ignored_parameters(database: Database, account: str, parameters: Facts) -> l
     """Return the parameters that had no effect on replies to requests with all of them."""
     key = json.dumps(parameters, sort_keys=True)
     return [name for (name,) in database.rows(_IGNORED, account, key)]
+
+
+def answered_questions(database: Database, about: Facts, parameters: Facts) -> set[tuple[str, str]]:
+    """Return the question and the digest of the picture of each chat request with a reply.
+
+    Parameters
+    ----------
+    database : Database
+    about : mapping
+        Facts that the requests have, such as the URL and the model.
+    parameters : mapping
+        Parameters that they were sent with, among others.
+    """
+    pairs = set()
+    for (text,) in database.rows("SELECT request FROM exchanges"):
+        request = decode_json(text)
+        is_same = about.items() <= request.items() and "question" in request
+        if is_same and parameters.items() <= request["parameters"].items():
+            pairs.add((request["question"], request["picture"]))
+    return pairs
 
 
 def _key(request: Facts) -> str:

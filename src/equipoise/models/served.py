@@ -37,6 +37,7 @@ from equipoise.models.spending import (
     Usage,
     estimate_tokens,
     estimate_usage,
+    request_size,
 )
 
 if TYPE_CHECKING:
@@ -289,6 +290,11 @@ class ServedModel:
         return database
 
     @cached_property
+    def shortages(self) -> list[tuple[float, float]]:
+        """What ended the budget: no request is sent after it, also by later sessions."""
+        return []
+
+    @cached_property
     def pace(self) -> Pace:
         """How many requests may be under way."""
         return Pace(self.service.concurrency)
@@ -342,7 +348,8 @@ class Session:
         with client, model.opened_database() as database:
             journal = Journal(database, keeps_replies=bool(service.store))
             prices, budget = service.prices, service.budget
-            spending = Spending(database, model.address.account, prices, budget)
+            account = model.address.account
+            spending = Spending(database, account, prices, budget, model.shortages)
             yield cls(model, client, journal, spending, most_bytes)
 
     def ask(
@@ -370,7 +377,8 @@ class Session:
         }  # fmt: skip
         sides, max_tokens = [longest_side(picture)], self.model.service.max_tokens
         estimate = estimate_usage(question, sides, max_tokens)
-        return self.post("/chat/completions", body, request, reply_of, estimate)
+        size = request_size(question, [sides_of(picture)])
+        return self.post("/chat/completions", body, request, reply_of, estimate, size)
 
     def post(
         self,
@@ -379,6 +387,7 @@ class Session:
         request: Facts,
         read: Callable[[Facts], Reply | None],
         estimate: Usage,
+        size: float | None = None,
     ) -> Reply:
         """Return the kept reply to a request, or that of the server.
 
@@ -393,6 +402,8 @@ class Session:
             From an answer's JSON to a reply; None where it has another form.
         estimate : Usage
             Of the request; its completion is the longest.
+        size : float, optional
+            As of `Spending.sending`.
 
         Raises
         ------
@@ -402,7 +413,7 @@ class Session:
         kept = self.journal.read(request)
         if kept is not None:
             return kept
-        reply = self._send(path, body, read, estimate)
+        reply = self._send(path, body, read, estimate, size)
         if reply.outcome not in ("request", "budget"):
             self.journal.write(request, reply)
         return reply
@@ -437,6 +448,7 @@ class Session:
         body: Mapping[str, Json],
         read: Callable[[Facts], Reply | None],
         estimate: Usage,
+        size: float | None,
     ) -> Reply:
         """Return the server's reply, asked again while it is overloaded or gives no answer."""
         problem, service, pace = "", self.model.service, self.model.pace
@@ -444,7 +456,7 @@ class Session:
             time.sleep(pace.wait())
             allowed = pace.allowed
             try:
-                with self.spending.sending(estimate) as sending:
+                with self.spending.sending(estimate, size) as sending:
                     answer = self._attempt(path, body)
                     if answer.is_free:
                         sending.forget()
@@ -560,10 +572,15 @@ def _seconds(after: str) -> float:
         return 0.0
 
 
+def sides_of(picture: bytes) -> tuple[int, int]:
+    """Return the width and the height of a PNG."""
+    width, height = struct.unpack(">II", picture[16:24])
+    return int(width), int(height)
+
+
 def longest_side(picture: bytes) -> int:
     """Return the pixels of the longest side of a PNG."""
-    width, height = struct.unpack(">II", picture[16:24])
-    return max(int(width), int(height))
+    return max(sides_of(picture))
 
 
 def _usage_of(reply: Reply, estimate: Usage) -> tuple[Usage, Basis]:

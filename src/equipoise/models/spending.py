@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -27,6 +27,15 @@ _TOTALS = """SELECT basis, requests, images, prompt_tokens, completion_tokens, l
   largest_prompt, largest_completion FROM spending WHERE account = ?"""
 _UNSETTLED = """SELECT count(*), images, prompt_tokens, completion_tokens FROM unsettled
   WHERE account = ? GROUP BY images, prompt_tokens, completion_tokens"""
+_ADD_TREND = """INSERT INTO trends VALUES (?, ?, 1, ?, ?, ?, ?, ?)
+  ON CONFLICT (account, basis) DO UPDATE SET requests = requests + 1,
+  size = size + excluded.size, squares = squares + excluded.squares,
+  products = products + excluded.products, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+  completion_tokens = completion_tokens + excluded.completion_tokens"""
+_TREND = """SELECT requests, size, squares, products, prompt_tokens, completion_tokens FROM trends
+  WHERE account = ? ORDER BY basis LIMIT 1"""
+_VARIED = 0.1
+"""Spread of sizes, as a share of their mean, from which on a line is fitted to them."""
 _OPEN = "INSERT INTO unsettled VALUES (NULL, ?, ?, ?, ?)"
 
 
@@ -106,6 +115,69 @@ def estimate_usage(text: str, sides: Sequence[int], max_tokens: int) -> Usage:
 def estimate_tokens(text: str) -> int:
     """Return the estimated number of tokens of a text."""
     return math.ceil(len(text) / _CHARACTERS)
+
+
+def request_size(text: str, pictures: Iterable[tuple[float, float]]) -> float:
+    """Return a number that the prompt of a request grows with: characters and area of pictures.
+
+    Parameters
+    ----------
+    text : str
+    pictures : iterable of (width, height)
+        In pixels.
+    """
+    pixels = sum(width * height for width, height in pictures)
+    return len(text) / _CHARACTERS + pixels / _PATCH**2
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Tokens of requests so far, by the sizes of the requests.
+
+    Attributes
+    ----------
+    requests : int
+    size, squares, products : float
+        Sums of sizes, of their squares, and of their products with the tokens of prompts.
+    prompt_tokens, completion_tokens : int
+    """
+
+    requests: int = 0
+    size: float = 0.0
+    squares: float = 0.0
+    products: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def usage(self, n: int, size: float) -> Usage:
+        """Return the expected usage of n requests about a picture each.
+
+        Prompts are on a line over the sizes so far: by least squares where these vary, else
+        through 0.
+
+        Parameters
+        ----------
+        n : int
+        size : float
+            Sum of the sizes of the n.
+        """
+        constant, slope = self._line
+        prompt = max(0.0, constant * n + slope * size)
+        completion = n * self.completion_tokens / max(self.requests, 1)
+        return Usage(n, n, round(prompt), round(completion))
+
+    @property
+    def _line(self) -> tuple[float, float]:
+        """Tokens of any prompt, and tokens for a unit of its size."""
+        if not self.requests:
+            return 0.0, 0.0
+        mean_size, mean = self.size / self.requests, self.prompt_tokens / self.requests
+        variance = self.squares / self.requests - mean_size**2
+        if variance <= (_VARIED * mean_size) ** 2:
+            return (0.0, mean / mean_size) if mean_size else (mean, 0.0)
+        covariance = self.products / self.requests - mean_size * mean
+        slope = max(0.0, covariance / variance)
+        return mean - slope * mean_size, slope
 
 
 @dataclass(frozen=True)
@@ -238,15 +310,17 @@ class Spending:
         URL and name of the model.
     prices : Prices or None
     budget : float or None
+    shortages : list of (float, float)
+        Cost so far and of the request that was too much: no request is sent after it.
     """
 
     database: Database
     account: str
     prices: Prices | None = None
     budget: float | None = None
+    shortages: list[tuple[float, float]] = field(default_factory=list)
     _change: threading.Condition = field(default_factory=threading.Condition)
     _in_flight: int = 0
-    _shortage: tuple[float, float] | None = None
 
     def spent(self) -> Spent:
         """Return the usage so far, of this run and of earlier runs."""
@@ -256,12 +330,23 @@ class Spending:
         unsettled = (Usage(n, n * images, n * prompt, n * most) for n, images, prompt, most in rows)
         return Spent(Usage(*counted[:4]), Usage(*estimated[:4]), (*unsettled,), *counted[4:])
 
+    def trend(self) -> Trend:
+        """Return the tokens so far by the sizes of requests; counted ones where there are any."""
+        rows = self.database.rows(_TREND, self.account)
+        return Trend(*rows[0]) if rows else Trend()
+
     @contextmanager
-    def sending(self, estimate: Usage) -> Iterator[Sending]:
+    def sending(self, estimate: Usage, size: float | None = None) -> Iterator[Sending]:
         """Reserve the most that a request can cost while it is in flight.
 
         Waits for requests in flight where these leave too little of the budget. A request that is
         neither settled nor forgotten counts as the most that it can have taken.
+
+        Parameters
+        ----------
+        estimate : Usage
+        size : float, optional
+            As `request_size` has it; the estimated tokens of the prompt without.
 
         Raises
         ------
@@ -273,15 +358,15 @@ class Spending:
         try:
             yield outcome
         finally:
-            self._release(number, estimate, outcome)
+            self._release(number, estimate, outcome, size)
 
     def _reserve(self, estimate: Usage) -> int:
         with self._change:
             self._change.wait_for(lambda: self._may_send(estimate) or not self._in_flight)
             if not self._may_send(estimate):
-                self._shortage = self._costs(estimate)
-            if self._shortage is not None:
-                raise BudgetError(*self._shortage)
+                self.shortages.append(self._costs(estimate))
+            if self.shortages:
+                raise BudgetError(*self.shortages[0])
             with self.database.changing() as cursor:
                 row = estimate.images, estimate.prompt_tokens, estimate.completion_tokens
                 cursor.execute(_OPEN, (self.account, *row))
@@ -290,7 +375,7 @@ class Spending:
 
     def _may_send(self, estimate: Usage) -> bool:
         """Whether the budget allows a request; the first tells what requests take, alone."""
-        if self.budget is None or self.prices is None or self._shortage is not None:
+        if self.budget is None or self.prices is None or self.shortages:
             return True
         if self._in_flight and not self.spent().is_known:
             return False
@@ -301,8 +386,8 @@ class Spending:
         prices, spent = self.prices or Prices(), self.spent()
         return prices.cost(spent.total), prices.cost(spent.most(estimate))
 
-    def _release(self, number: int, estimate: Usage, outcome: Sending) -> None:
-        usage = outcome.usage
+    def _release(self, number: int, estimate: Usage, outcome: Sending, size: float | None) -> None:
+        usage, size = outcome.usage, estimate.prompt_tokens if size is None else size
         with self._change:
             self._in_flight -= 1
             with self.database.changing() as cursor:
@@ -312,4 +397,6 @@ class Spending:
                     took = usage.images, usage.prompt_tokens, usage.completion_tokens
                     largest = estimate.prompt_tokens, *took[1:]
                     cursor.execute(_ADD, (self.account, outcome.basis, *took, *largest))
+                    sums = size, size**2, size * usage.prompt_tokens, *took[1:]
+                    cursor.execute(_ADD_TREND, (self.account, outcome.basis, *sums))
             self._change.notify_all()

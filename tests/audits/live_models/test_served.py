@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 
 from audits.predictions.models import NAMES, numbers, painted
 from chat_server import completion, serving
@@ -136,7 +137,7 @@ def test_a_plan_estimates_requests_tokens_and_cost(server, tmp_path):
     assert row["cost"] == pytest.approx((tokens * 100 + 480 * 1000) / 1e6)
     assert any("EUR" in note and "28 x 28 pixels" in note for note in plan.notes)
     assert not (tmp_path / "evidence").exists()
-    ask_about(server, tmp_path, np.zeros((9, 9, 3), np.uint8))
+    ask_about(server, tmp_path, np.zeros((4, 5, 3), np.uint8))
     row = audits.plan(audits.parse_config(config), base=tmp_path).runs[0]
     assert (row["prompt_tokens"], row["completion_tokens"]) == (1200, 120)
     assert row["cost"] == pytest.approx(cost_of(120))
@@ -218,6 +219,90 @@ def test_the_expected_spend_is_right_after_the_first_tenth(server, tmp_path):
     result = audits.run(audits.parse_config(config), base=tmp_path, progress=progress)
     cost = result.manifest.counts["prepared"]["spending"]["tiny"]["all_runs"]["cost"]
     assert expected[0] == pytest.approx(cost, rel=0.05)
+
+
+def sized(server, folder, **service):
+    """Make pictures of 100 to 1,500 pixels, sorted, and a server whose prompts grow with them."""
+    config = config_of(server, folder, prices=PRICES, currency="EUR", longest_side=1500,
+                       max_tokens=4, **service)  # fmt: skip
+    config["extraction"] = {"part": 8}
+    table = pl.read_csv(folder / "images.csv")[:80]
+    table.write_csv(folder / "images.csv")
+    for place, path in enumerate(table["file"]):
+        size = 100 + 1400 * place // 79, 300 - place
+        Image.new("RGB", size, (place, 0, 255)).save(folder / "pictures" / path)
+
+    def reply(picture, _):
+        height, width, _ = picture.shape
+        body = completion("blue")
+        body["usage"] = {"prompt_tokens": 30 + width * height // 750, "completion_tokens": 3}
+        return 200, body, {}
+
+    server.reply = reply
+    return config
+
+
+def true_cost(server):
+    """Return the cost of the requests that a server has got."""
+    sizes = [request["picture"].shape for request in server.requests]
+    return sum((30 + w * h // 750) * 100.0 + 3 * 1000.0 for h, w, _ in sizes) / 1e6
+
+
+@pytest.mark.parametrize("budget", [None, 100.0])
+def test_the_expected_spend_is_right_where_pictures_vary(server, tmp_path, budget):
+    config = sized(server, tmp_path, budget=budget, concurrency=1)
+    expected = []
+
+    def progress(step, done, total):
+        if " expected" in step and total and done * 10 >= total:
+            expected.append(float(step.rpartition(", ")[2].split()[0]))
+
+    audits.run(audits.parse_config(config), base=tmp_path, progress=progress)
+    assert len(server.requests) == 80
+    assert expected
+    assert expected == pytest.approx([true_cost(server)] * len(expected), rel=0.05)
+
+
+def stopping_after(n, server):
+    """Make a server refuse the key from the n-th request on: a run stops there, as by a kill."""
+    reply = server.reply
+    server.reply = lambda picture, number: (
+        reply(picture, number) if number < n else (401, {"error": {"message": "no"}}, {})
+    )
+    return reply
+
+
+@pytest.mark.parametrize("budget", [None, 100.0])
+def test_a_plan_after_a_tenth_of_the_answers_is_right(server, tmp_path, budget):
+    config = audits.parse_config(sized(server, tmp_path, budget=budget, concurrency=1))
+    reply = stopping_after(12, server)
+    with pytest.raises(ModelError):
+        audits.run(config, base=tmp_path)
+    del server.requests[12:]
+    spent, row = true_cost(server), audits.plan(config, base=tmp_path).runs[0]
+    assert (row["in_store"], row["to_do"], row["requests"]) == (12, 68, 68)
+    server.reply = reply
+    audits.run(config, base=tmp_path)
+    assert len(server.requests) == 80
+    assert spent + row["cost"] == pytest.approx(true_cost(server), rel=0.05)
+
+
+def test_a_budget_leaves_as_much_out_of_each_group_of_a_sorted_table(server, tmp_path):
+    config = config_of(server, tmp_path, prices=PRICES, max_tokens=4, budget=0.15)
+    config |= {"extraction": {"part": 60}}
+    config["data"]["min_group_size"] = 5
+    vary_pictures(tmp_path)
+    table = pl.read_csv(tmp_path / "images.csv")
+    groups = ["a"] * 60 + ["b"] * 60
+    table.with_columns(group=pl.Series(groups)).write_csv(tmp_path / "images.csv")
+    ask_about(server, tmp_path, np.zeros((4, 5, 3), np.uint8))
+    first = run(config, tmp_path)
+    places = [int(request["picture"][0, 0, 0]) for request in server.requests[1:]]
+    asked = [sum(groups[place] == group for place in places) for group in "ab"]
+    assert 60 < sum(asked) < 80
+    assert abs(asked[0] - asked[1]) <= 10
+    assert numbers(run(config, tmp_path)) == numbers(first)
+    assert len(server.requests) == 1 + len(places)
 
 
 def test_parameters_without_effect_are_noted_once(server, tmp_path):
