@@ -250,7 +250,7 @@ def _without_alarms(config: AuditConfig, gate: Iterable[Row], dry: DryRun) -> It
     stated = {(row["rule"], row["model"]) for row in gate}
     pending = {outputs.model for outputs in dry.outputs}
     for rule in (item.as_rule for item in config.gate):
-        models = [name for name in config.models if rule.model in (None, name)]
+        models = [name for name in config.model_names if rule.model in (None, name)]
         reasons = {name: _why_no_alarm(rule, name in pending) for name in models}
         for reason in dict.fromkeys(reasons.values()):
             lacking = [
