@@ -207,10 +207,10 @@ def tables_of(folder):
     return {path.name: path.read_bytes() for path in sorted(paths)}
 
 
-def check_kills(server, folder, goals, concurrency=4):
+def check_kills(server, folder, goals, concurrency=4, **service):
     """Kill an audit at numbers of requests, and compare it with an undisturbed one."""
     server.reply = trouble = Trouble()
-    audit = KilledAudit(server, folder / "killed", concurrency=concurrency)
+    audit = KilledAudit(server, folder / "killed", concurrency=concurrency, **service)
     for kills, goal in enumerate(goals, start=1):
         audit.kill(goal)
         assert trouble.answers - len(stored(audit.folder)) <= concurrency * kills

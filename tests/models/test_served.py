@@ -184,8 +184,12 @@ def test_a_picture_that_fails_each_time_stands_alone(server):
     assert len(server.requests) == 5
 
 
-@pytest.mark.parametrize("status", [301, 401, 403, 404, 422])
-def test_what_no_request_can_mend_stops_at_once(server, status):
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [(301, "redirects aren't followed: name the address"), (401, "service.key"),
+     (403, "service.key"), (404, "check the URL"), (422, "wrong key")],
+)  # fmt: skip
+def test_what_no_request_can_mend_stops_at_once(server, status, remedy):
     server.reply = lambda *_: (
         status,
         {"error": {"message": f"wrong key {KEY}"}},
@@ -195,6 +199,7 @@ def test_what_no_request_can_mend_stops_at_once(server, status):
         model_of(server, concurrency=1).answer(pictures(9), QUESTION)
     assert len(server.requests) == 1
     assert str(status) in str(caught.value)
+    assert remedy in str(caught.value)
 
 
 def test_fewer_requests_at_once_after_trouble(server):

@@ -98,7 +98,8 @@ def _on_budget(where: str, failures: Sequence[Row], bill: Bill | None) -> Note:
     return Note(
         where,
         f"the budget{limit} was too small for {total['n']} of {total['of']} images{groups}. They "
-        "are in no number. To do: raise `service.budget` and run again; answers so far are kept.",
+        "are in no number. To do: raise `service.budget` and run the same command with "
+        "--overwrite; answers so far are kept.",
     )
 
 

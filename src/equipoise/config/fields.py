@@ -959,7 +959,11 @@ class RunConfig(LoadConfig):
 def _check_prices(section: RunConfig | GeneratorSection) -> None:
     """Refuse a budget without the prices of the model."""
     model, service = str(section.model).partition("#")[2], section.service
-    if service is not None and service.budget is not None and model not in service.prices:
+    if service is None or service.budget is None:
+        return
+    if not model:
+        raise ValueError(f"'model' is {section.model!r}; expected served:URL#MODEL")
+    if model not in service.prices:
         raise ValueError(
             f"'service.budget' needs the prices of {model!r}; expected 'service.prices' with "
             f"{{{model}: {{input: …, output: …}}}}, of a million tokens each"

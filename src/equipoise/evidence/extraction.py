@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -470,6 +470,7 @@ def _done(
             f"{engine.info.name}: none of {n} images has an answer; {failures[0].reason}. To do: "
             "raise 'service.budget'"
         )
+    failures = [failure for failure in failures if not failure.is_unasked]
     with suppress(RunError):  # the error that is raised says more
         _write_failures(ledger.folder, failures)
     first_failure = f"the first is {failures[0].image_id!r}: {failures[0].reason}"
@@ -479,12 +480,28 @@ def _done(
             f"{engine.info.name} failed on each of {len(failures)} images; {first_failure}. "
             "To do: run the model on one of them to see its error"
         )
+    stages = Counter(sorted(failure.stage for failure in failures))
+    file = ledger.folder / "failures.parquet"
+    by_stage = ", ".join(f"{stage} {count}" for stage, count in stages.items())
     raise DataError(
-        f"{len(failures)} of {n} images failed, and max_failures allows {allowed}; {first_failure}",
+        f"{len(failures)} of {n} images failed ({by_stage}), and max_failures allows {allowed}; "
+        f"{first_failure}",
         file=ledger.pictures.name,
-        fix=f"see {ledger.folder / 'failures.parquet'}. Where no file can be read, check the "
-        "folder that paths start from ('root'); else repair images, or raise max_failures",
+        fix=f"see {file}. {_advice_on(stages)}, or raise max_failures",
     )
+
+
+def _advice_on(stages: Collection[str]) -> str:
+    """Return a remedy for the failures of some stages."""
+    remedies = {
+        "cut": "for cut answers raise service.max_tokens",
+        "request": "for failed requests check the server and run again",
+    }
+    advice = "; ".join(text for stage, text in remedies.items() if stage in stages)
+    if {*stages} - {*remedies}:
+        files = "where no file can be read, check the folder that paths start from ('root'); else "
+        advice = "; ".join(filter(None, (advice, f"{files}repair images")))
+    return advice[:1].upper() + advice[1:]
 
 
 def _failures(done: Sequence[Outcome], pictures: Pictures) -> list[Failure]:

@@ -148,6 +148,9 @@ FAILURES_KEY = b"equipoise.failures"
 UNASKED = "budget"
 """Stage of images that a model wasn't asked about: the next run asks."""
 
+_TRANSIENT = ("model", "request")
+"""Stages of failures that a machine in trouble makes."""
+
 FAILURES = pa.schema([("image_id", pa.string()), ("stage", pa.string()), ("reason", pa.string())])
 
 
@@ -313,13 +316,13 @@ class Ledger:
         return self.folder / part_name(outcome.number, outcome.digest)
 
     def forget(self, done: Sequence[Outcome]) -> None:
-        """Remove parts with images on which the model failed just now.
+        """Remove parts with images on which the model or a request failed just now.
 
         A run that stops because a model fails may have met a machine in trouble: the next run is
         to ask the model again.
         """
         for outcome in done:
-            if outcome.computed and any(f.stage == "model" for f in outcome.failures):
+            if outcome.computed and any(f.stage in _TRANSIENT for f in outcome.failures):
                 remove(self.path(outcome))
 
     def drop_others(self, done: Sequence[Outcome]) -> None:

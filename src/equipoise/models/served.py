@@ -138,7 +138,9 @@ class ServedModel:
             return {}
         entries = answer.body.get("data") if isinstance(answer.body, Mapping) else None
         if answer.status != 200 or not isinstance(entries, list):
-            raise ServiceError(f"{self.name}: no list of models: {answer.problem}")
+            remedy = self.service.remedy(answer.status)
+            hint = f". To do: {remedy}" if remedy else ""
+            raise ServiceError(f"{self.name}: no list of models: {answer.problem}{hint}")
         named = [entry for entry in entries if isinstance(entry, Mapping)]
         by_name = {entry["id"]: entry for entry in named if isinstance(entry.get("id"), str)}
         if by_name and self.address.model not in by_name:
@@ -499,6 +501,8 @@ class Session:
             return Reply("refused", f"{_REFUSED}: a filter of the server refused the request")
         if 300 <= answer.status < 500 and answer.status not in _OVERLOADED:
             hint = _WITHOUT_LOGPROBS if answer.status in _MALFORMED and body.get("logprobs") else ""
+            remedy = self.model.service.remedy(answer.status)
+            hint = f". To do: {remedy}" if remedy else hint
             problem = f"{self.model.name}: {answer.problem}{hint}"
             raise ServiceError(problem, status=answer.status)
         if answer.status != 200 or not isinstance(answer.body, Mapping):

@@ -124,6 +124,17 @@ class Service:
             **self.parameters, "longest_side": self.longest_side, "interface": self.interface,
         }  # fmt: skip
 
+    def remedy(self, status: int) -> str:
+        """Return a remedy for a status of a server; "" where its message says enough."""
+        if status in (401, 403):
+            held = f"check the key in {self.key}" if self.key else "this server needs a key"
+            return f"{held}: 'service.key' names the environment variable that has it"
+        if status in (404, 405):
+            return "check the URL, which often ends in /v1, and the model's name after '#'"
+        if 300 <= status < 400:
+            return "redirects aren't followed: name the address that it leads to"
+        return ""
+
     @property
     def limit(self) -> str:
         """The budget with its currency."""
@@ -160,8 +171,8 @@ class Address:
         """
         url, _, model = target.partition("#")
         problem = ModelError(
-            f"served:{target!r}: expected the URL of an interface and the model's name, such as "
-            "served:http://127.0.0.1:8000/v1#llava"
+            f"served:{target!r}: expected the URL of an interface and the model's name, URL#MODEL, "
+            "such as served:http://127.0.0.1:8000/v1#llava"
         )
         try:
             parts = urlsplit(url)

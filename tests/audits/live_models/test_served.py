@@ -85,6 +85,26 @@ def test_cut_and_failed_answers_are_failures_by_group(server, tmp_path, monkeypa
     assert counts["b", "request"] == 2
 
 
+def test_too_many_cut_and_failed_answers_name_their_remedies(server, tmp_path, monkeypatch):
+    monkeypatch.setattr("equipoise.models.served.time.sleep", lambda _: None)
+    config = config_of(server, tmp_path, attempts=1)
+    vary_pictures(tmp_path)
+    cut, broken = (200, completion("blue and", reason="length"), {}), (500, {}, {})
+    server.reply = lambda picture, _: cut if picture[0, 0, 0] < 4 else broken
+    with pytest.raises(DataError) as caught:
+        run(config, tmp_path)
+    message = str(caught.value)
+    assert "cut 4, request 4" in message
+    assert "service.max_tokens" in message
+    assert "check the server" in message
+    assert "max_failures" in message
+    assert "('root')" not in message
+    server.reply = lambda *_: (200, completion("blue"), {})
+    config["extraction"]["max_failures"] = 0.05
+    failures = run(config, tmp_path).tables["failures"].to_pylist()
+    assert {(row["stage"], row["n"]) for row in failures if row["group"] == ""} == {("cut", 4)}
+
+
 def test_a_served_model_is_audited_as_a_table_of_its_answers(server, tmp_path):
     config = config_of(server, tmp_path)
     table = pl.read_csv(tmp_path / "images.csv")
@@ -110,8 +130,9 @@ def test_pictures_stay_here_unless_a_host_is_named(server, tmp_path):
         run(config, tmp_path)
 
 
-def test_killed_runs_ask_no_kept_answer_again_and_give_the_same(server, tmp_path):
-    check_kills(server, tmp_path, goals=(20, 90))
+@pytest.mark.parametrize("budget", [None, 100.0])
+def test_killed_runs_ask_no_kept_answer_again_and_give_the_same(server, tmp_path, budget):
+    check_kills(server, tmp_path, goals=(20, 90), budget=budget)
 
 
 PRICES = {"tiny": {"input": 100.0, "output": 1000.0}}
@@ -168,6 +189,7 @@ def test_a_run_stops_below_its_budget_and_goes_on(server, tmp_path):
         audits.plan(audits.parse_config(config), base=tmp_path).runs[0]["to_do"] == (unasked[""][0])
     )
     assert numbers(run(config, tmp_path)) == numbers(first)
+    assert any("--overwrite" in warning for warning in first.manifest.warnings)
     config["models"]["tiny"]["service"]["budget"] = 1.0
     whole = run(config, tmp_path)
     assert len(server.requests) == 121
@@ -219,6 +241,13 @@ def test_the_expected_spend_is_right_after_the_first_tenth(server, tmp_path):
     result = audits.run(audits.parse_config(config), base=tmp_path, progress=progress)
     cost = result.manifest.counts["prepared"]["spending"]["tiny"]["all_runs"]["cost"]
     assert expected[0] == pytest.approx(cost, rel=0.05)
+
+
+def test_a_budget_without_a_model_names_the_form(server, tmp_path):
+    config = config_of(server, tmp_path, prices=PRICES, budget=1.0)
+    config["models"]["tiny"]["model"] = f"served:{server.url}#"
+    with pytest.raises(ConfigError, match="URL#MODEL"):
+        audits.parse_config(config)
 
 
 def sized(server, folder, **service):
