@@ -103,6 +103,14 @@ def _on_budget(where: str, failures: Sequence[Row], bill: Bill | None) -> Note:
     )
 
 
+def _files_of(inputs: AnyInputs) -> dict[str, FileFacts]:
+    """Return the facts of all files that were read, by name."""
+    read = [images.inputs for images in inputs.models.sets.values()]
+    read += [outputs.inputs for outputs in inputs.models.outputs]
+    read.append(inputs.data.inputs)
+    return {file: facts for inputs_read in read for file, facts in inputs_read.items()}
+
+
 def _matched(files: Mapping[str, FileFacts]) -> Iterator[Note]:
     """Yield a note on each file that is matched by a column that the config doesn't name."""
     for file, facts in files.items():
@@ -147,10 +155,7 @@ def manifest_of_run(
         Time of the run.
     """
     config, data, audit, models = inputs.config, inputs.data, inputs.audit, inputs.models
-    read = [images.inputs for images in models.sets.values()]
-    read += [outputs.inputs for outputs in models.outputs]
-    files = {file: facts for inputs_read in read for file, facts in inputs_read.items()}
-    files |= data.inputs
+    files = _files_of(inputs)
     few = [*group_sizes.few_rows(audit.groups(config, data), audit.items)]
     warned = {note.about for note in few}
     warnings = [*audit.warnings(config, data, designs)]

@@ -242,17 +242,7 @@ def guess_config(
 def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Guess:
     """Return the config of a table with known columns of labels and groups."""
     target, groups, outputs = form.target, form.groups, _outputs(named)
-    for name in groups:
-        if name in outputs:
-            raise InputError(
-                f"groups: {name!r} is a column of predictions, too, and groups would follow them. "
-                "To do: name the column of groups"
-            )
-        if outputs and name == target:
-            raise InputError(
-                f"groups: {name!r} is the target, too, and each group would have one class. "
-                "To do: name the column of groups"
-            )
+    _check_groups(groups, target, outputs)
     used = [*filter(None, [target, named.get("id"), named.get("unit")]), *groups, *outputs]
     columns, missing, file = _read_columns(
         form.source, encoding, used, _as_list(named.get("missing"))
@@ -310,6 +300,21 @@ def _guess_of_form(form: TableForm, encoding: str, named: ColumnChoices) -> Gues
         models.queries,
         _options(form, models.sections),
     )
+
+
+def _check_groups(groups: Strings, target: str | None, outputs: Sequence[str]) -> None:
+    """Refuse groups that are the target or predictions of it."""
+    for name in groups:
+        if name in outputs:
+            raise InputError(
+                f"groups: {name!r} is a column of predictions, too, and groups would follow them. "
+                "To do: name the column of groups"
+            )
+        if outputs and name == target:
+            raise InputError(
+                f"groups: {name!r} is the target, too, and each group would have one class. "
+                "To do: name the column of groups"
+            )
 
 
 def _labels_of(named: ColumnChoices, target: str | None) -> list[str]:

@@ -233,6 +233,14 @@ class AnswersDesign(LabelDesign):
         return _SECONDS_PER_DESIGN + self.different * len(self.groups) * draws * _SECONDS_PER_CELL
 
 
+_FIGURES = {
+    **dict.fromkeys(("model", "groups", "version", "figure", "first", "answer"), TEXT),
+    "n": INTEGER,
+    **dict.fromkeys(("outside", "lean"), NUMBER),
+}
+"""Columns of the table of answers beside external figures."""
+
+
 @audit_kind("answers")
 class Answers(Audit[Config, AnswersData, AnswersDesign]):
     """Audits of free-text answers to questions about images."""
@@ -386,18 +394,7 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
         if not design.silent:
             tables["answers"] = _answer_table(design)
         if points:
-            columns = {
-                "model": TEXT,
-                "groups": TEXT,
-                "version": TEXT,
-                "figure": TEXT,
-                "first": TEXT,
-                "answer": TEXT,
-                "n": INTEGER,
-                "outside": NUMBER,
-                "lean": NUMBER,
-            }
-            tables["figures"] = table_of(points, columns)
+            tables["figures"] = table_of(points, _FIGURES)
         return Measured(tuple(drafts), tables, tuple(notes))
 
     def combine(self, config: Config, data: AnswersData, measured: Sequence[Measured]) -> Measured:
