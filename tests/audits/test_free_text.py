@@ -168,6 +168,6 @@ def test_the_worksheet_reads_back_as_synonyms(tmp_path):
 def test_without_unanswered_rows_accuracy_replaces_the_rates():
     frame, job, _, _ = people()
     findings = run(frame, [JOBS[j] for j in job]).findings
-    assert not {"right_rate", "wrong_rate", "unanswered_rate"} & {
-        finding.metric for finding in findings
-    }
+    assert not {"right_rate", "wrong_rate"} & {finding.metric for finding in findings}
+    unanswered = [finding for finding in findings if finding.metric == "unanswered_rate"]
+    assert {(finding.value, finding.tested) for finding in unanswered} == {(0.0, False)}

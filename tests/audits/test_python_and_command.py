@@ -141,6 +141,11 @@ MEANS = {
 # "cat" stands first in ABC and last in BCA.
 CAT_BY_POSITION = (CLASSES.index("cat") == ANSWERS)[:, None, :]
 # What gives each kind's numbers from Python, and metrics of it that other names have there.
+UNANSWERED = [partial(m.unanswered_rate.difference, TRUTH, FIRST, GROUP),
+              partial(m.unanswered_rate, TRUTH, FIRST)]  # fmt: skip
+NO_STATE = [partial(call, np.full(N, "answered"), *groups)
+            for metric in (m.unknown_rate, m.refused_rate, m.empty_rate)
+            for call, groups in ((metric, ()), (metric.difference, (GROUP,)))]  # fmt: skip
 CALLS = {
     "predictions": [
         *(partial(metric, *ROWWISE)
@@ -152,8 +157,10 @@ CALLS = {
           for null in ("rows", "class")),
         *(partial(metric, TRUTH, np.stack([FIRST, SECOND], 1), GROUP, k=2)
           for metric in (m.hit_rate, m.hit_rate.difference)),
+        *UNANSWERED,
     ],
     "answers": [
+        *UNANSWERED, *NO_STATE,
         *(partial(metric, *ROWWISE) for metric in (m.accuracy, m.accuracy_gap)),
         partial(m.accuracy_gap, *ROWWISE, versus="best"),
         partial(m.effect_sizes, FIRST, FIRST, GROUP, formulation="independence"),
@@ -178,6 +185,7 @@ CALLS = {
         partial(m.representation_gap, {"g": GROUP}, SHARES),
         partial(m.effect_sizes, FIRST, FIRST, GROUP, formulation="independence"),
         partial(m.demographic_parity, None, FIRST, GROUP),
+        partial(m.missing_rate.difference, FIRST, GROUP),
     ],
     "regression": [
         *(partial(metric, YEARS, GUESSED, GROUP)
@@ -194,7 +202,7 @@ CALLS = {
         ),
         *(partial(call, "accuracy", (np.argmax(SHOWN, 1)[:, None] == ANSWERS).mean(1), GROUP)
           for call in (mean_value, mean_difference)),
-        partial(m.variance_share, CAT_BY_POSITION, units=IDS),
+        partial(m.variance_share, CAT_BY_POSITION, units=IDS), *UNANSWERED, *NO_STATE,
     ],
     "activations": [partial(metric, *TOOL)
                     for metric in (m.activation_share, m.activation_share_gap)],
@@ -301,8 +309,7 @@ OTHERS = {
         "brier_score", "equal_error_rate", "expected_calibration_error",
     ),
     "states of rows, which demographic_parity counts": (
-        "unanswered_rate", "right_rate", "wrong_rate", "unknown_rate", "refused_rate", "empty_rate",
-        "missing_rate", "image_defect_rate",
+        "right_rate", "wrong_rate", "image_defect_rate",
     ),
     "of files of pictures, candidates or labelled images, in tests of their kind": (
         "rejection_gap", "rejected_share", "kept_share", "threshold_accuracy", "frechet_distance",

@@ -48,7 +48,8 @@ def test_a_result_says_who_is_worse_off(result):
     lines = repr(result).splitlines()
     assert "LogisticRegression" in lines[0]
     assert "women" in lines[1]
-    assert len(lines) == 2
+    assert " to " in lines[2]
+    assert len(lines) == 3
     assert lines[1].removeprefix("- ").split(" (")[0] in result._repr_html_()
 
 

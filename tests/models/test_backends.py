@@ -99,7 +99,7 @@ def test_what_auto_means(tmp_path, monkeypatch):
 
 def test_openvino_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(towers, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"equipoise\[openvino\]"):
+    with pytest.raises(MissingExtraError, match=r"'\.\[openvino\]'"):
         with_backend(placement(), Options("hf:x", backend="openvino"), [])
 
 

@@ -61,7 +61,7 @@ def test_every_kind_is_on_the_page(kind):
 
 
 def test_every_extra_on_the_page_exists():
-    named = set(re.findall(r"equipoise\[(\w+)\]", PAGE))
+    named = set(re.findall(r"\.\[(\w+)\]", PAGE))
     assert named == {"hf", "chat", "open_clip", "timm", "openvino", "served"}
     assert named <= EXTRAS.keys()
 
