@@ -179,7 +179,7 @@ def test_a_rate_of_a_users_own_is_measured_by_audits():
         )
         switched = config["metrics"] | {"missed": False}
         off = audits.run(audits.parse_config(config | {"metrics": switched}))
-        checks = gate(result, [GateRule("missed", of="difference", max=-1.0)]).checks
+        checks = gate(result, [GateRule("missed", of="difference", max=0.0)]).checks
         card = CliRunner().invoke(app, ["metrics", "missed", "--json"]).output
         findings = result.findings
         (finding,) = [
