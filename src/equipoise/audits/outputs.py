@@ -600,7 +600,7 @@ class DryRun(Models):
         return self._stand_in(name, on, content, pictures.ids, about, width, names=names)
 
     def _check_files(self, name: str, pictures: Pictures, state: Pending) -> None:
-        """Refuse images of which no file is there, and note some missing ones.
+        """Refuse images whose files are all missing, and note some missing ones.
 
         Raises
         ------

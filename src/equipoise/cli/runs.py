@@ -207,7 +207,7 @@ _CONFIG = "config.yaml"
 
 
 def _refuse_repeated(run: Path, text: bytes, overwrite: bool) -> None:
-    """Refuse a run of the configuration of which the folder holds a run."""
+    """Refuse a run of a configuration into the folder that has its run."""
     from equipoise.core import RunError
     from equipoise.evidence import is_run
 

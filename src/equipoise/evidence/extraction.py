@@ -605,7 +605,7 @@ def pending(
 
 
 class _Finished(NamedTuple):
-    """What the parts of a folder have.
+    """Rows and failures of the parts of a folder.
 
     Attributes
     ----------

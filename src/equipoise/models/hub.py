@@ -70,7 +70,7 @@ def fetch_folder(
 
 
 def check_source(target: str) -> None:
-    """Refuse what is neither a folder nor a hub id; a hub id isn't looked up.
+    """Refuse a name of neither a folder nor a hub id; a hub id isn't looked up.
 
     Raises
     ------

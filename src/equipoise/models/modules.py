@@ -137,7 +137,7 @@ class ModuleClassifier:
 
 
 def _text(transform: Callable[[PillowImage], Tensor] | None) -> str:
-    """Return what a transform does, or its name where its text has an address in memory."""
+    """Return a transform as text, or its name if the text has an address in memory."""
     name = getattr(transform, "__qualname__", type(transform).__qualname__)
     text = str(transform)
     return name if " at 0x" in text else text

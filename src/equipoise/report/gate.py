@@ -127,7 +127,7 @@ def _checks_of_verdicts(result: AuditResult, rule: GateRule) -> list[GateCheck]:
 
 
 def _is_absent(finding: Finding, rule: GateRule) -> bool:
-    """Whether a rule is about a gap that is untested since no group has what it counts."""
+    """Whether a rule is about an untested gap between shares of 0."""
     if not rule.metric or finding.family is not Family.DESCRIPTIVE or not _matches(finding, rule):
         return False
     is_zero = finding.aggregate is Aggregate.DIFFERENCE and finding.value == 0.0

@@ -87,7 +87,7 @@ def _line_of_groups(finding: Finding, conclusion: Conclusion) -> str:
 
 
 def _of_group(finding: Finding, text: str) -> str:
-    """Return a text after the group that it is about, where it doesn't name it."""
+    """Return a text after the name of its group, unless it has the name."""
     if re.search(rf"(?<!\w){re.escape(finding.group)}(?!\w)", text):
         return text
     return f"{named(shortened(finding.group))}: {text}"

@@ -231,7 +231,7 @@ def chance_range(result: FairResult) -> str:
 
 
 def chance_words(entry: ChanceConfig) -> str:
-    """Say what a published number within the range of fair models shows, where images are few."""
+    """State whether a published number is within the range of fair models."""
     text = ""
     if entry.too_small:
         model, ends = entry.fair_model.title.capitalize(), chance_range(entry.result)

@@ -136,7 +136,7 @@ _NOT_COMPARED = frozenset(
 
 
 def _compared(config: Settings) -> Settings:
-    """Return the settings of what is measured, and how."""
+    """Return the settings that decide the numbers."""
     return {key: value for key, value in config.items() if key not in _NOT_COMPARED}
 
 

@@ -32,7 +32,7 @@ def few_answers(
     *,
     of: str,
 ) -> Iterator[UncorrectedFinding]:
-    """Yield the finding that a model gives few usable answers to every group, where it does.
+    """Yield a finding if a model gives few usable answers to every group.
 
     Parameters
     ----------

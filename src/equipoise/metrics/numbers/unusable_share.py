@@ -1,4 +1,4 @@
-"""Share of responses without a usable answer, where they are many."""
+"""Share of responses without a usable answer."""
 
 from __future__ import annotations
 

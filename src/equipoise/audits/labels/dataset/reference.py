@@ -1,4 +1,4 @@
-"""The groups of a reference population against those of the images."""
+"""Groups of a reference population and of the images."""
 
 from __future__ import annotations
 
