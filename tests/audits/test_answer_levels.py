@@ -83,8 +83,8 @@ def test_an_answer_more_frequent_than_expected_leads():
         (["I'm sorry, but I can't help with that."] * ROWS, None,
          "No usable answer of m in 100.0 % of the 200 images. Nothing can be compared."),
         (["lorem ipsum"] * ROWS, ["male", "female"], "No usable answer of m in 100.0 % of the 200"),
-        ([None, None, "male", "male", "female", None, None, None] * 25, None,
-         "No usable answer of m in 62.5 % of the 200 images. Other numbers are of the rest"),
+        ([None] * 90 + ["male", "female"] * 5 + [None] * 90 + ["female", "male"] * 5, None,
+         "No usable answer of m in 90.0 % of the 200 images. Other numbers are of the rest"),
     ],
 )  # fmt: skip
 def test_few_usable_answers_lead(answers, classes, title):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from equipoise.stats import Resampling
 
 
-_FEW_ANSWERS = 0.5
+_FEW_ANSWERS = 0.9
 
 
 def few_answers(
@@ -56,7 +56,7 @@ def few_answers(
     if estimate.value == 1.0:
         consequence = "Nothing can be compared"
     yield whole(estimate, place, Family.COMPOSITE).changed(
-        reason="at least half of the responses to every group can't be used",
+        reason="nine tenths or more of the responses to every group can't be used",
         direction=Sentence(f"in {percent(estimate.value)} of the {of.format(n=n)}. {consequence}"),
     )
 
