@@ -14,13 +14,10 @@ from equipoise.core.sentences import Sentence
 from equipoise.core.wording import percent, shortened
 from equipoise.data.resolver import NO_CLASS
 from equipoise.metrics.labels.answer_levels import answer_level, dominant_answer
-from equipoise.metrics.numbers.unusable_share import unusable_share
+from equipoise.metrics.numbers.unusable_share import FEW_ANSWERS, unusable_share
 
 if TYPE_CHECKING:
     from equipoise.stats import Resampling
-
-
-_FEW_ANSWERS = 0.9
 
 
 def few_answers(
@@ -49,14 +46,14 @@ def few_answers(
     estimate = unusable_share(unusable, groups, units=units, resampling=resampling)
     shares = [part.value for part in estimate.parts[0].by_group if not part.note]
     # Of no group alone: where groups differ, the difference leads.
-    if not shares or not min(shares) >= _FEW_ANSWERS or estimate.chance is None:
+    if not shares or not min(shares) >= FEW_ANSWERS or estimate.chance is None:
         return
     n = int((~np.isnan(unusable)).sum())
     consequence = "Other numbers are of the rest"
     if estimate.value == 1.0:
         consequence = "Nothing can be compared"
     yield whole(estimate, place, Family.COMPOSITE).changed(
-        reason="nine tenths or more of the responses to every group can't be used",
+        reason=f"at least {percent(FEW_ANSWERS)} of the responses to every group can't be used",
         direction=Sentence(f"in {percent(estimate.value)} of the {of.format(n=n)}. {consequence}"),
     )
 

@@ -13,6 +13,8 @@ from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 
 _EXPECTED = 0.1
+FEW_ANSWERS = 0.9
+"""Share without a usable answer from which on, in every group, a model gives few answers."""
 
 
 @metric(
@@ -26,7 +28,8 @@ _EXPECTED = 0.1
         group_label="share without a usable answer",
         definition=(
             "Share of responses that can't be used: missing, unknown, refused, ambiguous or "
-            "without a class. It is a finding where every group has a share of 50 % or more."
+            "without a class. It is a finding if every group has a share of at least "
+            f"{FEW_ANSWERS:.0%}."
         ),
         direction="Higher: fewer responses can be compared, whatever groups the images show.",
         threshold=0.0,
