@@ -9,6 +9,7 @@ import numpy as np
 
 from equipoise.audits.findings import UncorrectedFinding, direction
 from equipoise.core import Aggregate, ComparedTo, Family, Finding, Floats, GroupValue, IntervalKind
+from equipoise.core.records import changed
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.comparisons import OTHERS, AgainstRest, all_others
 from equipoise.metrics.labels.rate import Rate
@@ -161,7 +162,7 @@ def _leaf_finding(
     )  # fmt: skip
     by_group = (group, GroupValue(OTHERS, (), rest_n, rest_value, rest_low, rest_high))
     value, parent = group.value - rest_value, spec_of_finding(finding)
-    leaf = replace(
+    leaf = changed(
         finding, metric=parent.rest_metric, aggregate=Aggregate.AGAINST_REST, compared_to="",
         family=Family.LEAF, group=group.group, value=value, ci_low=low,
         ci_high=high, chance=mean, chance_low=chance_low, chance_high=chance_high,

@@ -253,7 +253,7 @@ def _recount(
     return {
         _key(draft.finding): draft.finding
         for design in designs
-        for draft in audit.measure(config, data, design, None).findings
+        for draft in audit.recount(config, data, design)
     }
 
 

@@ -42,6 +42,7 @@ from equipoise.core import (
 )
 from equipoise.core.estimate import name_with
 from equipoise.core.finding import plain_parameters
+from equipoise.core.records import changed
 from equipoise.core.sentences import Sentence, named
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import number, percent
@@ -94,7 +95,7 @@ class UncorrectedFinding:
 
     def changed(self, **fields: Any) -> UncorrectedFinding:
         """Return it with other values of some fields of the finding."""
-        return replace(self, finding=replace(self.finding, **fields))
+        return changed(self, finding=changed(self.finding, **fields))
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ def numbers_of(part: Part) -> dict[str, Any]:
 
 def _part_finding(base: UncorrectedFinding, part: Part, metric: str | None) -> UncorrectedFinding:
     name = metric or part.metric
-    finding = replace(
+    finding = changed(
         base.finding,
         **numbers_of(part),
         metric=name,
@@ -358,7 +359,7 @@ def with_interval(finding: Finding) -> Finding:
 def _with_possible_ends(finding: Finding) -> Finding:
     """Return a finding whose interval ends where the values of its metric do."""
     low, high = spec_of_finding(finding).possible(finding.ci_low, finding.ci_high)
-    return replace(finding, ci_low=low, ci_high=high)
+    return changed(finding, ci_low=low, ci_high=high)
 
 
 _NUMBERS = ("value", "ci_low", "ci_high", "chance", "chance_low", "chance_high", "excess")
@@ -411,9 +412,9 @@ def _mark_folds(drafts: Sequence[UncorrectedFinding]) -> list[UncorrectedFinding
     for draft in drafts:
         untested = draft.finding.family in (Family.DESCRIPTIVE, Family.WITHHELD)
         if not untested and _fold_key(draft) in facts:
-            marked.append(replace(draft, finding=replace(draft.finding, family=Family.FOLD)))
+            marked.append(draft.changed(family=Family.FOLD))
         else:
-            marked.append(replace(draft, fold=None))
+            marked.append(changed(draft, fold=None))
     return marked
 
 
@@ -459,7 +460,7 @@ def _find_cutoff(p: Sequence[float], q_values: Floats, testing: TestingConfig) -
 
 def _describe(finding: Finding) -> Finding:
     verdict = Verdict.NOT_ESTIMABLE if math.isnan(finding.value) else Verdict.NONE
-    return replace(finding, verdict=verdict)
+    return changed(finding, verdict=verdict)
 
 
 def _judge_finding(
@@ -501,7 +502,7 @@ def _judge_finding(
     if verdict is Verdict.INCONCLUSIVE and not draft.too_few:
         n_more, wanted_group, wanted_text = images_wanted(finding, threshold, cutoff)
         reason = f"{reason}; {wanted_text}" if wanted_text else reason
-    return replace(
+    return changed(
         finding,
         q_value=q,
         threshold=threshold,

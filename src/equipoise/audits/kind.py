@@ -164,6 +164,15 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     ) -> Measured:
         """Measure one design with every metric that has its inputs."""
 
+    def recount(
+        self, config: ConfigT, data: DataT, design: DesignT
+    ) -> Iterable[UncorrectedFinding]:
+        """Return values of one design in which groups are compared, without intervals and tests.
+
+        They are looked at where the cells behind disparities were set `level`.
+        """
+        return self.measure(config, data, design, None).findings
+
     def outcomes(self, design: DesignT) -> Outcomes | None:
         """Count what a design's model got right, by group and class; None where nothing is right.
 

@@ -156,7 +156,8 @@ def manifest_of_run(
     """
     config, data, audit, models = inputs.config, inputs.data, inputs.audit, inputs.models
     files = _files_of(inputs)
-    few = [*group_sizes.few_rows(audit.groups(config, data), audit.items)]
+    groups = audit.groups(config, data)
+    few = [*group_sizes.few_rows(groups, audit.items)]
     warned = {note.about for note in few}
     warnings = [*audit.warnings(config, data, designs)]
     notes = (
@@ -170,7 +171,7 @@ def manifest_of_run(
                 design.groups, audit.items, of_labels=audit.compares_all_shares
             )
         ),
-        *group_sizes.proxies(audit.groups(config, data)),
+        *group_sizes.proxies(groups),
         *group_sizes.looking_missing(models.read_counts),
         *group_sizes.typos(models.read_counts),
         *measured,

@@ -12,18 +12,18 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 def plain(value: Any) -> Any:
     """Make a value of JSON's types; NaN becomes null, and infinities become text."""
     # Most values are of these types, and asking for others takes longer.
-    if type(value) in _PLAIN or (type(value) is float and math.isfinite(value)):
+    if type(value) in _PLAIN or isinstance(value, str | int):
         return value
-    if isinstance(value, float) and not math.isfinite(value):
-        return _INFINITE.get(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _INFINITE.get(value)
     if isinstance(value, list | tuple):
         return [*map(plain, value)]
     if is_dataclass(value):
-        return plain(vars(value))
+        value = vars(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, str | int | float):
-        return value
+        return {
+            str(key): item if type(item) in _PLAIN else plain(item) for key, item in value.items()
+        }
     return str(value)
 
 

@@ -40,9 +40,17 @@ class Sentence(str):
 
     def __new__(cls, *parts: str | Phrase) -> Sentence:
         """Join parts to a sentence."""
-        flat = tuple(part for item in parts for part in _parts_of(item) if part.text)
-        sentence = super().__new__(cls, "".join(part.text for part in flat))
-        sentence.parts = flat
+        flat = list[Phrase]()
+        for item in parts:
+            if isinstance(item, Sentence):
+                flat.extend(item.parts)
+            elif isinstance(item, Phrase):
+                flat.append(item)
+            else:
+                flat.append(Phrase(item))
+        shown = tuple([part for part in flat if part.text])
+        sentence = super().__new__(cls, "".join([part.text for part in shown]))
+        sentence.parts = shown
         return sentence
 
     def __getnewargs__(self) -> tuple[Phrase, ...]:  # type: ignore[override]
@@ -87,12 +95,6 @@ class Sentence(str):
 
 EMPTY = Sentence()
 """A sentence that says nothing."""
-
-
-def _parts_of(item: str | Phrase) -> tuple[Phrase, ...]:
-    if isinstance(item, Sentence):
-        return item.parts
-    return (item,) if isinstance(item, Phrase) else (Phrase(item),)
 
 
 def fill(template: str, **fields: str | Phrase | int | None) -> Sentence:

@@ -417,6 +417,7 @@ def register_for(module: str, spec: MetricSpec) -> None:
     _RECORDS[key] = spec
     if not SPECS.has(spec.name):
         SPECS.add(spec.name, spec, module)
+    spec_of.cache_clear()
     _record_of.cache_clear()
 
 
@@ -447,6 +448,7 @@ def unregister(name: str) -> None:
         del _RECORDS[key]
     for alias in aliases_of(name):
         del ALIASES[alias]
+    spec_of.cache_clear()
     _record_of.cache_clear()
 
 
@@ -500,6 +502,7 @@ def make_estimate(
     )  # fmt: skip
 
 
+@lru_cache(maxsize=1024)
 def spec_of(metric: str) -> MetricSpec:
     """Return the first record of a metric by its exact name; an empty one where there is none."""
     registered = SPECS.get(metric)
@@ -548,12 +551,13 @@ def spec_for(
 
 def spec_of_finding(finding: Finding) -> MetricSpec:
     """Return the metric record of a finding's value, in the words of its parameters."""
-    first = spec_of(finding.metric)
-    words = tuple(
-        (general, str(finding.parameters[parameter]))
-        for parameter, general in first.general_words.items()
-        if parameter in finding.parameters
-    )
+    general_words, words = spec_of(finding.metric).general_words, ()
+    if general_words:
+        words = tuple(
+            (general, str(finding.parameters[parameter]))
+            for parameter, general in general_words.items()
+            if parameter in finding.parameters
+        )
     record = _record_of(
         finding.metric, finding.aggregate, finding.compared_to, changes=bool(finding.change_from),
         words=words,

@@ -207,9 +207,10 @@ def _smallest_of_subjects(findings: Sequence[Finding], finding: Finding) -> floa
     gaps = [
         scored
         for other in findings
-        if other.subject not in ("", finding.subject)
-        and (other.metric, other.aggregate, other.compared_to, other.group)
-        == (finding.metric, finding.aggregate, finding.compared_to, finding.group)
+        if other.metric == finding.metric
+        and other.subject not in ("", finding.subject)
+        and (other.aggregate, other.compared_to, other.group)
+        == (finding.aggregate, finding.compared_to, finding.group)
         and _place(other)[:2] + _place(other)[3:] == _place(finding)[:2] + _place(finding)[3:]
         and (scored := _scored_gap(other, finding)) is not None
     ]
@@ -255,8 +256,8 @@ def _largest_p(
         place
         for place, other in enumerate(findings)
         if other.family is finding.family
-        and corrected_with(other) == model
         and not math.isnan(other.q_value)
+        and corrected_with(other) == model
     ]
     p = np.array([findings[place].p_value for place in tests])
     q = np.array([findings[place].q_value for place in tests])

@@ -10,8 +10,8 @@ from equipoise.core import Booleans, Floats
 
 # A sum ends at terms that are this small beside it, and above this the tail is 0 in float64.
 _NEGLIGIBLE, _ENDLESS = 2.0**-62, 1e300
-# Terms that are held at once, and of one number.
-_HELD, _FEWEST, _MOST = 1 << 18, 16, 4096
+# Terms that are held at once, and the fewest of one number.
+_HELD, _FEWEST = 1 << 18, 64
 
 
 def tails(
@@ -66,12 +66,18 @@ def _smallest(n_drawn: Floats, marked: Floats, total: Floats, beyond: float) -> 
     spread = np.sqrt(mean * (1.0 - marked / total) * others)
     place = np.clip(np.rint(mean + special.ndtri(beyond) * spread), least, most)
 
-    def likely(k: Floats) -> Booleans:
-        return tails(np.clip(k, least, most), n_drawn, marked, total)[0] > beyond
+    def likely(k: Floats, among: Booleans) -> Booleans:
+        """Return whether P(X <= k) > `beyond` among these, False elsewhere."""
+        result = np.zeros(k.shape, bool)
+        arguments = (array[among] for array in np.broadcast_arrays(k, n_drawn, marked, total))
+        result[among] = tails(*arguments)[0] > beyond
+        return result
 
-    while (rising := ~likely(place) & (place < most)).any():
+    rising = place < most
+    while (rising := rising & (place < most) & ~likely(place, rising)).any():
         place = place + rising
-    while (falling := (place > least) & likely(place - 1.0)).any():
+    falling = place > least
+    while (falling := falling & (place > least) & likely(place - 1.0, falling)).any():
         place = place - falling
     return place
 
@@ -81,8 +87,11 @@ def _ratios(successes: Floats, n_drawn: Floats, marked: Floats, total: Floats) -
     start, n, n_marked, n_total = (array.ravel() for array in (successes, n_drawn, marked, total))
     sums, last, place = np.ones(start.shape), np.ones(start.shape), start.astype(np.float64)
     unfinished = np.flatnonzero(start < np.minimum(n, n_marked))
+    n_terms = _FEWEST
     while len(unfinished):
-        steps = np.arange(np.clip(_HELD // len(unfinished), _FEWEST, _MOST))
+        # Most sums end soon.
+        n_terms = min(2 * n_terms, max(_HELD // len(unfinished), _FEWEST))
+        steps = np.arange(n_terms)
         k, n_other = (
             place[unfinished, None] + steps,
             (n_total - n - n_marked)[unfinished, None] + 1.0,

@@ -247,7 +247,7 @@ def list_comparisons(
         # Mostly every model has all rows, and groups are large.
         packed = np.packbits(rows).tobytes()
         all_groups = groups_by_rows[packed] = groups_by_rows.get(packed) or groups_of(
-            section, data, rows
+            section, data, None if rows.all() else rows
         )
         for version in model.versions:
             for groups in all_groups:

@@ -22,7 +22,6 @@ from scipy import special
 
 from equipoise.core import (
     MIN_SIZE,
-    AnyArray,
     Booleans,
     Floats,
     GroupLabels,
@@ -466,10 +465,10 @@ def name_unit(units: Labels | None, without: str = "row") -> str:
     return "unit"
 
 
-def fill_labels(labels: RowLabels | None, n: int) -> RowLabels | AnyArray:
+def fill_labels(labels: RowLabels | None, n: int) -> RowLabels | Encoded:
     """Return labels; without any, one label that all n rows share."""
     if labels is None:
-        return np.full(n, "all")
+        return Encoded(np.zeros(n, np.int32), ("all",))
     return labels
 
 

@@ -177,12 +177,14 @@ class RowValues:
         two = replace(groups, levels=levels, codes=codes, min_size=1)
         return replace(self, groups=two).by_group(level)
 
-    def _of(self, code: int | None) -> tuple[Floats, np.ndarray]:
-        """Return the numbers of a group, or of all rows, and their units."""
+    def _of(self, code: int | None) -> tuple[Floats, np.ndarray | None]:
+        """Return the numbers of a group, or of all rows, and their units; None without units."""
         rows = np.ones(len(self.values), bool) if code is None else self.groups.codes == code
-        places = np.arange(len(self.values))
-        units = -1 - places if self.units is None else np.asarray(self.units)
-        return self.values[rows], np.where(units < 0, -1 - places, units)[rows]
+        if self.units is None:
+            return self.values[rows], None
+        units = np.asarray(self.units)
+        alone = -1 - np.arange(len(units))
+        return self.values[rows], np.where(units < 0, alone, units)[rows]
 
 
 def _is_binary(values: Floats) -> bool:
@@ -198,15 +200,20 @@ def _mean(values: Floats) -> float:
     return float(np.sort(values).mean()) if len(values) else math.nan
 
 
-def _between_units(values: Floats, units: np.ndarray) -> tuple[int, float]:
-    """Return the degrees of freedom and the variance of a mean over independent units."""
-    _, places = np.unique(units, return_inverse=True)
-    n_units = int(places.max(initial=-1)) + 1
+def _between_units(values: Floats, units: np.ndarray | None) -> tuple[int, float]:
+    """Return the degrees of freedom and the variance of a mean over independent units.
+
+    Without units, each row is one.
+    """
+    sums, n_units = values - _mean(values), len(values)
+    if units is not None:
+        _, places = np.unique(units, return_inverse=True)
+        n_units = int(places.max(initial=-1)) + 1
+        # Sorted sums, so that the order of rows changes nothing.
+        order = np.lexsort((values, places))
+        sums = np.bincount(places[order], weights=sums[order], minlength=n_units)
     if n_units < 2:
         return 0, math.nan
-    # Sorted sums, so that the order of rows changes nothing.
-    order = np.lexsort((values, places))
-    sums = np.bincount(places[order], weights=values[order] - _mean(values), minlength=n_units)
     spread = float(np.sort(sums**2).sum())
     return n_units - 1, spread * n_units / (n_units - 1) / len(values) ** 2
 

@@ -312,11 +312,48 @@ class Predictions(Audit[Config, ScoredData, Design]):
         resampling: Resampling | None,
     ) -> Measured:
         """Measure one design with everything that the config asks for."""
-        metrics, seed, level = config.metrics, config.resampling.seed, config.resampling.level
-        place, counts = design.place(self.name, level), design.counts
+        metrics, place = config.metrics, design.place(self.name, config.resampling.level)
         if design.wording:
             return _measure_wording(design, config, place, resampling)
         findings = [*_describe_levels(design, config, replace(place, groups=""))]
+        gaps, measured = self._gaps(config, data, design, resampling)
+        findings += gaps
+        absent = () if metrics.only else {UNANSWERED} - {draft.finding.metric for draft in gaps}
+        findings += absent_gaps(
+            absent, counted_rows(design), design.groups, design.units, place, resampling
+        )
+        if design.first and not metrics.only:
+            findings.append(unanswered_share(design, replace(place, groups=""), resampling))
+        tables, classes = _tables_of(design, measured, config)
+        findings += _score_findings(design, data, config, place, resampling)
+        tables |= _tables_over_thresholds(design, data, config, place)
+        findings += _describe_classes(design, config, place, classes, resampling)
+        notes = tuple(notes_left_out(place, measured.left_out))
+        compared = tuple(with_ratios(findings, design.by_class.classes))
+        return Measured(compared, tables | worksheet_of(design), notes)
+
+    def recount(
+        self, config: Config, data: ScoredData, design: Design
+    ) -> Iterator[UncorrectedFinding]:
+        """Yield the values of one design in which groups are compared."""
+        place = design.place(self.name, config.resampling.level)
+        if design.wording:
+            yield from _measure_wording(design, config, place, None).findings
+            return
+        gaps, _ = self._gaps(config, data, design, None)
+        gaps += _score_findings(design, data, config, place, None)
+        yield from with_ratios(gaps, design.by_class.classes)
+
+    def _gaps(
+        self,
+        config: Config,
+        data: ScoredData,
+        design: Design,
+        resampling: Resampling | None,
+    ) -> tuple[list[UncorrectedFinding], MeasuredLabels]:
+        """Compare groups in one design by every metric of labels."""
+        metrics, seed, level = config.metrics, config.resampling.seed, config.resampling.level
+        place, counts = design.place(self.name, level), design.counts
         by_class = design.by_class
         measured = findings_of(
             by_class, list_measures(config, by_class), place, resampling, seed, texts=counts,
@@ -338,7 +375,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
             candidates = beside_labels(
                 candidates, by_class, testing=config.testing, level=level, required=required
             )
-        findings += with_mistakes(with_unresolved(candidates, by_class), counts)
+        findings = [*with_mistakes(with_unresolved(candidates, by_class), counts)]
         if metrics.effect_sizes is not None:
             effects = effect_sizes(metrics.effect_sizes)
             for version, ranked in design.ranked():
@@ -350,20 +387,7 @@ class Predictions(Audit[Config, ScoredData, Design]):
         findings += _hit_findings(design, data, config, place, resampling)
         gaps = right_or_wrong(design, place, resampling, seed)
         findings += with_unresolved([*gaps, *against_rest(gaps)], by_class)
-        measured_gaps = {draft.finding.metric for draft in gaps}
-        absent = () if metrics.only else {UNANSWERED} - measured_gaps
-        findings += absent_gaps(
-            absent, counted_rows(design), design.groups, design.units, place, resampling
-        )
-        if design.first and not metrics.only:
-            findings.append(unanswered_share(design, replace(place, groups=""), resampling))
-        tables, classes = _tables_of(design, measured, config)
-        findings += _score_findings(design, data, config, place, resampling)
-        tables |= _tables_over_thresholds(design, data, config, place, resampling)
-        findings += _describe_classes(design, config, place, classes, resampling)
-        notes = tuple(notes_left_out(place, measured.left_out))
-        compared = tuple(with_ratios(findings, by_class.classes))
-        return Measured(compared, tables | worksheet_of(design), notes)
+        return findings, measured
 
     def outcomes(self, design: Design) -> Outcomes | None:
         """Count right predictions by group and true class; None of raw texts."""
@@ -562,17 +586,11 @@ def _score_findings(
 
 
 def _tables_over_thresholds(
-    design: Design,
-    data: ScoredData,
-    config: Config,
-    place: Place,
-    resampling: Resampling | None,
+    design: Design, data: ScoredData, config: Config, place: Place
 ) -> dict[str, pa.Table]:
     """Return the rates of each group over thresholds, and where verdicts hold; none of labels."""
     model_scores, scored_design = data.scores.get(design.model), _scored(design, data, config)
-    # Where causes are counted again nothing is drawn, and no table is read.
-    recounted = resampling is None and config.resampling.method != "none"
-    if model_scores is None or scored_design is None or recounted:
+    if model_scores is None or scored_design is None:
         return {}
     positive, costs = str(config.data.positive), config.models[design.model].costs
     rows: dict[str, Iterable[Row]] = {

@@ -240,12 +240,13 @@ def contrast(config: Config, data: PredictionData, pair: tuple[Finding, Finding]
     if not {*names} <= {*models}:
         return None
     number, groups = measure_of(pair[0]), pair[0].groups
-    for name, joint, measures in _count_jointly(config, data, {n: models[n] for n in names}):
+    labels = {name: models[name] for name in names}
+    for name, joint, measures in _count_jointly(config, data, labels, groups=groups):
         matching = [
             measure for measure in measures
             if measure.facts(joint.counts)[0] == Fact(*number[:2], "", number[2])
         ]  # fmt: skip
-        if name == groups and matching:
+        if matching:
             (draft, _), *_ = _compare_models(name, joint, matching[:1], config)[0]
             if matching[0].extreme is not None and is_extreme(fact_of(draft.finding)):
                 return judge_by_interval(draft, config.testing)
@@ -269,10 +270,10 @@ def _align_models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
     -1 where its run lacks the image or its label, or the model has no output.
     """
     (first_run, (_, data)), *other_runs = runs.items()
-    ids, labelled = pl.Series(data.ids.astype(str)), data.coded_target.codes >= 0
-    rows = {first_run: np.where(labelled, np.arange(len(ids)), -1)}
+    labelled = data.coded_target.codes >= 0
+    rows = {first_run: np.where(labelled, np.arange(len(labelled)), -1)}
     for name, (_, other) in other_runs:
-        positions = match(ids, pl.Series(other.ids.astype(str)))
+        positions = match(pl.Series(data.ids.astype(str)), pl.Series(other.ids.astype(str)))
         if (positions < 0).all():
             raise DataError(
                 f"runs {first_run} and {name} have no image in common",
@@ -294,10 +295,9 @@ def _align_models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
     names = model_names({run: data.models for run, (_, data) in runs.items()})
     for (run, model), name in names.items():
         predictions = runs[run][1].models[model]
-        missing = (rows[run] < 0) | (predictions.state[rows[run]] == "unmatched")
-        answered = np.where(missing, -1, predictions.state[rows[run]] == "answered").astype(
-            np.int32
-        )
+        state = predictions.coded_state.take(rows[run])
+        missing = (rows[run] < 0) | state.equals("unmatched")
+        answered = np.where(missing, -1, state.equals("answered")).astype(np.int32)
         for version, labels in predictions.versions_with_verdicts.items():
             full_name = (
                 name if len(predictions.versions_with_verdicts) == 1 else f"{name} ({version})"
@@ -311,11 +311,17 @@ def _align_models(runs: Runs) -> tuple[dict[str, Coded], dict[str, Coded]]:
 
 
 def _count_jointly(
-    config: Config, data: PredictionData, labels: Mapping[str, Coded], *, answers: bool = True
+    config: Config,
+    data: PredictionData,
+    labels: Mapping[str, Coded],
+    *,
+    answers: bool = True,
+    groups: str | None = None,
 ) -> Iterator[MeasuredCounts]:
     """Yield counts and measures without groups, then for each choice of groups.
 
     Of the rows that all models have labels of; without `answers`, these are whether they gave any.
+    With `groups`, of the groups of this name alone; "" is without groups.
     """
     rows = np.flatnonzero(np.all([coded.codes >= 0 for coded in labels.values()], axis=0))
     answered_labels = {name: coded.take(rows) for name, coded in labels.items()}
@@ -329,18 +335,20 @@ def _count_jointly(
         return
     units = None if unit is None else unit.take(rows)
     count = partial(join, truth, answered_labels, units=units)
-    if not answers or config.metrics.has(accuracy):
+    if groups in (None, "") and (not answers or config.metrics.has(accuracy)):
         overall_measure = Accuracy(Aggregate.VALUE, None) if answers else Unanswered()
         everyone = replace(
             one_group(len(rows)), min_size=config.data.min_group_size,
             units=None if units is None else units.codes,
         )  # fmt: skip
         yield MeasuredCounts("", count(groups=everyone), (overall_measure,))
-    for groups in groups_of(config.data, data):
-        joint = count(groups=groups.take(rows))
+    for row_groups in groups_of(config.data, data):
+        if groups not in (None, row_groups.name):
+            continue
+        joint = count(groups=row_groups.take(rows))
         measures = list_measures(config, joint.counts) if answers else [Unanswered()]
         compared = [measure for measure in measures if measure.facts(joint.counts)]
-        yield MeasuredCounts(groups.name, joint, compared)
+        yield MeasuredCounts(row_groups.name, joint, compared)
 
 
 def list_measures(config: Config, counts: Counts) -> list[Measure]:
@@ -393,8 +401,11 @@ def _measure(
 
 def _compare_models(
     name: str, joint: Joint, measures: Sequence[Measure], config: Config
-) -> tuple[list[Contrast], list[Row]]:
-    """Measure all models, and the difference of two; replicates are drawn once for all."""
+) -> tuple[list[Contrast], Iterator[Row]]:
+    """Measure all models, and the difference of two; replicates are drawn once for all.
+
+    Also returns the ranks of the models, which are worked out where they are read.
+    """
     options, sampler = config.resampling, joint.counts.sampler
     resampled = options.method != "none"
     views = [joint.alone(model) for model in range(len(joint.models))]
@@ -417,9 +428,20 @@ def _compare_models(
             ]
         if too_few := _too_few(joint.counts.groups):
             contrasts = [(untested(draft, too_few), key) for draft, key in contrasts]
-    ranking: list[Row] = []
+    return contrasts, _ranks(name, joint, measures, observed, boot)
+
+
+def _ranks(
+    name: str,
+    joint: Joint,
+    measures: Sequence[Measure],
+    observed: Sequence[Numbers],
+    boot: Sequence[Numbers],
+) -> Iterator[Row]:
+    """Yield the rank of each model by each measure."""
+    counts = joint.alone(0).counts
     for measure in measures:
-        overall_fact, *_ = measure.facts(views[0].counts)
+        overall_fact, *_ = measure.facts(counts)
         values = np.array([model_numbers[overall_fact][0] for model_numbers in observed])
         replicates = np.stack(
             [model_numbers.get(overall_fact, _NOTHING) for model_numbers in boot], axis=1
@@ -434,8 +456,7 @@ def _compare_models(
             ).value_harm
             == "lower"
         )
-        ranking += _ranking(ranking_key, joint.models, values, replicates, lower=lower_is_worse)
-    return contrasts, ranking
+        yield from _ranking(ranking_key, joint.models, values, replicates, lower=lower_is_worse)
 
 
 def _too_few(groups: Groups) -> str:
