@@ -58,8 +58,6 @@ class Row:
         The number that grows between rows of one workload, what and peer.
     over : str
         What our time is a multiple of, such as "one pass", where no peer does as much.
-    most_seconds : float or None
-        What our time may be at most.
     """
 
     workload: str
@@ -75,7 +73,6 @@ class Row:
     note: str = ""
     n: float | None = None
     over: str = ""
-    most_seconds: float | None = None
 
     @property
     def ratio(self):
@@ -86,15 +83,14 @@ class Row:
     @property
     def has_goal(self):
         """Whether there is something to reach."""
-        return not self.goal is self.most_seconds is None
+        return self.goal is not None
 
     @property
     def reached(self):
-        """Whether every goal is reached."""
-        in_time = self.most_seconds is None or self.seconds <= self.most_seconds
+        """Whether the goal is reached; True without one."""
         if self.goal is None:
-            return in_time
-        return in_time and (self.ratio <= self.goal if self.over else self.ratio >= self.goal)
+            return True
+        return self.ratio <= self.goal if self.over else self.ratio >= self.goal
 
 
 def quick():
@@ -355,12 +351,10 @@ def ratio_of(row):
 
 
 def goal_of(row):
-    """Return what a row is to reach, such as "20×", "≤ 1.6×" or "≤ 5 s"."""
-    sign = "≤ " if row.over else ""
-    ratio = [] if row.goal is None else [f"{sign}{row.goal:,g}×"]
-    return ", ".join(
-        ratio + [f"≤ {limit:g} s" for limit in [row.most_seconds] if limit is not None]
-    )
+    """Return what a row is to reach, such as "20×" or "≤ 1.6×"; "" without a goal."""
+    if row.goal is None:
+        return ""
+    return f"≤ {row.goal:,g}×" if row.over else f"{row.goal:,g}×"
 
 
 def times_of(ratio):
