@@ -72,6 +72,16 @@ def test_constant_columns_are_left_out():
     assert titles[:4] == ["Group", "Model", "Attributes", "n"]
 
 
+@pytest.mark.parametrize(("unanswered", "listed"), [(0, False), (3, True)])
+def test_shares_of_rows_that_do_not_count_are_listed_where_there_are_such_rows(unanswered, listed):
+    cells = {group: (unanswered, n) for group, (_, n) in CELLS.items()}
+    gap = finding(model="m", groups="g", metric="unanswered_rate", by_group=group_values(cells))
+    result = audited(gap)
+    section = group_table(result, [("accuracy", Aggregate.DIFFERENCE), "unanswered_rate"])
+    (table,) = (block for block in section.blocks if isinstance(block, Table))
+    assert any("without an answer" in str(column) for column in table.columns) is listed
+
+
 def test_the_page_has_room_for_a_few_columns_and_files_have_every_metric():
     result = many_classes(20)
     page_table = group_table(result, PAGE.by_group).blocks[-1]

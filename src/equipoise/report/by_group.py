@@ -69,7 +69,7 @@ class GroupTable:
         places: dict[Key, dict[str, Finding]] = {}
         for metric in metrics:
             for finding in result.findings:
-                if selects(metric, finding) and any(has(part.value) for part in finding.by_group):
+                if selects(metric, finding) and _says_something(finding):
                     key = finding.model, finding.groups, finding.version
                     places.setdefault(key, {}).setdefault(_column(finding), finding)
         _drop_untested(places)
@@ -141,6 +141,12 @@ class GroupTable:
         if group_value is worst:
             marks.append(_WORST)
         return tuple(marks)
+
+
+def _says_something(finding: Finding) -> bool:
+    """Whether a group has a value: of shares of rows that don't count, one above 0."""
+    values = [part.value for part in finding.by_group if has(part.value)]
+    return any(values) if spec_of_finding(finding).of_exclusion else bool(values)
 
 
 def _drop_untested(places: dict[Key, dict[str, Finding]]) -> None:
