@@ -39,9 +39,11 @@ def checks_of_gaps(
             is_missing = has_peer and model not in models and model not in absent
             if is_missing and rule.model in (None, model):
                 place = replace(rule, model=model, groups=groups or None)
-                text = f"{place}: not measured for this model, and for another one. To do: "
-                fix = "measure both alike, or name the model of the rule"
-                yield GateCheck(place, None, "not measured", f"{text}{fix}.")
+                text = (
+                    "not measured for this model, and for another one. To do: measure both alike, "
+                    "or name the model of the rule."
+                )
+                yield GateCheck(place, None, "not measured", str(place), text)
 
 
 def with_small_groups(result: AuditResult, check: GateCheck) -> GateCheck:
@@ -59,22 +61,21 @@ def with_small_groups(result: AuditResult, check: GateCheck) -> GateCheck:
     if not sizes:
         return check
     names = listed([f"{visible(name)}, {count(n)} rows" for name, n in sizes.items()])
-    sentence = f"{check.sentence} Not checked: {names}."
+    statement = f"{check.statement} Not checked: {names}."
     outcome: Outcome = check.outcome
     beyond = [part for part in parts if finding and _is_beyond(check.rule, finding, part)]
     if beyond and outcome == "passed":
         outcome = "not judged"
-        about = check.sentence.partition(f": {check.outcome} ")[0]
         values = listed([
             f"{visible(part.group)} has {number(part.value, 4)} "
             f"{interval(part.low, part.high, 4)} in {count(part.n)} rows"
             for part in beyond
         ])  # fmt: skip
-        sentence = (
-            f"{about}: not judged: {values}, beyond the bound and too few to be compared. To do: "
-            f"add rows of such groups, or lower data.min_group_size. Not checked: {names}."
+        statement = (
+            f"not judged: {values}, beyond the bound and too few to be compared. To do: add rows "
+            f"of such groups, or lower data.min_group_size. Not checked: {names}."
         )
-    return replace(check, outcome=outcome, sentence=sentence, not_checked=tuple(sizes.items()))
+    return replace(check, outcome=outcome, statement=statement, not_checked=tuple(sizes.items()))
 
 
 def small_groups_text(result: AuditResult) -> str:
