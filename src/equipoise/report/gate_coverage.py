@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from equipoise.core import Aggregate, AuditResult, Finding, GroupValue
 from equipoise.report.gate_rules import ROUNDING, GateCheck, GateRule, Outcome
+from equipoise.report.not_compared import attributes_not_compared
 from equipoise.report.text import count, enclose, interval, listed, number, visible
 from equipoise.report.words import has_shares
 
@@ -79,11 +80,13 @@ def with_small_groups(result: AuditResult, check: GateCheck) -> GateCheck:
 
 
 def small_groups_text(result: AuditResult) -> str:
-    """Name the groups that a run doesn't compare, as they have too few rows; "" without any."""
+    """Name the groups that comparisons leave out, as they have too few rows; "" without any."""
     table = result.tables.get("group_sizes")
     rows = [row for row in ([] if table is None else table.to_pylist()) if row["group"]]
-    texts = []
+    texts, without = [], attributes_not_compared(result)
     for groups in dict.fromkeys(row["groups"] for row in rows if row["usable"]):
+        if groups in without:
+            continue
         names = [
             f"{visible(name)} ({count(n)} rows)" for name, n in _small_sizes(result, groups).items()
         ]
