@@ -74,7 +74,7 @@ def with_small_groups(result: AuditResult, check: GateCheck) -> GateCheck:
         ])  # fmt: skip
         statement = (
             f"not judged: {values}, beyond the bound and too few to be compared. To do: add rows "
-            f"of such groups, or lower data.min_group_size. Not checked: {names}."
+            f"of these groups, or lower data.min_group_size. Not checked: {names}."
         )
     return replace(check, outcome=outcome, statement=statement, not_checked=tuple(sizes.items()))
 
