@@ -309,3 +309,22 @@ def test_a_report_opens_in_the_browser(command, project, monkeypatch):
     assert opened == [str(project / "r" / "report.html")]
     monkeypatch.setattr("click.launch", lambda page: 1)
     assert "can't open a browser" in command("report", "r", "--open")[2]
+
+
+def test_an_attribute_with_one_group_left_is_named_once(command, project):
+    rows = ["id,g,h,y,p"]
+    for place in range(60):
+        label, small = place // 2 % 2, place < 9
+        rows.append(f"{place},{'small' if small else 'large'},{'ab'[place % 2]},{label},{label}")
+    Path("small.csv").write_text("\n".join(rows))
+    Path("small.yaml").write_text(
+        "audit: predictions\n"
+        "data: {table: small.csv, id: id, target: y, groups: [g, h], min_group_size: 10}\n"
+        "models: {m: {table: small.csv, prediction: p}}\n"
+    )
+    code, out, err = command("audit", "small.yaml", "--out", "r")
+    assert code == 0
+    assert (out + err).count("small: 9") == 1
+    assert "Too small to compare" not in out
+    assert (out + err).count("min_group_size") == 1
+    assert "Add rows, or lower data.min_group_size, to compare by g." in out

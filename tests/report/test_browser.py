@@ -228,6 +228,33 @@ def test_the_next_step_of_six_models_is_on_the_first_screen(run, browser):
     assert browser.run(last) <= 2 * DESKTOP[1]
 
 
+BROKEN_OPTIONS = """
+const code = [...document.querySelectorAll(".command code")].find(
+  (one) => one.textContent.includes(" --"));
+const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT), options = [];
+while (texts.nextNode()) {
+  for (const found of texts.currentNode.data.matchAll(/--[a-z]+/g)) {
+    const option = document.createRange();
+    option.setStart(texts.currentNode, found.index);
+    option.setEnd(texts.currentNode, found.index + found[0].length);
+    options.push(option);
+  }
+}
+const broken = [];
+for (let width = 100; width < 400; width += 2) {
+  code.style.flex = `0 0 ${width}px`;
+  if (options.some((option) => option.getClientRects().length > 1)) broken.push(width);
+}
+return [options.length, broken];"""
+
+
+def test_an_option_of_a_command_does_not_break_at_its_hyphens(run, browser):
+    browser.open(run("six models") / "report.html")
+    n_options, broken = browser.run(BROKEN_OPTIONS)
+    assert n_options
+    assert broken == []
+
+
 def test_the_whole_report_is_printed_with_the_full_address(run, browser):
     browser.open(run("answers") / "report.html", query="?full")
     pages = sheets(browser.printed())

@@ -118,6 +118,14 @@ def test_metrics_that_disagree_are_said_in_one_sentence():
     assert "0.350 against 0.100" in text
 
 
+def test_a_sentence_begins_with_a_capital_whatever_the_models_are_called():
+    mistakes = FOUND["cramers_v", "Male"]
+    (conclusion,) = conclusions_of([mistakes])
+    better, worse = conclusion.standings
+    named = replace(conclusion, standings=(replace(better, model="the"), worse))
+    assert conclusion_sentence(mistakes, named).startswith("The mistakes of ")
+
+
 def test_a_difference_leads_before_models_that_are_alike():
     accuracy = replace(FOUND["accuracy", ""], verdict=Verdict.BELOW_THRESHOLD)
     mistakes = replace(FOUND["effect_size_mean", ""], verdict=Verdict.DISPARITY)

@@ -425,3 +425,13 @@ def test_a_check_names_the_end_of_the_interval_that_it_limits():
     ):
         (check,) = gate(result(INTERVAL), [GateRule("accuracy", on=on, **bounds)]).checks
         assert check.sentence.endswith(text)
+
+
+def test_a_check_that_is_not_judged_keeps_the_whole_name_of_its_model():
+    name = "net: passed twice"
+    measured = finding(
+        metric="accuracy", aggregate=Aggregate.WORST_GROUP, value=0.86, by_group=SMALL, model=name
+    )
+    (check,) = gate(result(measured), [GateRule("accuracy", of="worst_group", min=0.8)]).checks
+    assert check.outcome == "not judged"
+    assert name in check.sentence

@@ -8,7 +8,7 @@ import pytest
 
 import equipoise
 from equipoise.core import Aggregate, AuditResult, Family, GroupValue, Verdict
-from equipoise.core.sentences import Sentence
+from equipoise.core.sentences import Sentence, named
 from equipoise.report import card
 from equipoise.report.by_group import group_table
 from equipoise.report.concluding import conclusions_of
@@ -192,10 +192,33 @@ def test_no_groups_values_stand_under_the_name_of_another_number():
     odds = finding(
         metric="equalized_odds", subject="judge", value=0.046, ci_low=0.01, ci_high=0.08,
         by_group=group_values({("a",): (89, 100), ("b",): (94, 100)}),
-        direction=Sentence("True positive rate for “judge”: lowest for a (89.0 %)."),
+        direction=Sentence("True positive rate for “judge”: lowest for a (89.0 %)"),
     )  # fmt: skip
     (conclusion,) = conclusions_of([odds])
     assert short_line(odds, conclusion).startswith("True positive rate")
+
+
+def test_a_line_begins_with_its_direction_where_all_groups_are_compared():
+    score = finding(
+        metric="association_score", subject="nurse", sides=("women", "men"),
+        direction=Sentence("nurse is closer to ", named("women"), " than to ", named("men")),
+    )  # fmt: skip
+    (conclusion,) = conclusions_of([score])
+    assert short_line(score, conclusion) == "nurse is closer to women than to men"
+
+
+def test_a_line_names_its_group_unless_the_direction_does():
+    skew = finding(metric="skew", group="all", direction=Sentence("rarer in all of the results"))
+    (conclusion,) = conclusions_of([skew])
+    assert short_line(skew, conclusion) == "all: rarer in all of the results"
+    by_name = replace(skew, direction=Sentence(named("all"), " is rarer"))
+    assert short_line(by_name, conclusion) == "all is rarer"
+
+
+def test_a_difference_in_labels_names_the_label_with_the_largest():
+    labels = finding(metric="answer_gap", groups="gender", by_group_of="nurse")
+    assert difference_name(labels) == "difference in share of answers (largest for “nurse”)"
+    assert "largest" not in difference_name(replace(labels, subject="nurse"))
 
 
 def test_the_first_conclusion_about_each_attribute_is_not_folded():

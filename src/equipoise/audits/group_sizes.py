@@ -177,8 +177,8 @@ def few_rows(all_groups: Iterable[Groups], of: str) -> Iterator[Note]:
         if len(groups.attributes) == 1 and _are_few_and_small(groups):
             yield Note(
                 groups.name,
-                f"not enough data: {listed(groups)}, and a comparison needs {groups.min_size} {of} "
-                "in each of two groups. Add images, or lower data.min_group_size.",
+                f"not compared ({listed(groups)}). A comparison needs {groups.min_size} {of} in "
+                "each of two groups.",
             )
 
 

@@ -15,6 +15,7 @@ from equipoise.audits.findings import UncorrectedFinding
 from equipoise.audits.notes import Note, first_of
 from equipoise.config.fields import located
 from equipoise.core import ConfigError, Labels, Strings, integers
+from equipoise.core.finding import attributes_of
 from equipoise.data.tables import read_table
 from equipoise.metrics.labels.misclassified_groups import AssignedGroups
 from equipoise.metrics.labels.shares import Confusion
@@ -131,7 +132,7 @@ def notes_on_sources(config: AuditConfig, sources: Mapping[str, Source]) -> Iter
 
 def are_predicted(groups: str, sources: Iterable[str]) -> bool:
     """Whether a model predicted an attribute of these groups."""
-    return bool({*groups.split(" × ")} & {*sources})
+    return not {*attributes_of(groups)}.isdisjoint(sources)
 
 
 def assigned_groups(
@@ -148,7 +149,7 @@ def assigned_groups(
     sources, seed
     """
     confusions, all_values = [], []
-    for place, name in enumerate(groups.split(" × ")):
+    for place, name in enumerate(attributes_of(groups)):
         values = tuple(dict.fromkeys(level[place] for level in levels))
         source = sources.get(name)
         if source is not None and (

@@ -224,6 +224,9 @@ class Finding:
         Rows behind the value.
     by_group : tuple of GroupValue
         What each group contributes.
+    by_group_of : str
+        The subject that `by_group` is about, where the finding is about all of them: the class with
+        the largest gap. "" elsewhere.
     ratio : Ratio or None
         Of rare errors, how many times as often the group that is worse off has them.
     excluded : tuple of Excluded
@@ -292,6 +295,7 @@ class Finding:
     threshold: float = math.nan
     n: int
     by_group: tuple[GroupValue, ...] = ()
+    by_group_of: str = ""
     ratio: Ratio | None = None
     excluded: tuple[Excluded, ...] = ()
     unit: str

@@ -158,9 +158,9 @@ def _checks_of_judged(rule: GateRule, judged: Sequence[tuple[Finding, Verdict]])
 
 def _passed(rule: GateRule, place: tuple[str, str], n: int) -> GateCheck:
     """Check a model and groups without a forbidden verdict."""
-    about = enclose(": ", ", ".join(map(visible, filter(None, place))))
-    text = f"{rule}{about}: passed, none of {n} has this verdict."
-    return GateCheck(rule, None, "passed", text, groups=place[1])
+    about = f"{rule}{enclose(': ', ', '.join(map(visible, filter(None, place))))}"
+    text = f"passed, none of {n} has this verdict."
+    return GateCheck(rule, None, "passed", about, text, groups=place[1])
 
 
 def _unmatched(findings: Sequence[Finding], rule: GateRule, subject: str) -> GateCheck:
@@ -177,7 +177,8 @@ def _unmatched(findings: Sequence[Finding], rule: GateRule, subject: str) -> Gat
     else:
         names = set()
     fix = enclose(" To do: choose one of this run's names: ", ", ".join(sorted(names)), ".")
-    return GateCheck(rule, None, "no match", f"{rule}: no {subject} matches this rule.{fix}")
+    text = f"no {subject} matches this rule.{fix}"
+    return GateCheck(rule, None, "no match", str(rule), text)
 
 
 def _place(finding: Finding) -> tuple[str, str]:
@@ -187,8 +188,8 @@ def _place(finding: Finding) -> tuple[str, str]:
 def _unjudged(rule: GateRule, finding: Finding) -> GateCheck:
     """Check a finding without a verdict."""
     reason = visible(finding.reason) or in_words(finding.verdict)
-    text = f"{_about(rule, finding)}: {in_words(Verdict.NOT_ESTIMABLE)}: {reason}."
-    return GateCheck(rule, finding, "not estimable", text)
+    text = f"{in_words(Verdict.NOT_ESTIMABLE)}: {reason}."
+    return GateCheck(rule, finding, "not estimable", _about(rule, finding), text)
 
 
 def _is_withheld(finding: Finding) -> bool:
@@ -206,8 +207,8 @@ def _withheld_by_place(
 
 def _not_judged(rule: GateRule, finding: Finding) -> GateCheck:
     """Check a finding without a meaningful number."""
-    text = f"{_about(rule, finding)}: not judged: {visible(finding.reason)}."
-    return GateCheck(rule, finding, "not judged", text)
+    text = f"not judged: {visible(finding.reason)}."
+    return GateCheck(rule, finding, "not judged", _about(rule, finding), text)
 
 
 def _forbidden(rule: GateRule) -> tuple[str, ...]:
@@ -216,11 +217,11 @@ def _forbidden(rule: GateRule) -> tuple[str, ...]:
 
 
 def _judged(rule: GateRule, finding: Finding, verdict: Verdict) -> GateCheck:
-    text = f"{_about(rule, finding)}: breached with the verdict {verdict}"
     ends = ""
     if not math.isnan(finding.ci_low):
         ends = f" {interval(finding.ci_low, finding.ci_high, 4)}"
-    return GateCheck(rule, finding, "breached", f"{text}, {number(finding.value, 4)}{ends}.")
+    text = f"breached with the verdict {verdict}, {number(finding.value, 4)}{ends}."
+    return GateCheck(rule, finding, "breached", _about(rule, finding), text)
 
 
 def _checks_of_changes(
@@ -247,8 +248,8 @@ def _checks_of_changes(
         and (pair.worse == pair.second or finding.verdict is Verdict.INCONCLUSIVE)
     ]
     if not checks:
-        passed = f"{rule}: passed, none of {len(changes)} changes is worse."
-        checks = [GateCheck(rule, None, "passed", passed)]
+        passed = f"passed, none of {len(changes)} changes is worse."
+        checks = [GateCheck(rule, None, "passed", str(rule), passed)]
     models = {finding.model for finding in result.findings}
     places = [
         (model, finding.groups)
@@ -324,11 +325,11 @@ def _check(rule: GateRule, finding: Finding) -> GateCheck:
     if _is_withheld(finding):
         return _not_judged(rule, finding)
     numbers = _limited_numbers(rule, finding)
-    name = _about(rule, finding)
+    about = _about(rule, finding)
     if any(map(math.isnan, numbers)):
         reason = visible(finding.reason) or "it lacks this number"
         verdict_text = in_words(Verdict.NOT_ESTIMABLE)
-        return GateCheck(rule, finding, "not estimable", f"{name}: {verdict_text}: {reason}.")
+        return GateCheck(rule, finding, "not estimable", about, f"{verdict_text}: {reason}.")
     outcome: Outcome = "passed"
     for_min, for_max = numbers
     if (rule.min is not None and for_min < rule.min - ROUNDING) or (
@@ -338,10 +339,11 @@ def _check(rule: GateRule, finding: Finding) -> GateCheck:
     limits = sorted(
         {for_min} if rule.max is None else {for_max} if rule.min is None else {*numbers}
     )
-    text = f"{name}: {outcome} with {' to '.join(number(value, 4) for value in limits)}"
+    text = f"{outcome} with {' to '.join(number(value, 4) for value in limits)}"
     text += f"{_end_name(rule, finding, limits)}."
     alarms = alarm_rate(rule, finding)
-    return GateCheck(rule, finding, outcome, f"{text}{_alarm_text(finding, alarms)}", alarms=alarms)
+    text += _alarm_text(finding, alarms)
+    return GateCheck(rule, finding, outcome, about, text, alarms=alarms)
 
 
 def _end_name(rule: GateRule, finding: Finding, limits: Sequence[float]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from equipoise.core import Aggregate, AuditResult, Finding, GroupValue
 from equipoise.report.gate_rules import ROUNDING, GateCheck, GateRule, Outcome
+from equipoise.report.not_compared import attributes_not_compared
 from equipoise.report.text import count, enclose, interval, listed, number, visible
 from equipoise.report.words import has_shares
 
@@ -39,9 +40,11 @@ def checks_of_gaps(
             is_missing = has_peer and model not in models and model not in absent
             if is_missing and rule.model in (None, model):
                 place = replace(rule, model=model, groups=groups or None)
-                text = f"{place}: not measured for this model, and for another one. To do: "
-                fix = "measure both alike, or name the model of the rule"
-                yield GateCheck(place, None, "not measured", f"{text}{fix}.")
+                text = (
+                    "not measured for this model, and for another one. To do: measure both alike, "
+                    "or name the model of the rule."
+                )
+                yield GateCheck(place, None, "not measured", str(place), text)
 
 
 def with_small_groups(result: AuditResult, check: GateCheck) -> GateCheck:
@@ -59,30 +62,31 @@ def with_small_groups(result: AuditResult, check: GateCheck) -> GateCheck:
     if not sizes:
         return check
     names = listed([f"{visible(name)}, {count(n)} rows" for name, n in sizes.items()])
-    sentence = f"{check.sentence} Not checked: {names}."
+    statement = f"{check.statement} Not checked: {names}."
     outcome: Outcome = check.outcome
     beyond = [part for part in parts if finding and _is_beyond(check.rule, finding, part)]
     if beyond and outcome == "passed":
         outcome = "not judged"
-        about = check.sentence.partition(f": {check.outcome} ")[0]
         values = listed([
             f"{visible(part.group)} has {number(part.value, 4)} "
             f"{interval(part.low, part.high, 4)} in {count(part.n)} rows"
             for part in beyond
         ])  # fmt: skip
-        sentence = (
-            f"{about}: not judged: {values}, beyond the bound and too few to be compared. To do: "
-            f"add rows of such groups, or lower data.min_group_size. Not checked: {names}."
+        statement = (
+            f"not judged: {values}, beyond the bound and too few to be compared. To do: add rows "
+            f"of these groups, or lower data.min_group_size. Not checked: {names}."
         )
-    return replace(check, outcome=outcome, sentence=sentence, not_checked=tuple(sizes.items()))
+    return replace(check, outcome=outcome, statement=statement, not_checked=tuple(sizes.items()))
 
 
 def small_groups_text(result: AuditResult) -> str:
-    """Name the groups that a run doesn't compare, as they have too few rows; "" without any."""
+    """Name the groups that comparisons leave out, as they have too few rows; "" without any."""
     table = result.tables.get("group_sizes")
     rows = [row for row in ([] if table is None else table.to_pylist()) if row["group"]]
-    texts = []
+    texts, without = [], attributes_not_compared(result)
     for groups in dict.fromkeys(row["groups"] for row in rows if row["usable"]):
+        if groups in without:
+            continue
         names = [
             f"{visible(name)} ({count(n)} rows)" for name, n in _small_sizes(result, groups).items()
         ]

@@ -206,7 +206,9 @@ class GateCheck:
     rule : GateRule
     finding : Finding or None
     outcome : "passed", "breached", "not estimable", "not judged", "not measured" or "no match"
-    sentence : str
+    about : str
+        The rule, and the model and groups that it is checked for.
+    statement : str
         The outcome in words.
     conclusion : str
         What the run concludes from the finding; "" where it says nothing about it.
@@ -222,11 +224,17 @@ class GateCheck:
     rule: GateRule
     finding: Finding | None
     outcome: Outcome
-    sentence: str
+    about: str
+    statement: str
     conclusion: str = ""
     alarms: float = math.nan
     groups: str = ""
     not_checked: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in words, after the rule."""
+        return f"{self.about}: {self.statement}"
 
 
 @dataclass(frozen=True)

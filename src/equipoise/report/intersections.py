@@ -65,7 +65,7 @@ def explains_attribute(finding: Finding, main: Finding, grids: Grids) -> bool:
     grid, groups = grids.get(_place(replace(main, groups=finding.groups))), compared_groups(finding)
     if grid is None or groups is None:
         return False
-    place = finding.groups.split(" × ").index(main.groups)
+    place = finding.attributes.index(main.groups)
     parts = [part for part in grid.by_group if math.isfinite(part.value)]
     counted = _by_level(parts, place)
     main_values = {

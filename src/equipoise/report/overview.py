@@ -208,9 +208,7 @@ def _stated_item(finding: Finding, conclusion: Conclusion) -> _Item:
     wanted = enclose(" ", wanted_data(finding, conclusion))
     if conclusion.at_equal_mix is None:
         return _Item(finding, certainty=_how_sure(finding) + wanted)
-    text: str = conclusion_sentence(finding, conclusion)
-    if finding.beside not in text:
-        text = f"{text} {finding.beside}"
+    text = conclusion_sentence(finding, conclusion) + enclose(" ", finding.beside)
     badge = replace(badge_of(finding), verdict=conclusion.verdict)
     return _Item(finding, badge, text, conclusion_certainty(finding, conclusion) + wanted)
 

@@ -44,9 +44,9 @@ def first_screen(result: AuditResult, page: Page, place: Place | None = None) ->
     if not summary.statements:
         summary = replace(summary, statements=(Statement(None, "This run has no conclusions."),))
     commands = _commands(result, page, place, summary)
-    advice: tuple[str, ...] = ()
+    advice = summary.advice
     if any(statement.is_disparity for statement in summary.statements):
-        advice = tuple(page.advice(result))
+        advice = (*page.advice(result), *advice)
     return replace(
         summary, warnings=result.manifest.warnings, commands=commands, advice=advice,
         steps=(*advice, *summary.steps),

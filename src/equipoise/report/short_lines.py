@@ -1,7 +1,6 @@
 """Conclusions in one line, and the data that would show a difference that matters."""
 
 import math
-import re
 
 from equipoise.core import Finding, Verdict
 from equipoise.core.conclusion import Conclusion
@@ -70,7 +69,7 @@ def _line_of_groups(finding: Finding, conclusion: Conclusion) -> str:
     if finding.direction and group_value_name(finding) == name_of(finding):
         # The groups have values of a rate that the direction names.
         line = f"{_quoted(finding, name_of(finding))}: {sized(finding, finding.value)}"
-        return _first_that_fits(_of_group(finding, finding.direction.rstrip(".")), line)
+        return _first_that_fits(_direction_of_group(finding), line)
     if is_summary(finding) or not conclusion.other or any(map(math.isnan, values)):
         name, value = _quoted(finding, name_of(finding)), sized(finding, finding.value)
         by = enclose(" by ", finding.groups)
@@ -86,11 +85,11 @@ def _line_of_groups(finding: Finding, conclusion: Conclusion) -> str:
     return _first_that_fits(f"{name} of {subject}: {groups}", f"{subject}: {groups}")
 
 
-def _of_group(finding: Finding, text: str) -> str:
-    """Return a text after the name of its group, unless it has the name."""
-    if re.search(rf"(?<!\w){re.escape(finding.group)}(?!\w)", text):
-        return text
-    return f"{named(shortened(finding.group))}: {text}"
+def _direction_of_group(finding: Finding) -> str:
+    """Return a finding's direction, after the name of its group unless the direction has it."""
+    if finding.group in ("", *(part.group for part in finding.direction.parts)):
+        return finding.direction
+    return f"{named(shortened(finding.group))}: {finding.direction}"
 
 
 def _first_that_fits(text: str, shorter: str) -> str:

@@ -30,7 +30,7 @@ from equipoise.report.choice_words import (
 from equipoise.report.forms import draw
 from equipoise.report.leading_chart import chart_of
 from equipoise.report.next_steps import fields_of
-from equipoise.report.not_compared import statements_not_compared
+from equipoise.report.not_compared import statements_not_compared, steps_not_compared
 from equipoise.report.page_verdicts import conclusions_about_groups
 from equipoise.report.ranking_models import is_ranking
 from equipoise.report.ratio_words import deciding_ratio
@@ -98,8 +98,10 @@ def summarize(
     summary = Summary(shown_statements, caveat=caveat)
     chart = _chart_of_run(first, result) or _chart(shown_statements, result.findings)
     table = table_of_steps(first[0]) if first and first[0].steps else None
-    next_steps = _steps(shown_statements, steps)
-    return replace(_with_title(summary), chart=chart, table=table, steps=next_steps)
+    return replace(
+        _with_title(summary), chart=chart, table=table, steps=_steps(shown_statements, steps),
+        advice=steps_not_compared(result, of_answers),
+    )  # fmt: skip
 
 
 def _with_title(summary: Summary) -> Summary:

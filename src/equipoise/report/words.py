@@ -379,7 +379,7 @@ def conclusion_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
     if conclusion.real:
         clause += effect_clause(conclusion)
         return headline(finding, f"{_clause_of_labels(finding)}{clause}")
-    return Sentence(_bound_sentence(finding, conclusion).removesuffix("."), clause, ".")
+    return Sentence(_bound_clause(finding, conclusion), clause, ".")
 
 
 def _sentence_about_models(finding: Finding, conclusion: Conclusion) -> Sentence:
@@ -396,25 +396,25 @@ def _model_part(model: str) -> Phrase:
     return Phrase(model, group=model)
 
 
-def _bound_sentence(finding: Finding, conclusion: Conclusion) -> str:
-    """Say how large a difference may still be that was not found."""
+def _bound_clause(finding: Finding, conclusion: Conclusion) -> str:
+    """Say how large a difference may still be that was not found, without a full stop."""
     scaled, unit = scale_of(finding)
     by, n_text = enclose(" by ", finding.groups), _sample(finding)
     small = conclusion.verdict is Verdict.BELOW_THRESHOLD
     name = difference_name(finding)
     if not small and math.isnan(finding.p_value):
-        return f"No {name}{by} was found; {in_words(finding.reason)} ({n_text})."
+        return f"No {name}{by} was found; {in_words(finding.reason)} ({n_text})"
     bound = largest_size(finding)
     if math.isnan(bound):
         ends = ""
         if finding.interval not in (IntervalKind.SPREAD, IntervalKind.NONE):
             ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}, "
         start = "The difference is too small to matter" if small else "No difference was found"
-        return f"{start}: {name}{by} is {scaled(finding.value)}{unit} ({ends}{n_text})."
+        return f"{start}: {name}{by} is {scaled(finding.value)}{unit} ({ends}{n_text})"
     if small:
         size = f" larger than {scaled(bound)}{unit}" if bound else ""
-        return f"No {name}{by}{size} ({n_text})."
-    return f"No {name}{by} was found; up to {scaled(bound)}{unit} can't be excluded ({n_text})."
+        return f"No {name}{by}{size} ({n_text})"
+    return f"No {name}{by} was found; up to {scaled(bound)}{unit} can't be excluded ({n_text})"
 
 
 def difference_name(finding: Finding) -> str:
@@ -428,13 +428,10 @@ def difference_name(finding: Finding) -> str:
 
 
 def _widest_label(finding: Finding) -> str:
-    """Return the label with the largest gap of all, as the direction names it; else ""."""
-    spec = spec_of_finding(finding)
-    if finding.subject or not spec.of_labels:
+    """Return the label with the largest gap of all; "" where the finding isn't of all labels."""
+    if finding.subject or not spec_of_finding(finding).of_labels:
         return ""
-    start, end = f"{spec.group_label} for “", "”: "
-    named_label, _, groups = str(finding.direction).removeprefix(start).partition(end)
-    return named_label if groups and finding.direction.startswith(start) else ""
+    return shortened(finding.by_group_of)
 
 
 def largest_size(finding: Finding) -> float:
@@ -906,7 +903,7 @@ def comparison_sentence(finding: Finding, conclusion: Conclusion) -> Sentence:
         metrics = listed([spec_for(metric).label for metric in conclusion.alike_in])
         text = f"The models are alike in {metrics}; " + text
     names = tuple(standing.model for standing in conclusion.standings)
-    text = text if text.startswith(names) else text.capitalised()
+    text = text if text.parts[0].group in names else text.capitalised()
     return text + "." + enclose(" ", finding.beside)
 
 

@@ -11,7 +11,7 @@ from audits.answers.worlds import N, answers, config, images, pick, run
 from equipoise import audits
 from equipoise.audits.labels.answers.page import PAGE, unresolved_texts
 from equipoise.core import ConfigError, DataError, Family, Verdict
-from equipoise.report import GateRule, gate, write
+from equipoise.report import GateRule, gate, render, write
 from equipoise.report.result import first_screen
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "answers"
@@ -318,13 +318,25 @@ def test_the_lead_says_that_too_few_have_an_answer_to_be_compared():
     said = {"doctor": 20, "nurse": 5}, {"doctor": 12, "nurse": 20}
     table = answers({**said[0], "no idea": 75}, {**said[1], "no idea": 68})
     result = run(table, model={"unknown": ["no idea"]})
-    first, *_ = first_screen(result, PAGE).statements
-    assert first.text == (
-        "m: Difference in share of answers by group was not compared: 25 a "
-        "have an answer, min_group_size is 30."
+    summary = first_screen(result, PAGE)
+    assert summary.statements[0].text == (
+        "m: Answers were not compared by group, as only 25 are for a, fewer than the 30 that a "
+        "comparison needs."
     )
+    assert summary.steps[0] == "Add rows, or lower data.min_group_size, to compare by group."
+    _, _, page = render(result, PAGE).partition("<main")
+    assert page.count("not compared by group") == 1
     enough = run(table, model={"unknown": ["no idea"]}, data={"min_group_size": 20})
     assert "not compared" not in first_screen(enough, PAGE).statements[0].text
+
+
+def test_models_whose_answers_are_missing_alike_share_a_statement():
+    unknown = {"unknown": ["no idea"]}
+    table = answers({"doctor": 25, "no idea": 75}, {"doctor": 32, "no idea": 68})
+    result = run(table, model=unknown, models={"n": {"table": table, "answer": "said", **unknown}})
+    first, *further = first_screen(result, PAGE).statements
+    assert first.text.startswith("m and n: Answers were not compared by group, ")
+    assert not any("not compared" in statement.text for statement in further)
 
 
 def test_a_difference_that_was_not_found_names_its_answer():

@@ -80,10 +80,10 @@ def _metrics(run: Run, model: str) -> Iterator[Fields]:
             )  # fmt: skip
         for group in finding.by_group:
             if not math.isnan(group.value):
-                basis = spec_of_finding(finding).basis
+                kind = (finding.metric, spec_of_finding(finding).basis, "of a group")
+                part = (about(finding), f"{finding.groups} = {group.group}", f"n {group.n}")
                 values = _metric(
-                    f"{finding.metric} {basis} of a group".replace("  ", " "), group.value,
-                    f"{about(finding)}; {finding.groups} = {group.group}; n {group.n}",
+                    " ".join(filter(None, kind)), group.value, "; ".join(filter(None, part)),
                     group.low, group.high,
                 )  # fmt: skip
                 if values not in known:
@@ -94,7 +94,7 @@ def _metrics(run: Run, model: str) -> Iterator[Fields]:
 def _metric(kind: str, value: float, part: str, low: float, high: float) -> Fields:
     metric: Fields = {"type": kind, "value": repr(value)}
     if part:
-        metric["slice"] = part.removeprefix("; ")
+        metric["slice"] = part
     if not math.isnan(low) and not math.isnan(high):
         metric["confidenceInterval"] = {"lowerBound": repr(low), "upperBound": repr(high)}
     return metric

@@ -60,21 +60,23 @@ def _entries(run: Run, model: str) -> Iterator[Fields]:
 
 
 def _entry(run: Run, finding: Finding, title: str) -> Fields:
-    numbers = [
-        f"interval {finding.ci_low:.4g} to {finding.ci_high:.4g} ({finding.level:.0%})",
-        f"chance {finding.chance:.4g}",
-        f"n {finding.n}",
-        f"verdict {finding.verdict.value}",
-        f"equipoise {version(run)}",
-    ]
+    numbers = list[str]()
+    if not math.isnan(finding.ci_low):
+        ends = f"{finding.ci_low:.4g} to {finding.ci_high:.4g}"
+        numbers.append(f"interval {ends} ({finding.level:.0%})")
+    if not math.isnan(finding.chance):
+        numbers.append(f"chance {finding.chance:.4g}")
+    numbers += [
+        f"n {finding.n}", f"verdict {finding.verdict.value}", f"equipoise {version(run)}",
+    ]  # fmt: skip
     return {
         "dataset": {
             "id": run.dataset,
-            "task_id": f"{title}; {about(finding)}".rstrip("; "),
+            "task_id": "; ".join(filter(None, (title, about(finding)))),
         },
         "value": finding.value,
         "date": timestamp(run),
-        "notes": "; ".join(text for text in numbers if "nan" not in text),
+        "notes": "; ".join(numbers),
     }
 
 

@@ -122,7 +122,7 @@ def _score(run: Run, place: int, finding: Finding) -> Fields:
     level = finding.aggregate is Aggregate.VALUE
     return {
         "evaluation_result_id": f"finding-{place}",
-        "evaluation_name": f"{metric_title(finding)}; {about(finding)}".rstrip("; "),
+        "evaluation_name": "; ".join(filter(None, (metric_title(finding), about(finding)))),
         "source_data": _source(run),
         "metric_config": {
             "metric_id": finding.metric if level else f"{finding.metric}.{finding.aggregate}",
