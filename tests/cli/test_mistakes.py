@@ -134,8 +134,8 @@ MISTAKES = [
     ("show runs", {"file": "runs"}),
     ("report nowhere", {"file": "nowhere"}),
     ("check runs/bare", {"file": "runs/bare", "fix": "--min"}),
-    ("check runs/c --min acuracy.worst_group=0.8", {"file": "--min", "suggestion": "accuracy"}),
-    ("check runs/c --max accuracy.worst=1", {"file": "--max", "suggestion": "worst_group"}),
+    ("check runs/c --min acuracy.worst_group=0.8", {"option": "--min", "suggestion": "accuracy"}),
+    ("check runs/c --max accuracy.worst=1", {"option": "--max", "suggestion": "worst_group"}),
     ("check runs/c --min accuracy", {"option": "--min", "fix": "accuracy.worst_group=0.8"}),
     ("check runs/c --junit c.yaml", {"file": "c.yaml", "fix": "another name"}),
     ("compare runs/c nowhere", {"file": "nowhere"}),
@@ -197,6 +197,24 @@ def test_a_mistake_is_explained(raw_command, folder, monkeypatch, line, expected
         else:
             assert value in (failure[name] or ""), err
     assert sorted(folder.rglob("*")) == before
+
+
+def test_each_problem_of_a_configuration_has_its_fields(raw_command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    text = Path("c.yaml").read_text().partition("gate:")[0]
+    Path("several.yaml").write_text(f"{text}gates: []\ntesting: {{alpha: many, correction: x}}\n")
+    failure = json.loads(raw_command("audit", "several.yaml", "--json")[1])["error"]
+    Path("several.yaml").unlink()
+    last = text.count("\n")
+    problems = failure["problems"]
+    assert [(problem["line"], problem["key"]) for problem in problems] == [
+        (last + 1, "gates"), (last + 2, "testing.alpha"), (last + 2, "testing.correction"),
+    ]  # fmt: skip
+    assert [problem["suggestion"] for problem in problems] == ["gate", None, None]
+    assert problems[1]["expected"] == "a number"
+    assert all("\n" not in problem["fix"] for problem in (*problems, failure))
+    shared = failure.keys() - {"message", "problems"}
+    assert {name: failure[name] for name in shared} == {n: problems[0][n] for n in shared}
 
 
 def test_a_caret_points_to_the_column(raw_command, folder, monkeypatch):

@@ -25,6 +25,20 @@ def test_every_problem_is_in_one_message_with_its_line(load):
     assert lines[2] == "  line 10: resampling.seed: given -1; expected at least 0"
 
 
+def test_an_unknown_key_hides_no_other_problem(load):
+    text = EXAMPLE.replace("groups", "grops").replace("seed: 7", "seed: null, sed: 1")
+    with pytest.raises(ConfigError) as raised:
+        load(f"{text}hypothesis: 1\nmetrics: {{acuracy: true, precison: true}}\n")
+    last = len(text.splitlines())
+    assert [(problem.line, problem.key) for problem in raised.value.problems] == [
+        (6, "data.grops"), (10, "resampling.sed"), (10, "resampling.seed"),
+        (last + 1, "hypothesis"), (last + 2, "metrics.acuracy"), (last + 2, "metrics.precison"),
+    ]  # fmt: skip
+    assert raised.value.key == "data.grops"
+    given = [problem for problem in raised.value.problems if problem.key == "resampling.seed"]
+    assert "given nothing; expected a whole number" in str(given[0])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
@@ -41,8 +55,8 @@ def test_every_problem_is_in_one_message_with_its_line(load):
         ),
         ("[race, [race, gender]]", "race", ", line 6: data.groups: given 'race'; expected a list"),
         ("[race, [race, gender]]", "&a [*a]", ", line 6: data.groups[0][0]: given [[[...]]]"),
-        ("1000", "true", ", line 10: resampling.replicates: given True; expected a whole number"),
-        ("0.6", ".nan", ", line 12: gate[0].min: given nan; expected a finite number"),
+        ("1000", "true", ", line 10: resampling.replicates: given true; expected a whole number"),
+        ("0.6", ".nan", ", line 12: gate[0].min: given .nan; expected a finite number"),
         ("image_id", "!!python/name:os.system x", ", line 4: could not determine a constructor"),
     ],
 )

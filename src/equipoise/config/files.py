@@ -3,6 +3,7 @@
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any, ClassVar
 
 import yaml
@@ -161,6 +162,31 @@ def nearest(unknown_word: object, allowed: Iterable[str]) -> str:
         match and len(match[0]) < _SHORT_WORD and abs(len(match[0]) - len(str(unknown_word))) > 1
     )
     return f"; did you mean {match[0]!r}?" if match and not unlike else ""
+
+
+class _Yaml(Repr):
+    """Write values briefly, and as a config has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxdict, self.maxlist = 2, 3, 4
+        self.maxstring = self.maxother = 60
+
+    def repr_NoneType(self, value: None, level: int) -> str:  # noqa: ARG002, N802 - of Repr
+        return "nothing"
+
+    def repr_bool(self, value: bool, level: int) -> str:  # noqa: ARG002 - of Repr
+        return str(value).lower()
+
+    def repr_float(self, value: float, level: int) -> str:  # noqa: ARG002 - of Repr
+        return repr(value).replace("nan", ".nan").replace("inf", ".inf")
+
+    def repr_tuple(self, value: tuple[Any, ...], level: int) -> str:
+        return self.repr_list([*value], level)
+
+
+as_yaml = _Yaml().repr
+"""Return a value of a config as text that is short enough for an error."""
 
 
 def keys(model: type[BaseModel]) -> list[str]:
