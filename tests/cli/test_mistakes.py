@@ -71,6 +71,8 @@ def folder(tmp_path_factory):
         Path(name).write_text(text)
     Path("p.csv").write_text("sex,label,pred\n" + "f,1,0\nm,1,1\nf,0,0\nm,0,0\n" * 60)
     Path("part.csv").write_text("perceived_gender,person.age,label\n" + "f,1,0\nm,1,1\n" * 9)
+    Path("mine.csv").write_text("sex,label,mine,other\n" + "f,1,0,x\nm,0,1,y\n" * 9)
+    Path("headless.csv").write_text("a.jpg,f,1\n" + "b.jpg,m,0\n" * 9)
     Path("odd.csv").write_text("u,v,w\n" + "a,1,0\nb,1,1\n" * 9)
     Path("bare.yaml").write_text(CONFIG.partition("gate:")[0])
     assert run(["audit", "c.yaml"]) == 0
@@ -122,6 +124,14 @@ MISTAKES = [
     ("quick p.csv --target lable", {"file": "p.csv", "column": "lable", "suggestion": "label"}),
     ("quick p.csv --groups sexx", {"file": "p.csv", "column": "sexx", "suggestion": "sex"}),
     ("quick odd.csv", {"file": "odd.csv", "fix": "equipoise quick odd.csv --target LABELS"}),
+    (
+        "quick mine.csv --target label --groups sex",
+        {
+            "file": "mine.csv",
+            "fix": "equipoise quick mine.csv --target label --groups sex --pred mine",
+        },
+    ),
+    ("quick headless.csv", {"file": "headless.csv", "fix": "header"}),
     ("quick pp.csv", {"file": "pp.csv", "suggestion": "p.csv"}),
     ("quick c.yaml", {"option": "TABLE", "fix": "equipoise audit c.yaml"}),
     ("quick p.csv --model clip", {"message": "'clip'", "fix": "hf:clip"}),

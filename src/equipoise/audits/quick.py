@@ -766,11 +766,6 @@ def _guess_models(
     run = _live_models(named.get("model"))
     if not (labels or scores or run):
         labels = likely_outputs(other_names)
-        if not labels:
-            raise InputError(
-                f"{file}: no column is called as predictions are, such as pred or score. To do: "
-                "name it as pred or score, or name a model and its images"
-            )
         notes.append(f"predictions: {listed(labels)}")
     truth = columns[target]
     for name in (*labels, *scores):
