@@ -254,9 +254,14 @@ def compare_runs(
 
 def _named(paths: list[Path]) -> Mapping[str, Path]:
     """Return runs by the name of their folder, or by their path where two share it."""
+    if not paths:
+        raise RunError("no run is named; expected one run or more")
+    places = [path.resolve() for path in paths]
+    repeated = next((path for path, place in zip(paths, places, strict=True)
+                     if places.count(place) > 1), None)  # fmt: skip
+    if repeated is not None:
+        raise RunError(f"{repeated}: given twice. To do: name each run once")
     names = [p.name if [q.name for q in paths].count(p.name) == 1 else str(p) for p in paths]
-    if not names or len(set(names)) < len(names):
-        raise RunError("expected one run or more, each given once")
     return dict(zip(names, paths, strict=True))
 
 
