@@ -96,6 +96,10 @@ def test_a_comparison_never_replaces_a_run_that_it_compares(command, project):
         code, _, err = command("compare", "r", "s", "--out", out, "--overwrite")
         assert (code, (project / "r/findings.json").read_bytes()) == (2, before)
         assert "would replace this run" in err
+    for again in ("r", "./s/../r", str(project / "r")):
+        code, _, err = command("compare", "r", again, "--out", "both")
+        assert code == 2
+        assert "twice" in err
     result = equipoise.compare(project / "r", project / "s")
     for folder in ("r", "s"):
         with pytest.raises(RunError):

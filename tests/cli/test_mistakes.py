@@ -138,6 +138,14 @@ MISTAKES = [
     ("quick p.csv --target label --model hf:clip", {"fix": "--images"}),
     ("quick p.csv --missing none", {"file": "p.csv", "fix": "--missing"}),
     ("quick p.csv --threshold 0.3", {"key": "threshold", "expected": "score"}),
+    (
+        "quick p.csv --target label --score pred --positive 1 --threshold half",
+        {"key": "threshold", "expected": "fpr=0.001"},
+    ),
+    (
+        "quick p.csv --target label --pred pred --positive 2 --groups sex",
+        {"key": "positive", "expected": "'0' or '1'"},
+    ),
     ("quick p.csv --queries p.csv --groups sex", {"key": "queries", "expected": "model"}),
     ("quick p.csv --answer pred --pred pred", {"key": "pred"}),
     ("show c.yaml", {"file": "c.yaml"}),
@@ -225,6 +233,14 @@ def test_each_problem_of_a_configuration_has_its_fields(raw_command, folder, mon
     assert all("\n" not in problem["fix"] for problem in (*problems, failure))
     shared = failure.keys() - {"message", "problems"}
     assert {name: failure[name] for name in shared} == {n: problems[0][n] for n in shared}
+
+
+def test_an_open_quote_is_named_by_the_line_where_it_opens(raw_command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    Path("quote.yaml").write_text('audit: predictions\ndata: "x\nmodels: {}\ngate: []\n')
+    failure = json.loads(raw_command("audit", "quote.yaml", "--json")[1])["error"]
+    Path("quote.yaml").unlink()
+    assert (failure["line"], failure["fix"]) == (2, "close the quotes")
 
 
 def test_a_caret_points_to_the_column(raw_command, folder, monkeypatch):

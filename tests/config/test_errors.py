@@ -64,12 +64,18 @@ def test_a_problem_names_key_line_and_allowed_values(load, old, new, expected):
     assert expected in message(load, EXAMPLE.replace(old, new, 1))
 
 
+def test_a_check_of_the_whole_config_names_the_line_of_its_key(load):
+    with pytest.raises(ConfigError) as raised:
+        load(EXAMPLE.replace("min: 0.6", "min: 0.6, model: no such model", 1))
+    assert (raised.value.key, raised.value.line) == ("gate[0].model", 12)
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
         ("", "c.yaml: empty; expected the keys audit, metrics, data, models, "),
         ("a: [", "c.yaml, line 1: "),
-        (b"audit: \xff", "c.yaml: byte 8 is not UTF-8"),
+        (b"audit: \xff", "c.yaml, line 1: byte 8 of the file is not UTF-8"),
         ("a\x00b", "c.yaml: not YAML: "),
         ("[" * 5000, "c.yaml: nested too deeply"),
         ('a: 1\nmodels: {"m\\uD800": 1}', "c.yaml, line 2: 'm\\ud800' has a surrogate"),

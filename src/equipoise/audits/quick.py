@@ -459,6 +459,14 @@ def _models_of_target(
 ) -> _Models:
     """Return the models that predict a target: classes, or numbers."""
     positive = named.get("positive") or _guess_positive(columns[target])
+    classes = _classes(columns[target])
+    if positive is not None and len(classes) == 2 and positive not in classes:
+        near = nearest(positive, classes)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise ConfigError(
+            f"positive: given {positive!r}; expected {classes[0]!r} or {classes[1]!r}{hint}",
+            key="positive",
+        )
     likely = [] if named.get("model") else likely_outputs(other_names)
     quantities = _predicted_quantities(columns, target, _outputs(named) or likely)
     sections, notes = _sections_of_numbers(target, quantities)
@@ -804,15 +812,18 @@ def _guess_models(
 
 def _threshold(requested: float | str) -> float | str | dict[str, float]:
     """Return a threshold as a config has it, a rule of one number as its name and this."""
+    from equipoise.audits.labels.predictions.config import RULES
+
     name, written, value = str(requested).partition("=")
-    if not written:
+    if not written and (not isinstance(requested, str) or requested in RULES):
         return requested
     try:
         rate = float(value)
     except ValueError as error:
-        raise InputError(
-            f"threshold: given {requested!r}; expected a number, a rule, or fpr= and a rate such "
-            "as fpr=0.001"
+        raise ConfigError(
+            f"threshold: given {requested!r}; expected a number, {', '.join(RULES)}, or fpr= and "
+            "a rate such as fpr=0.001",
+            key="threshold",
         ) from error
     symbols = {spec.symbol.lower(): key for key, spec in SPECS.items() if spec.symbol}
     return {symbols.get(name.lower(), name): rate}

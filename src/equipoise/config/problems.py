@@ -13,6 +13,7 @@ from equipoise.core import ConfigError
 from equipoise.data.problems import expected_value
 
 _MAX_PROBLEMS = 20
+_KEY = re.compile(r"(\w+(?:\.\w+|\[\d+\])*): ")
 Path = tuple[str | int, ...]
 """Keys and places from the outermost mapping to a value."""
 
@@ -56,7 +57,11 @@ def explain(error: ValidationError, values: Any, source: str, node: Any = None) 
     for path, text in dict.fromkeys(_merged(details_by_place)):
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
         key = "".join(steps).removeprefix(".")
-        problems.append((line_of(node, path), key, f"{key}: {text}" if key else text))
+        if key:
+            problems.append((line_of(node, path), key, f"{key}: {text}"))
+        else:
+            place, key = _named_place(text, values)
+            problems.append((line_of(node, place), key, text))
     problems.sort(key=lambda problem: problem[0] or 0)
     refusals = [
         ConfigError(
@@ -72,6 +77,15 @@ def explain(error: ValidationError, values: Any, source: str, node: Any = None) 
     message = "\n".join([f"{source}: {len(problems)} problems", *lines])
     line, key, _ = problems[0]
     return ConfigError(message, key=key, file=source, line=line, problems=refusals)
+
+
+def _named_place(text: str, values: Any) -> tuple[Path, str]:
+    """Return the place and the key that a text of the whole config begins with; "" without one."""
+    named = _KEY.match(text)
+    parts = [] if named is None else re.findall(r"[^.\[\]]+", named[1])
+    if named is None or parts[0] not in values:
+        return (), ""
+    return tuple(int(part) if part.isdecimal() else part for part in parts), named[1]
 
 
 def _placed(values: Any, details: ErrorDetails) -> _Problem:

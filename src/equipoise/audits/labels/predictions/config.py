@@ -1,7 +1,7 @@
 """The config of an audit of predictions; see docs/audits/predictions.md for every key."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, NonNegativeFloat, PlainSerializer, PositiveInt, model_validator
 
@@ -71,6 +71,7 @@ ClassMap = Annotated[
 """Predicted label to class, or to several that it may stand for."""
 
 Rule = Literal["balanced_accuracy", "prevalence", "cost"]
+RULES: tuple[str, ...] = get_args(Rule)
 
 
 class ModelConfig(LabelModelConfig):
