@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, pairwise
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack, get_args
 
 import narwhals as nw
 import numpy as np
@@ -22,7 +22,7 @@ from equipoise.audits.quick_rows import FORMS, ID, RowRoles, guess_rows
 from equipoise.audits.quick_tables import OUTPUT, TableForm, guess_form, guess_results
 from equipoise.audits.running import run
 from equipoise.audits.sections import ConfigSource, Setting, config_of, is_config, read_config
-from equipoise.config.fields import ExtractionConfig, RunConfig, called
+from equipoise.config.fields import ExtractionConfig, RunConfig, ThresholdRule, called
 from equipoise.core import ConfigError, DataError, Fields, InputError, Strings
 from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing, nearest
@@ -812,16 +812,15 @@ def _guess_models(
 
 def _threshold(requested: float | str) -> float | str | dict[str, float]:
     """Return a threshold as a config has it, a rule of one number as its name and this."""
-    from equipoise.audits.labels.predictions.config import RULES
-
+    rules = get_args(ThresholdRule)
     name, written, value = str(requested).partition("=")
-    if not written and (not isinstance(requested, str) or requested in RULES):
+    if not written and (not isinstance(requested, str) or requested in rules):
         return requested
     try:
         rate = float(value)
     except ValueError as error:
         raise ConfigError(
-            f"threshold: given {requested!r}; expected a number, {', '.join(RULES)}, or fpr= and "
+            f"threshold: given {requested!r}; expected a number, {', '.join(rules)}, or fpr= and "
             "a rate such as fpr=0.001",
             key="threshold",
         ) from error

@@ -114,7 +114,7 @@ class Section(BaseModel):
 
 def _as_init(details: ErrorDetails) -> InitErrorDetails:
     """Return an error of a part of a section, to raise it with errors of the section."""
-    problem = PydanticCustomError(details["type"], details["msg"], details.get("ctx"))  # type: ignore[arg-type]
+    problem = PydanticCustomError(details["type"], details["msg"], details.get("ctx"))
     return InitErrorDetails(type=problem, loc=details["loc"], input=details["input"])
 
 
@@ -292,6 +292,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
 """A share of neither nothing nor all."""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+ThresholdRule = Literal["balanced_accuracy", "prevalence", "cost"]
+"""Rules that choose a threshold of scores."""
 
 
 def columns_of(groups: Iterable[Sequence[str]], *other_columns: str | None) -> tuple[str, ...]:
