@@ -7,10 +7,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import equipoise
 from cli.conftest import CONFIG
 from equipoise import audits
 from equipoise.cli.runs import _record
-from equipoise.core import Verdict
+from equipoise.core import RunError, Verdict
 from equipoise.evidence import read_predictions
 from equipoise.report import read
 from equipoise.report.concluding import conclusions_of
@@ -95,6 +96,17 @@ def test_a_comparison_never_replaces_a_run_that_it_compares(command, project):
         code, _, err = command("compare", "r", "s", "--out", out, "--overwrite")
         assert (code, (project / "r/findings.json").read_bytes()) == (2, before)
         assert "would replace this run" in err
+    for again in ("r", "./s/../r", str(project / "r")):
+        code, _, err = command("compare", "r", again, "--out", "both")
+        assert code == 2
+        assert "twice" in err
+    result = equipoise.compare(project / "r", project / "s")
+    for folder in ("r", "s"):
+        with pytest.raises(RunError):
+            result.save(project / folder, overwrite=True)
+    assert (project / "r/findings.json").read_bytes() == before
+    result.save(project / "both")
+    assert result.save(project / "both", overwrite=True).findings == result.findings
 
 
 def test_another_run_is_refused_before_anything_is_measured(command, project, monkeypatch):

@@ -71,6 +71,8 @@ def folder(tmp_path_factory):
         Path(name).write_text(text)
     Path("p.csv").write_text("sex,label,pred\n" + "f,1,0\nm,1,1\nf,0,0\nm,0,0\n" * 60)
     Path("part.csv").write_text("perceived_gender,person.age,label\n" + "f,1,0\nm,1,1\n" * 9)
+    Path("mine.csv").write_text("sex,label,mine,other\n" + "f,1,0,x\nm,0,1,y\n" * 9)
+    Path("headless.csv").write_text("a.jpg,f,1\n" + "b.jpg,m,0\n" * 9)
     Path("odd.csv").write_text("u,v,w\n" + "a,1,0\nb,1,1\n" * 9)
     Path("bare.yaml").write_text(CONFIG.partition("gate:")[0])
     assert run(["audit", "c.yaml"]) == 0
@@ -122,20 +124,36 @@ MISTAKES = [
     ("quick p.csv --target lable", {"file": "p.csv", "column": "lable", "suggestion": "label"}),
     ("quick p.csv --groups sexx", {"file": "p.csv", "column": "sexx", "suggestion": "sex"}),
     ("quick odd.csv", {"file": "odd.csv", "fix": "equipoise quick odd.csv --target LABELS"}),
+    (
+        "quick mine.csv --target label --groups sex",
+        {
+            "file": "mine.csv",
+            "fix": "equipoise quick mine.csv --target label --groups sex --pred mine",
+        },
+    ),
+    ("quick headless.csv", {"file": "headless.csv", "fix": "header"}),
     ("quick pp.csv", {"file": "pp.csv", "suggestion": "p.csv"}),
     ("quick c.yaml", {"option": "TABLE", "fix": "equipoise audit c.yaml"}),
     ("quick p.csv --model clip", {"message": "'clip'", "fix": "hf:clip"}),
     ("quick p.csv --target label --model hf:clip", {"fix": "--images"}),
     ("quick p.csv --missing none", {"file": "p.csv", "fix": "--missing"}),
     ("quick p.csv --threshold 0.3", {"key": "threshold", "expected": "score"}),
+    (
+        "quick p.csv --target label --score pred --positive 1 --threshold half",
+        {"key": "threshold", "expected": "fpr=0.001"},
+    ),
+    (
+        "quick p.csv --target label --pred pred --positive 2 --groups sex",
+        {"key": "positive", "expected": "'0' or '1'"},
+    ),
     ("quick p.csv --queries p.csv --groups sex", {"key": "queries", "expected": "model"}),
     ("quick p.csv --answer pred --pred pred", {"key": "pred"}),
     ("show c.yaml", {"file": "c.yaml"}),
     ("show runs", {"file": "runs"}),
     ("report nowhere", {"file": "nowhere"}),
     ("check runs/bare", {"file": "runs/bare", "fix": "--min"}),
-    ("check runs/c --min acuracy.worst_group=0.8", {"file": "--min", "suggestion": "accuracy"}),
-    ("check runs/c --max accuracy.worst=1", {"file": "--max", "suggestion": "worst_group"}),
+    ("check runs/c --min acuracy.worst_group=0.8", {"option": "--min", "suggestion": "accuracy"}),
+    ("check runs/c --max accuracy.worst=1", {"option": "--max", "suggestion": "worst_group"}),
     ("check runs/c --min accuracy", {"option": "--min", "fix": "accuracy.worst_group=0.8"}),
     ("check runs/c --junit c.yaml", {"file": "c.yaml", "fix": "another name"}),
     ("compare runs/c nowhere", {"file": "nowhere"}),
@@ -197,6 +215,32 @@ def test_a_mistake_is_explained(raw_command, folder, monkeypatch, line, expected
         else:
             assert value in (failure[name] or ""), err
     assert sorted(folder.rglob("*")) == before
+
+
+def test_each_problem_of_a_configuration_has_its_fields(raw_command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    text = Path("c.yaml").read_text().partition("gate:")[0]
+    Path("several.yaml").write_text(f"{text}gates: []\ntesting: {{alpha: many, correction: x}}\n")
+    failure = json.loads(raw_command("audit", "several.yaml", "--json")[1])["error"]
+    Path("several.yaml").unlink()
+    last = text.count("\n")
+    problems = failure["problems"]
+    assert [(problem["line"], problem["key"]) for problem in problems] == [
+        (last + 1, "gates"), (last + 2, "testing.alpha"), (last + 2, "testing.correction"),
+    ]  # fmt: skip
+    assert [problem["suggestion"] for problem in problems] == ["gate", None, None]
+    assert problems[1]["expected"] == "a number"
+    assert all("\n" not in problem["fix"] for problem in (*problems, failure))
+    shared = failure.keys() - {"message", "problems"}
+    assert {name: failure[name] for name in shared} == {n: problems[0][n] for n in shared}
+
+
+def test_an_open_quote_is_named_by_the_line_where_it_opens(raw_command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    Path("quote.yaml").write_text('audit: predictions\ndata: "x\nmodels: {}\ngate: []\n')
+    failure = json.loads(raw_command("audit", "quote.yaml", "--json")[1])["error"]
+    Path("quote.yaml").unlink()
+    assert (failure["line"], failure["fix"]) == (2, "close the quotes")
 
 
 def test_a_caret_points_to_the_column(raw_command, folder, monkeypatch):

@@ -78,11 +78,17 @@ def test_an_estimator_is_audited_as_its_predictions_are(result):
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"pred": "label", "model": MODEL}, {"model": LogisticRegression()}]
+    "more", [{"pred": "label", "model": MODEL}, {"model": LogisticRegression()}]
 )
 def test_a_model_without_columns_is_refused(more):
     with pytest.raises(InputError):
         equipoise.audit(PEOPLE, **SHARED, **more)
+
+
+def test_columns_that_may_be_predictions_are_named():
+    with pytest.raises(DataError) as error:
+        equipoise.audit(PEOPLE, **SHARED)
+    assert "signal" in error.value.fix
 
 
 def test_a_model_needs_a_frame_with_its_columns(tmp_path):

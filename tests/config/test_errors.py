@@ -25,6 +25,20 @@ def test_every_problem_is_in_one_message_with_its_line(load):
     assert lines[2] == "  line 10: resampling.seed: given -1; expected at least 0"
 
 
+def test_an_unknown_key_hides_no_other_problem(load):
+    text = EXAMPLE.replace("groups", "grops").replace("seed: 7", "seed: null, sed: 1")
+    with pytest.raises(ConfigError) as raised:
+        load(f"{text}hypothesis: 1\nmetrics: {{acuracy: true, precison: true}}\n")
+    last = len(text.splitlines())
+    assert [(problem.line, problem.key) for problem in raised.value.problems] == [
+        (6, "data.grops"), (10, "resampling.sed"), (10, "resampling.seed"),
+        (last + 1, "hypothesis"), (last + 2, "metrics.acuracy"), (last + 2, "metrics.precison"),
+    ]  # fmt: skip
+    assert raised.value.key == "data.grops"
+    given = [problem for problem in raised.value.problems if problem.key == "resampling.seed"]
+    assert "given nothing; expected a whole number" in str(given[0])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
@@ -41,8 +55,8 @@ def test_every_problem_is_in_one_message_with_its_line(load):
         ),
         ("[race, [race, gender]]", "race", ", line 6: data.groups: given 'race'; expected a list"),
         ("[race, [race, gender]]", "&a [*a]", ", line 6: data.groups[0][0]: given [[[...]]]"),
-        ("1000", "true", ", line 10: resampling.replicates: given True; expected a whole number"),
-        ("0.6", ".nan", ", line 12: gate[0].min: given nan; expected a finite number"),
+        ("1000", "true", ", line 10: resampling.replicates: given true; expected a whole number"),
+        ("0.6", ".nan", ", line 12: gate[0].min: given .nan; expected a finite number"),
         ("image_id", "!!python/name:os.system x", ", line 4: could not determine a constructor"),
     ],
 )
@@ -50,12 +64,18 @@ def test_a_problem_names_key_line_and_allowed_values(load, old, new, expected):
     assert expected in message(load, EXAMPLE.replace(old, new, 1))
 
 
+def test_a_check_of_the_whole_config_names_the_line_of_its_key(load):
+    with pytest.raises(ConfigError) as raised:
+        load(EXAMPLE.replace("min: 0.6", "min: 0.6, model: no such model", 1))
+    assert (raised.value.key, raised.value.line) == ("gate[0].model", 12)
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
         ("", "c.yaml: empty; expected the keys audit, metrics, data, models, "),
         ("a: [", "c.yaml, line 1: "),
-        (b"audit: \xff", "c.yaml: byte 8 is not UTF-8"),
+        (b"audit: \xff", "c.yaml, line 1: byte 8 of the file is not UTF-8"),
         ("a\x00b", "c.yaml: not YAML: "),
         ("[" * 5000, "c.yaml: nested too deeply"),
         ('a: 1\nmodels: {"m\\uD800": 1}', "c.yaml, line 2: 'm\\ud800' has a surrogate"),

@@ -9,7 +9,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from equipoise.core import DataError
 from equipoise.data import read_table
+from equipoise.data.tables import open_table
 
 
 def csv(folder, content, **options):
@@ -54,6 +56,62 @@ def test_delimiters(tmp_path):
         ]
     (tmp_path / "t.tsv").write_text("a\tb\n1,5\t2\n")
     assert cells(read_table(tmp_path / "t.tsv", texts=("a",))) == ["1,5"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("t.csv", "a,b\n1,2\n", ";"),
+        ("t.csv", "a;b\n1;2\n", "|"),
+        ("t.tsv", "a\tb\n1\t2\n", ";"),
+        ("t.csv", "sep=;\na;b\n1;2\n", "|"),
+    ],
+)
+def test_a_named_delimiter_that_the_header_lacks_is_refused(tmp_path, name, text, named):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError) as error:
+        read_table(tmp_path / name, texts=("a",), delimiter=named)
+    assert error.value.file == str(tmp_path / name)
+    assert repr(named) in error.value.expected
+    assert "`delimiter:`" in error.value.fix
+    (tmp_path / name).write_text("a\n1\n")
+    assert cells(read_table(tmp_path / name, texts=("a",), delimiter=named)) == ["1"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "img_001.jpg,woman\nimg_002.jpg,man\nimg_003.JPG,woman\n",
+        "a cook at work,faces/1.png\na nurse,faces/2.png\n",
+        "woman,yes\nman,yes\nwoman,no\n",
+        "1,woman,0.5\n2,man,1e-3\n3,woman,\n",
+    ],
+)
+def test_a_first_line_of_data_is_refused(tmp_path, content):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    with pytest.raises(DataError) as error:
+        open_table(path)
+    assert (error.value.file, error.value.column, error.value.row) == (str(path), None, None)
+    assert "header" in error.value.fix
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "image,gender\nimg_002.jpg,man\n",
+        "image,male,smiling\n1.jpg,male,smiling\n2.jpg,female,not smiling\n",
+        "0,1,2\n0,1,2\n3,4,5\n",
+        ",0,1\n0,0.5,1\n",
+        "person,a.jpg,b.jpg\nu1,1,0\nu2,0,1\n",
+        "man,woman\n",
+        "file.name,group\nx.jpg,group\n",
+    ],
+)
+def test_names_of_columns_may_look_like_some_cells(tmp_path, content):
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    assert [*open_table(path).names] == content.splitlines()[0].split(",")
 
 
 def test_rows_without_ids_are_counted():

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from click import ClickException
 
 import equipoise
 from equipoise.core import InputError
@@ -19,7 +20,6 @@ from equipoise.data.tables import TableRecipe
 inspect_ai = pytest.importorskip("inspect_ai")
 
 from inspect_ai._util.entrypoints import clear_entry_points_state  # noqa: E402
-from inspect_ai._util.error import PrerequisiteError  # noqa: E402
 from inspect_ai.model import ModelOutput, get_model  # noqa: E402
 from inspect_ai.scorer import SampleScore, Score  # noqa: E402
 
@@ -155,7 +155,7 @@ def test_a_missing_column_names_the_options_of_columns(tmp_path):
     pl.DataFrame({"file": ["a", "b"], "label": ["x", "y"], "gender": ["f", "m"]}).write_csv(
         tmp_path / "people.csv"
     )
-    with pytest.raises(PrerequisiteError, match="-T id=id -T target=label") as caught:
+    with pytest.raises(ClickException, match="-T id=id -T target=label") as caught:
         label_images(str(tmp_path / "people.csv"), image="file")
     assert "'id'" in str(caught.value)
     assert len(label_images(str(tmp_path / "people.csv"), image="file", id="file").dataset) == 2

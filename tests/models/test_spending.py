@@ -116,6 +116,41 @@ def test_prompts_are_expected_on_a_line_over_sizes(database, requests, tokens):
     assert trend_of(database, *requests).usage(2, 150) == Usage(2, 2, tokens, 6)
 
 
+@pytest.mark.parametrize("basis", ["counted", "estimated"])
+def test_free_requests_lower_what_later_requests_are_expected_to_take(database, basis):
+    spending = Spending(database, "a")
+    for _ in range(3):
+        settle(spending, Usage(1, 1, 80, 4), basis)
+    before = spending.spent().total
+    settle(spending, Usage(), "free")
+    spent = spending.spent()
+    assert (spent.total, spent.n_free, spent.unsettled) == (before, 1, ())
+    assert spent.most(REQUEST) == Spent(spent.counted, spent.estimated, (), *(
+        (100, 80, 4) if basis == "counted" else ()
+    )).most(REQUEST)  # fmt: skip
+    assert spent.mean_times(8) == Usage(8, 6, 480, 24)
+    assert spending.trend().usage(8, 8 * 100) == Usage(8, 8, 480, 24)
+
+
+def test_a_request_that_a_filter_refuses_is_free(server, tmp_path):
+    server.reply = lambda *_: (400, {"error": {"code": "content_filter"}}, {})
+    model_of(server, store=str(tmp_path)).answer(pictures(1), "?")
+    spent = spent_in(tmp_path, server)
+    assert (spent.n_free, spent.total, spent.is_known) == (1, Usage(), False)
+
+
+@pytest.mark.parametrize(
+    ("cost", "least", "most"),
+    [
+        (0.006, 0.006, 0.006), (0.00604, 0.0061, 0.006), (0.1 + 0.2, 0.3, 0.3), (1.234, 1.24, 1.23),
+        (0.99999, 1.0, 0.9999),
+    ],
+)  # fmt: skip
+def test_amounts_are_rounded_to_the_side_on_which_they_are_enough(cost, least, most):
+    service = Service()
+    assert (float(service.at_least(cost)), float(service.at_most(cost))) == (least, most)
+
+
 def killed_in_a_change(database, folder, to):
     """Copy a store in the middle of a change, as a kill leaves it."""
     with suppress(InterruptedError), database.changing() as cursor:

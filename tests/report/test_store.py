@@ -13,6 +13,7 @@ import pytest
 
 from equipoise.core import RunError
 from equipoise.core.finding import findings_to_table
+from equipoise.evidence.rundir import write_list
 from equipoise.report import read, write
 from report.synthetic import NAN, comparison, faces, finding
 
@@ -137,3 +138,12 @@ def test_an_error_of_the_system_is_said_in_words(run, code, monkeypatch):
     assert os.strerror(code).lower() in str(caught.value)
     assert "Errno" not in str(caught.value)
     assert ("right to read it" in str(caught.value)) == (code == errno.EACCES)
+
+
+def test_a_run_without_a_table_that_it_lists_is_refused(run):
+    write_list(run)
+    read(run)
+    table = next((run / "tables").iterdir())
+    table.unlink()
+    with pytest.raises(RunError, match=re.escape(str(table))):
+        read(run)

@@ -153,14 +153,32 @@ class Bill:
         if self.service.budget is not None:
             text += f". {self.amount(spent.total)} of the budget of {self.service.limit} are spent"
         yield Note(self.model, f"{text}.")
-        cost = self.cost(spent.total + usage)
-        if cost is not None and self.service.budget is not None and cost > self.service.budget:
-            yield Note(
-                self.model,
-                f"Warning: the budget of {self.service.limit} is smaller than the estimated cost, "
-                f"{self.service.amount(cost)}. Pictures beyond the budget are left out. "
-                "To do: raise `service.budget`, or audit fewer pictures.",
+        yield from self._budget_note(spent, usage)
+
+    def _budget_note(self, spent: Spent, usage: Usage) -> Iterator[Note]:
+        """Yield a note on a budget that is too small for all requests, or for one."""
+        prices, budget = self.service.prices, self.service.budget
+        if prices is None or budget is None or not usage.requests:
+            return
+        cost = prices.cost(spent.total + usage)
+        if cost <= budget:
+            return
+        most = usage.requests * self.service.max_tokens if usage.completion_tokens else 0
+        longest = replace(usage, completion_tokens=most)
+        of_request = prices.cost(spent.most(longest)) / usage.requests
+        least = prices.cost(spent.total) + of_request
+        effect = "Pictures beyond the budget are left out"
+        if least > budget:
+            effect = (
+                f"It allows no request: one may cost up to {self.service.at_least(of_request)}, so "
+                f"that the least budget is about {self.service.at_least(least)}"
             )
+        yield Note(
+            self.model,
+            f"Warning: the budget of {self.service.limit} is smaller than the estimated cost, "
+            f"{self.service.amount(cost)}. {effect}. To do: raise `service.budget`, or audit "
+            "fewer pictures.",
+        )
 
     def facts(self) -> Facts:
         """Return counts for the manifest: of all runs with the store, and of this run."""

@@ -49,7 +49,7 @@ from equipoise.config.fields import (
     same_table,
     where_of,
 )
-from equipoise.config.files import keys, line_of, nearest, parse_yaml
+from equipoise.config.files import as_yaml, keys, line_of, nearest, parse_yaml
 from equipoise.config.images import PicturesConfig
 from equipoise.config.metric_names import check_measured, find_metric, kind_of, refused
 from equipoise.config.problems import explain
@@ -152,7 +152,7 @@ class GateConfig(Section):
         record = find_metric(name, "metric", kind_of(info))
         of, comparison = values.get("of"), comparison_of(record)
         if comparison is not None and of not in (None, comparison):
-            raise refused("of", f"given {of!r}, and {name} is a {comparison}; leave it out")
+            raise refused("of", f"given {as_yaml(of)}, and {name} is a {comparison}; leave it out")
         check_measured(record.name, of, "of")
         named = {} if comparison is None else {"of": comparison.value}
         return {**values, "metric": record.name, **named}
@@ -720,8 +720,8 @@ def _checked(values: Any, source: str, node: Any, base: Path = Path()) -> AuditC
         return _validated(values, schema(audit), source, node, audit, base)
     line = line_of(node, ["audit"])
     raise ConfigError(
-        f"{source}{f', line {line}' if line else ''}: audit: given {audit!r}; expected one of "
-        f"{', '.join(KINDS)}{nearest(audit, KINDS)}",
+        f"{source}{f', line {line}' if line else ''}: audit: given {as_yaml(audit)}; "
+        f"expected one of {', '.join(KINDS)}{nearest(audit, KINDS)}",
         key="audit", file=source, line=line,
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,10 @@ from equipoise.core import DataError, Manifest
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
 from equipoise.evidence.store import UNASKED
+from equipoise.report.text import enclose
+
+_FEW_FAILURES = 0.01
+"""Largest share of images that may fail without a warning."""
 
 
 @dataclass
@@ -33,7 +38,7 @@ class Account:
     notes : list of str
         On images that failed, and on those with the same bytes.
     warnings : list of Note
-        On images that a model wasn't asked about.
+        On images that a model wasn't asked about, and on more than a few that failed.
     counts : dict
         What was read and run, by name.
     """
@@ -64,10 +69,9 @@ def account_of(inputs: AnyInputs) -> Account:
             failures = count_failures(outputs.model, outputs.on, outputs.failed, requested, members)
             account.failures += failures
         if n_failed:
-            account.notes.append(
-                f"{where}: {n_failed} of {len(requested)} images failed and are in no "
-                "number. The table `failures` has them by group."
-            )
+            is_many = n_failed > _FEW_FAILURES * len(requested)
+            notes: list[Any] = account.warnings if is_many else account.notes
+            notes.append(_on_failures(where, n_failed, len(requested), failures))
         if n_unasked:
             account.warnings.append(_on_budget(where, failures, models.bills.get(outputs.model)))
         if outputs.identical:
@@ -86,6 +90,22 @@ def account_of(inputs: AnyInputs) -> Account:
         account.counts.setdefault("spending", {})[name] = bill.facts()
         account.notes += bill.notes()
     return account
+
+
+def _on_failures(where: str, n_failed: int, n: int, failures: Sequence[Row]) -> Note:
+    """Return the note that images failed, by group."""
+    sizes, counts = dict[tuple[str, str], int](), Counter[tuple[str, str]]()
+    for row in failures:
+        if row["groups"] and row["stage"] != UNASKED:
+            group = row["groups"], row["group"]
+            sizes[group] = row["of"]
+            counts[group] += row["n"]
+    groups = first_of((f"{key[1]} {counts[key]} of {size}" for key, size in sizes.items()), "; ")
+    return Note(
+        where,
+        f"{n_failed} of {n} images failed and are in no number{enclose(' (', groups, ')')}. The "
+        "table `failures` has the reasons.",
+    )
 
 
 def _on_budget(where: str, failures: Sequence[Row], bill: Bill | None) -> Note:

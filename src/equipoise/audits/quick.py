@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, pairwise
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack, get_args
 
 import narwhals as nw
 import numpy as np
@@ -22,7 +22,7 @@ from equipoise.audits.quick_rows import FORMS, ID, RowRoles, guess_rows
 from equipoise.audits.quick_tables import OUTPUT, TableForm, guess_form, guess_results
 from equipoise.audits.running import run
 from equipoise.audits.sections import ConfigSource, Setting, config_of, is_config, read_config
-from equipoise.config.fields import ExtractionConfig, RunConfig, called
+from equipoise.config.fields import ExtractionConfig, RunConfig, ThresholdRule, called
 from equipoise.core import ConfigError, DataError, Fields, InputError, Strings
 from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing, nearest
@@ -459,6 +459,14 @@ def _models_of_target(
 ) -> _Models:
     """Return the models that predict a target: classes, or numbers."""
     positive = named.get("positive") or _guess_positive(columns[target])
+    classes = _classes(columns[target])
+    if positive is not None and len(classes) == 2 and positive not in classes:
+        near = nearest(positive, classes)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise ConfigError(
+            f"positive: given {positive!r}; expected {classes[0]!r} or {classes[1]!r}{hint}",
+            key="positive",
+        )
     likely = [] if named.get("model") else likely_outputs(other_names)
     quantities = _predicted_quantities(columns, target, _outputs(named) or likely)
     sections, notes = _sections_of_numbers(target, quantities)
@@ -766,11 +774,6 @@ def _guess_models(
     run = _live_models(named.get("model"))
     if not (labels or scores or run):
         labels = likely_outputs(other_names)
-        if not labels:
-            raise InputError(
-                f"{file}: no column is called as predictions are, such as pred or score. To do: "
-                "name it as pred or score, or name a model and its images"
-            )
         notes.append(f"predictions: {listed(labels)}")
     truth = columns[target]
     for name in (*labels, *scores):
@@ -809,15 +812,17 @@ def _guess_models(
 
 def _threshold(requested: float | str) -> float | str | dict[str, float]:
     """Return a threshold as a config has it, a rule of one number as its name and this."""
+    rules = get_args(ThresholdRule)
     name, written, value = str(requested).partition("=")
-    if not written:
+    if not written and (not isinstance(requested, str) or requested in rules):
         return requested
     try:
         rate = float(value)
     except ValueError as error:
-        raise InputError(
-            f"threshold: given {requested!r}; expected a number, a rule, or fpr= and a rate such "
-            "as fpr=0.001"
+        raise ConfigError(
+            f"threshold: given {requested!r}; expected a number, {', '.join(rules)}, or fpr= and "
+            "a rate such as fpr=0.001",
+            key="threshold",
         ) from error
     symbols = {spec.symbol.lower(): key for key, spec in SPECS.items() if spec.symbol}
     return {symbols.get(name.lower(), name): rate}

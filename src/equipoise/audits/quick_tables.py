@@ -211,6 +211,8 @@ def guess_form(
         if runs_model and target is None and needs_labels:
             raise unclear(columns, "a model is named, and no column of labels (--target)")
         form = _guess_roles(columns, form, outputs, needs_outputs=needs_outputs)
+        if needs_outputs and target is not None and not (outputs or form.outputs):
+            _check_predictions(opened, target, form.groups)
     form = form if counts else _guess_count(columns, form)
     _check_marks(columns, form, outputs)
     if "count" in form.steps:
@@ -341,6 +343,38 @@ def _guess_roles(
     return replace(
         form, target=target, outputs=answers or form.outputs, notes=(*form.notes, *notes)
     )
+
+
+def _check_predictions(table: OpenTable, target: str, groups: Strings) -> None:
+    """Refuse a named target if no column is called as predictions are.
+
+    Raises
+    ------
+    DataError
+        With the columns that have values of the target, or scores.
+    """
+    columns = _Columns.of(table, table.names[:_MOST_COLUMNS], [target])
+    names = [name for name in columns.cells if name not in (target, *groups)]
+    if any(map(OUTPUT.fullmatch, names)):
+        return
+    classes = columns.values(target)
+    likely = [
+        name for name in names
+        if not any(_fits(name, form) for form in (ID, UNIT, MODEL))
+        and columns.values(name).len() > 1
+        and (columns.share_in(name, classes) >= _SHARE_OF_CLASSES or _may_be_scores(columns, name))
+    ]  # fmt: skip
+    problem = "no column is called as predictions are, such as pred or score"
+    if likely:
+        problem += f"; {listed(likely, 6)} may be predictions"
+    raise unclear(columns, problem, groups, likely, target)
+
+
+def _may_be_scores(columns: _Columns, name: str) -> bool:
+    """Whether a column has numbers, and most of them have decimals."""
+    values = columns.values(name)
+    numbers = not values.cast(pl.Float64, strict=False).has_nulls()
+    return numbers and _share_of_whole(values) < _SHARE_OF_COUNTS
 
 
 def _predicted_column(
@@ -684,11 +718,15 @@ def command_of(file: str, options: Sequence[str]) -> str:
 
 
 def unclear(
-    columns: _Columns, problem: str, groups: Sequence[str] = (), outputs: Sequence[str] = ()
+    columns: _Columns,
+    problem: str,
+    groups: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    target: str = "LABELS",
 ) -> DataError:
     """Return the error that lists the columns of a table and a command."""
     options = [
-        "--target", "LABELS", "--groups", ",".join(groups) or "GROUPS",
+        "--target", target, "--groups", ",".join(groups) or "GROUPS",
         "--pred", ",".join(outputs) or "PREDICTIONS",
     ]  # fmt: skip
     return DataError(

@@ -28,7 +28,7 @@ _ORDINALS = ("first", "second", "third")
 
 @dataclass(frozen=True)
 class AuditOrigin:
-    """Where a result comes from: an audit of this process, a run, or neither: a comparison.
+    """Where a result comes from: an audit of this process, a run, or a comparison of runs.
 
     Attributes
     ----------
@@ -36,16 +36,19 @@ class AuditOrigin:
         What was audited.
     run : Path or None
         The run on the disk.
+    compared : tuple of Path
+        The runs of a comparison, which it never replaces.
     """
 
     inputs: AnyInputs | None = None
     run: Path | None = None
+    compared: tuple[Path, ...] = ()
 
     def save(self, result: Result, run: Path, *, overwrite: bool) -> Result:
         """Write a result with all that `compare` and `equipoise review` read; see `Result.save`."""
         if self.run is not None:
             raise RunError(f"{self.run}: the result is this run. To do: copy its folder")
-        with new_run(run, overwrite=overwrite) as folder:
+        with new_run(run, overwrite=overwrite, inputs=self.compared) as folder:
             examples = self.inputs is not None and has_examples(self.inputs)
             if self.inputs is not None:
                 save(self.inputs, folder)
@@ -164,7 +167,7 @@ def _compare(runs: list[Path], progress: Progress | None) -> Result:
     for name, result in results.items():
         by_kind.setdefault(str(result.manifest.resolved.get("audit")), {})[name] = result
     compared = [compare_runs(kind_runs, folders, progress) for kind_runs in by_kind.values()]
-    return _shown(together(compared))
+    return _shown(together(compared), compared=tuple(path.resolve() for path in runs))
 
 
 def compare_with(baseline: Paths, run: Paths, progress: Progress | None = None) -> AuditResult:
@@ -251,12 +254,18 @@ def compare_runs(
 
 def _named(paths: list[Path]) -> Mapping[str, Path]:
     """Return runs by the name of their folder, or by their path where two share it."""
+    if not paths:
+        raise RunError("no run is named; expected one run or more")
+    places = [path.resolve() for path in paths]
+    repeated = next((path for path, place in zip(paths, places, strict=True)
+                     if places.count(place) > 1), None)  # fmt: skip
+    if repeated is not None:
+        raise RunError(f"{repeated}: given twice. To do: name each run once")
     names = [p.name if [q.name for q in paths].count(p.name) == 1 else str(p) for p in paths]
-    if not names or len(set(names)) < len(names):
-        raise RunError("expected one run or more, each given once")
     return dict(zip(names, paths, strict=True))
 
 
-def _shown(result: AuditResult, run: Path | None = None) -> Result:
-    """Return a result with the page of its kind, and its run."""
-    return Result(**vars(result) | {"page": page_of(result), "origin": AuditOrigin(run=run)})
+def _shown(result: AuditResult, run: Path | None = None, compared: tuple[Path, ...] = ()) -> Result:
+    """Return a result with the page of its kind, and its run or the runs that it compares."""
+    origin = AuditOrigin(run=run, compared=compared)
+    return Result(**vars(result) | {"page": page_of(result), "origin": origin})

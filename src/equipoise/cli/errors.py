@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -57,6 +57,8 @@ class Failure:
         Option or argument of the command line.
     expected, fix, suggestion : str or None
         Allowed values, what to do, and the most similar name.
+    problems : tuple of Failure
+        Each problem of a message that has several; the other fields are those of the first.
     """
 
     message: str
@@ -70,8 +72,10 @@ class Failure:
     expected: str | None = None
     fix: str | None = None
     suggestion: str | None = None
+    problems: tuple[Failure, ...] = ()
 
 
+_FIELDS = [field.name for field in fields(Failure) if field.name != "problems"]
 _PLACES = ("file", "line", "key", "column", "row", "expected")
 """Fields that errors of the library have, too."""
 
@@ -94,6 +98,9 @@ def failure_of(error: BaseException, place: str = "") -> Failure:
     if isinstance(error, BrokenPipeError):
         return Failure("", PIPE_CLOSED)
     text = _usage(error) if isinstance(error, click.UsageError) else _sentence(error)
+    message = f"error: {place}: {text}" if place else f"error: {text}"
+    if problems := tuple(map(failure_of, getattr(error, "problems", ()))):
+        return replace(problems[0], message=message, problems=problems)
     fix, suggestion = _FIX.search(text), _SUGGESTION.search(text)
     named: dict[str, Any] = {name: getattr(error, name, None) or None for name in _PLACES}
     pattern = _RUN if _is(error, "RunError") else _FILE
@@ -101,9 +108,12 @@ def failure_of(error: BaseException, place: str = "") -> Failure:
         named["file"] = file[1]
     if named["expected"] is None and (expected := _EXPECTED.search(text)):
         named["expected"] = expected[1]
+    option = _option_of(error)
+    if named["file"] and named["file"].startswith("--"):
+        option, named["file"] = named["file"], None
     return Failure(
-        f"error: {place}: {text}" if place else f"error: {text}",
-        option=_option_of(error),
+        message,
+        option=option,
         fix=fix[1].strip() if fix else _likely_fix(text, suggestion, named["expected"]),
         suggestion=suggestion[2] if suggestion else None,
         **named,
@@ -128,8 +138,14 @@ def _is(error: BaseException, name: str) -> bool:
 
 def as_fields(failure: Failure) -> dict[str, Json]:
     """Return what `--json` prints about a failure."""
-    values = {field.name: getattr(failure, field.name) for field in fields(failure)}
-    return {"error": values | {"message": failure.message.removeprefix("error: ")}}
+    values = _values(failure)
+    problems = [*map(_values, failure.problems)]
+    return {"error": values | ({"problems": problems} if problems else {})}
+
+
+def _values(failure: Failure) -> dict[str, Json]:
+    values = {name: getattr(failure, name) for name in _FIELDS}
+    return values | {"message": failure.message.removeprefix("error: ")}
 
 
 def wrapped(message: str) -> str:

@@ -15,15 +15,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     NonNegativeFloat,
     PlainSerializer,
     PlainValidator,
     PositiveInt,
+    ValidationError,
     ValidationInfo,
     WrapSerializer,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from equipoise.config.files import keys, nearest
 from equipoise.core import InputError
@@ -62,27 +64,65 @@ class Section(BaseModel):
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
     )
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _known_keys(cls, values: Any, info: ValidationInfo) -> Any:
-        if isinstance(values, Mapping):
-            return cls._checked_keys(values, info)
-        if not isinstance(values, BaseModel):
+    def _known_keys(
+        cls, values: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
+        if isinstance(values, BaseModel):
+            return handler(values)
+        values = cls._as_mapping(values)
+        if not isinstance(values, Mapping):
             names = keys(cls)
             listed = f" of {', '.join(names)}" if len(names) < _MANY_KEYS else ""
             raise PydanticCustomError("section_type", f"a mapping{listed}")
+        known, problems = cls._checked_keys(values, info)
+        if not problems:
+            return handler(known)
+        errors = [InitErrorDetails(type=problem, input=values) for problem in problems]
+        try:
+            handler(known)
+        except ValidationError as error:
+            errors += [
+                _as_init(details) for details in error.errors(include_url=False)
+                if not _is_misspelt(details, problems)
+            ]  # fmt: skip
+        raise ValidationError.from_exception_data(cls.__name__, errors)
+
+    @classmethod
+    def _as_mapping(cls, values: Any) -> Any:
+        """Return a short form of the section as a mapping."""
         return values
 
     @classmethod
-    def _checked_keys(cls, values: Mapping[Any, Any], info: ValidationInfo) -> Mapping[Any, Any]:  # noqa: ARG003 - sections of other keys read it
-        """Return the values of a section; refuse keys that it doesn't take."""
-        for key in values:
-            if key not in cls.model_fields:
-                allowed = keys(cls)
-                near = nearest(key, allowed)
-                message = f"unknown key. Allowed here: {', '.join(allowed) or 'nothing'}{near}"
-                raise PydanticCustomError("unknown_key", message, {"key": str(key)})
-        return values
+    def _checked_keys(
+        cls,
+        values: Mapping[Any, Any],
+        info: ValidationInfo,  # noqa: ARG003 - sections of other keys read it
+    ) -> tuple[Mapping[Any, Any], list[PydanticCustomError]]:
+        """Return the values of a section, and an error for each key that it doesn't take."""
+        known, problems, allowed = {}, [], keys(cls)
+        for key, value in values.items():
+            if key in cls.model_fields:
+                known[key] = value
+                continue
+            near = nearest(key, allowed)
+            message = f"unknown key. Allowed here: {', '.join(allowed) or 'nothing'}{near}"
+            problems.append(PydanticCustomError("unknown_key", message, {"key": str(key)}))
+        return known, problems
+
+
+def _as_init(details: ErrorDetails) -> InitErrorDetails:
+    """Return an error of a part of a section, to raise it with errors of the section."""
+    problem = PydanticCustomError(details["type"], details["msg"], details.get("ctx"))
+    return InitErrorDetails(type=problem, loc=details["loc"], input=details["input"])
+
+
+def _is_misspelt(details: ErrorDetails, problems: Iterable[PydanticCustomError]) -> bool:
+    """Whether a key is missing because an unknown key is its misspelt name."""
+    return details["type"] == "missing" and any(
+        problem.message().endswith(f"; did you mean {details['loc'][0]!r}?") for problem in problems
+    )
 
 
 def _label(value: object) -> object:
@@ -252,6 +292,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
 """A share of neither nothing nor all."""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+ThresholdRule = Literal["balanced_accuracy", "prevalence", "cost"]
+"""Rules that choose a threshold of scores."""
 
 
 def columns_of(groups: Iterable[Sequence[str]], *other_columns: str | None) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any, ClassVar
 
 import yaml
@@ -89,9 +90,12 @@ def parse_yaml(content: bytes, source: str) -> tuple[Any, yaml.Node | None]:
         node = loader.get_single_node()
         return (None if node is None else loader.construct_document(node)), node
     except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
         raise ConfigError(
-            f"{source}: byte {error.start + 1} is not UTF-8. To do: save the file as UTF-8"
-        ) from None
+            f"{source}, line {line}: byte {error.start + 1} of the file is not UTF-8. To do: save "
+            "the file as UTF-8",
+            file=source, line=line,
+        ) from None  # fmt: skip
     except yaml.MarkedYAMLError as error:
         raise _yaml_problem(error, source, content) from None
     except RecursionError:
@@ -102,7 +106,11 @@ def parse_yaml(content: bytes, source: str) -> tuple[Any, yaml.Node | None]:
 
 _FIXES = (
     ("\\t", "indent with spaces, not with tabs"),
-    ("mapping values are not allowed", "put the value in quotes, or start a line for each key"),
+    (
+        "mapping values are not allowed",
+        "start a line for each key, indent the keys of a section alike, and put a value with a "
+        "colon in quotes",
+    ),
     ("expected ':'", "write 'key: value', with a space after the colon"),
     ("<block end>", "indent the keys of a section by the same number of spaces"),
     ("']'", "close the list with ]"),
@@ -121,6 +129,8 @@ _SNIPPET = 70
 def _yaml_problem(error: yaml.MarkedYAMLError, source: str, content: bytes) -> ConfigError:
     """Return the error with the line of the problem, and a caret under its column."""
     mark, problem = error.problem_mark, str(error.problem)
+    if "quoted scalar" in str(error.context):  # the place where the quote opens
+        mark = error.context_mark
     fix = next((fix for part, fix in _FIXES if part in problem), "correct the line")
     if mark is None:
         return ConfigError(f"{source}: {problem}. To do: {fix}", file=source)
@@ -161,6 +171,31 @@ def nearest(unknown_word: object, allowed: Iterable[str]) -> str:
         match and len(match[0]) < _SHORT_WORD and abs(len(match[0]) - len(str(unknown_word))) > 1
     )
     return f"; did you mean {match[0]!r}?" if match and not unlike else ""
+
+
+class _Yaml(Repr):
+    """Write values briefly, and as a config has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxdict, self.maxlist = 2, 3, 4
+        self.maxstring = self.maxother = 60
+
+    def repr_NoneType(self, value: None, level: int) -> str:  # noqa: ARG002, N802 - of Repr
+        return "nothing"
+
+    def repr_bool(self, value: bool, level: int) -> str:  # noqa: ARG002 - of Repr
+        return str(value).lower()
+
+    def repr_float(self, value: float, level: int) -> str:  # noqa: ARG002 - of Repr
+        return repr(value).replace("nan", ".nan").replace("inf", ".inf")
+
+    def repr_tuple(self, value: tuple[Any, ...], level: int) -> str:
+        return self.repr_list([*value], level)
+
+
+as_yaml = _Yaml().repr
+"""Return a value of a config as text that is short enough for an error."""
 
 
 def keys(model: type[BaseModel]) -> list[str]:

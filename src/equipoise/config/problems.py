@@ -3,20 +3,17 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from reprlib import Repr
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from equipoise.config.files import line_of, nearest
+from equipoise.config.files import as_yaml, line_of, nearest
 from equipoise.core import ConfigError
 from equipoise.data.problems import expected_value
 
 _MAX_PROBLEMS = 20
-_SHORT = Repr()
-_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxtuple = 2, 3, 4, 4
-_SHORT.maxstring = _SHORT.maxother = 60
+_KEY = re.compile(r"(\w+(?:\.\w+|\[\d+\])*): ")
 Path = tuple[str | int, ...]
 """Keys and places from the outermost mapping to a value."""
 
@@ -60,16 +57,35 @@ def explain(error: ValidationError, values: Any, source: str, node: Any = None) 
     for path, text in dict.fromkeys(_merged(details_by_place)):
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
         key = "".join(steps).removeprefix(".")
-        problems.append((line_of(node, path), key, f"{key}: {text}" if key else text))
+        if key:
+            problems.append((line_of(node, path), key, f"{key}: {text}"))
+        else:
+            place, key = _named_place(text, values)
+            problems.append((line_of(node, place), key, text))
     problems.sort(key=lambda problem: problem[0] or 0)
-    line, key, text = problems[0]
-    message = f"{source}{f', line {line}' if line else ''}: {text}"
-    if len(problems) > 1:
-        lines = [f"  {f'line {line}: ' if line else ''}{text}" for line, _, text in problems]
-        if len(problems) > _MAX_PROBLEMS:
-            lines[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
-        message = "\n".join([f"{source}: {len(problems)} problems", *lines])
-    return ConfigError(message, key=key, file=source, line=problems[0][0])
+    refusals = [
+        ConfigError(
+            f"{source}{f', line {line}' if line else ''}: {text}", key=key, file=source, line=line
+        )
+        for line, key, text in problems
+    ]
+    if len(refusals) == 1:
+        return refusals[0]
+    lines = [f"  {f'line {line}: ' if line else ''}{text}" for line, _, text in problems]
+    if len(problems) > _MAX_PROBLEMS:
+        lines[_MAX_PROBLEMS:] = [f"  and {len(problems) - _MAX_PROBLEMS} more"]
+    message = "\n".join([f"{source}: {len(problems)} problems", *lines])
+    line, key, _ = problems[0]
+    return ConfigError(message, key=key, file=source, line=line, problems=refusals)
+
+
+def _named_place(text: str, values: Any) -> tuple[Path, str]:
+    """Return the place and the key that a text of the whole config begins with; "" without one."""
+    named = _KEY.match(text)
+    parts = [] if named is None else re.findall(r"[^.\[\]]+", named[1])
+    if named is None or parts[0] not in values:
+        return (), ""
+    return tuple(int(part) if part.isdecimal() else part for part in parts), named[1]
 
 
 def _placed(values: Any, details: ErrorDetails) -> _Problem:
@@ -186,4 +202,4 @@ def _expected(details: ErrorDetails) -> str:
 def _given(value: Any, expected: str) -> str:
     words = re.findall("'([^']*)'", expected)
     hint = "" if "did you mean" in expected else nearest(value, words)
-    return f"given {_SHORT.repr(value)}; expected {expected}{hint}"
+    return f"given {as_yaml(value)}; expected {expected}{hint}"

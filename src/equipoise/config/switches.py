@@ -13,11 +13,11 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     model_serializer,
-    model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from equipoise.config.fields import Name, Section, distinct
-from equipoise.config.files import nearest
+from equipoise.config.files import as_yaml, nearest
 from equipoise.config.metric_names import find_metric, kind_of, metrics_of_kind, refused
 from equipoise.core import Aggregate, Fact, Facts, Strings
 from equipoise.data.problems import expected_value
@@ -73,31 +73,45 @@ class MetricSwitches(Section):
         fields = [name for name in cls.model_fields if name not in MetricSwitches.model_fields]
         return list(dict.fromkeys([*fields, *cls.registered()]))
 
-    @model_validator(mode="before")
     @classmethod
-    def _only(cls, values: Any) -> Any:
+    def _as_mapping(cls, values: Any) -> Any:
         return {"only": values} if isinstance(values, list | tuple) else values
 
     @classmethod
-    def _checked_keys(cls, values: Mapping[Any, Any], info: ValidationInfo) -> Mapping[Any, Any]:
+    def _checked_keys(
+        cls, values: Mapping[Any, Any], info: ValidationInfo
+    ) -> tuple[Mapping[Any, Any], list[PydanticCustomError]]:
         """Return switches under the names of metrics, with options in the types that they take."""
         kind = cls.kind or kind_of(info)
-        switched, types = cls.switched(), cls.registered()
         checked: dict[str, Any] = {}
+        problems = []
         for key, options in values.items():
             if key == "only":
                 continue
-            if key not in switched and key in SPECS.broken:
-                raise SPECS.broken[str(key)]
-            name = _name_of(key, str(key), switched, kind)
-            if name in checked:
-                raise refused(str(key), f"{key!r} is {name}, which is given already")
-            checked[name] = options
-            if name not in cls.model_fields:
-                checked[name] = _checked(str(key), options, types.get(name, {}))
-        if "only" not in values:
-            return checked
-        return checked | cls._listed(values["only"], switched, kind)
+            try:
+                name, value = cls._switch(key, options, kind)
+                if name in checked:
+                    raise refused(str(key), f"{key!r} is {name}, which is given already")
+                checked[name] = value
+            except PydanticCustomError as problem:
+                problems.append(problem)
+        if "only" in values:
+            try:
+                checked |= cls._listed(values["only"], cls.switched(), kind)
+            except PydanticCustomError as problem:
+                problems.append(problem)
+        return checked, problems
+
+    @classmethod
+    def _switch(cls, key: object, options: object, kind: str) -> tuple[str, object]:
+        """Return the name of a switch, and its options."""
+        switched = cls.switched()
+        if key not in switched and key in SPECS.broken:
+            raise SPECS.broken[str(key)]
+        name = _name_of(key, str(key), switched, kind)
+        if name in cls.model_fields:
+            return name, options
+        return name, _checked(str(key), options, cls.registered().get(name, {}))
 
     @classmethod
     def _listed(cls, only: Any, switched: Sequence[str], kind: str) -> dict[str, Any]:
@@ -193,7 +207,9 @@ def _checked(key: str, options: object, types: OptionTypes) -> dict[str, Any] | 
     if options is None or isinstance(options, bool):
         return options is not False
     if not isinstance(options, Mapping):
-        raise refused(key, f"given {options!r}; expected true, false or a mapping of options")
+        raise refused(
+            key, f"given {as_yaml(options)}; expected true, false or a mapping of options"
+        )
     checked = {}
     for name, value in options.items():
         if name not in types:
@@ -204,5 +220,5 @@ def _checked(key: str, options: object, types: OptionTypes) -> dict[str, Any] | 
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             expected = expected_value(first["type"], first["msg"])
-            raise refused(key, f"{name}: given {value!r}; expected {expected}") from None
+            raise refused(key, f"{name}: given {as_yaml(value)}; expected {expected}") from None
     return checked

@@ -57,6 +57,8 @@ class ConfigError(EquipoiseError):
         What to write in its place.
     file, line : optional
         Where it stands; lines count from 1.
+    problems : sequence of ConfigError
+        Each problem of a message that has several.
     """
 
     def __init__(
@@ -66,8 +68,10 @@ class ConfigError(EquipoiseError):
         expected: str = "",
         file: str | None = None,
         line: int | None = None,
+        problems: Sequence["ConfigError"] = (),
     ) -> None:
         self.key, self.expected, self.file, self.line = key, expected, file, line
+        self.problems = tuple(problems)
         super().__init__(*args)
 
 

@@ -39,6 +39,7 @@ from equipoise.data.files import (
     too_large,
     unknown_extension,
 )
+from equipoise.data.headers import check_names
 from equipoise.data.json_tables import cell_paths, cells_at, json_lines, json_records
 from equipoise.data.problems import check_columns, counted, is_whole, listed, show
 from equipoise.data.results import read_results
@@ -601,8 +602,21 @@ def _open_source(recipe: TableRecipe, role: str, encoding: str, delimiter: str) 
     if extension in (".csv", ".tsv", *(LISTS if header else ())):
         # A .tsv that is separated by commas is rarer than a user who names no delimiter.
         tabs = extension == ".tsv" and delimiter == ","
-        return _open_csv(content, name, encoding, "\t" if tabs else delimiter, header)
+        opened = _open_csv(content, name, encoding, "\t" if tabs else delimiter, header)
+        _check_delimiter(opened, delimiter)
+        return opened
     return _open_content(content, extension, recipe, name, encoding)
+
+
+def _check_delimiter(table: OpenTable, named: str) -> None:
+    """Refuse a delimiter that is named, and that the first line doesn't have."""
+    if named not in (",", table.delimiter):
+        raise DataError(
+            f"{show(table.delimiter)} separates the cells of the first line, not {show(named)}",
+            file=table.name,
+            expected=f"cells separated by {show(named)}, as `delimiter:` says",
+            fix="correct `delimiter:`, or remove it",
+        )
 
 
 def _open_content(
@@ -723,6 +737,8 @@ def _open_csv(
     start = utf8[:HEADER_BYTES].decode("utf-8", errors="replace").removeprefix("\ufeff")
     delimiter, first_line = _first_line(start, delimiter, header)
     _check_first_line(first_line, header, name)
+    if not header:
+        check_names(start, delimiter, name)
     names = header or tuple(first_line)
 
     def columns(requested: Strings) -> Columns:

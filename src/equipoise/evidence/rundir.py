@@ -5,7 +5,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -182,13 +182,13 @@ def is_run(path: Path) -> bool:
     return read_list(path) is not None
 
 
-def check_place(out: str | Path, *, overwrite: bool = False) -> Path:
+def check_place(out: str | Path, *, overwrite: bool = False, inputs: Sequence[Path] = ()) -> Path:
     """Return the path that `new_run` would write; raise if it could not.
 
     Raises
     ------
     RunError
-        When `out` exists already, or is no usable path; says what to do.
+        When `out` exists already, is one of the `inputs`, or is no usable path; says what to do.
     """
     try:
         str(out).encode()
@@ -196,7 +196,7 @@ def check_place(out: str | Path, *, overwrite: bool = False) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         raise RunError(f"{out}: not a usable path ({error}). To do: choose another") from None
     try:
-        problem = _find_problem(target, overwrite) if target.exists() else ""
+        problem = _find_problem(target, overwrite, inputs) if target.exists() else ""
     except OSError as error:
         problem = f"{error.strerror}. {_TO_DO}"
     if problem:
@@ -205,7 +205,9 @@ def check_place(out: str | Path, *, overwrite: bool = False) -> Path:
 
 
 @contextmanager
-def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+def new_run(
+    out: str | Path, *, overwrite: bool = False, inputs: Sequence[Path] = ()
+) -> Iterator[Path]:
     """Make a run directory that appears only when it is complete.
 
     Yields a hidden directory beside `out` to write into. It becomes `out` when the block ends,
@@ -219,13 +221,15 @@ def new_run(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     overwrite : bool
         Replace an existing run, if it has no files but the ones that equipoise wrote, as it
         wrote them. Anything else is never touched.
+    inputs : sequence of Path
+        Runs that the new run is made of, which it never replaces.
 
     Raises
     ------
     RunError
-        When `out` exists already or cannot be written; says what to do.
+        When `out` exists already, is one of the `inputs`, or cannot be written; says what to do.
     """
-    target = check_place(out, overwrite=overwrite)
+    target = check_place(out, overwrite=overwrite, inputs=inputs)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     new = [folder for folder in target.parents if not folder.exists()]
     try:
@@ -260,9 +264,11 @@ def _translated(out: str | Path, partial: Path, target: Path) -> Iterator[None]:
         raise RunError(f"{out}: cannot be written: {error.strerror or error}. {_TO_DO}") from error
 
 
-def _find_problem(target: Path, overwrite: bool) -> str:
+def _find_problem(target: Path, overwrite: bool, inputs: Sequence[Path]) -> str:
     if not target.is_dir():
         return "a file has this name. To do: choose another folder"
+    if target in {path.resolve() for path in inputs}:
+        return "the comparison would replace this run. To do: choose another folder"
     if target in (Path.cwd(), *Path.cwd().parents):
         return "this is the folder you work in. To do: choose a folder inside it"
     if not any(target.iterdir()):

@@ -10,6 +10,7 @@ from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
+from click import ClickException
 
 from equipoise.core import DataError, Estimate, InputError
 from equipoise.core.errors import MissingExtraError
@@ -19,7 +20,6 @@ from equipoise.metrics import accuracy, mean_error
 
 try:
     from inspect_ai import Task, task
-    from inspect_ai._util.error import PrerequisiteError
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageUser, ContentImage, ContentText
     from inspect_ai.scorer import (
@@ -151,8 +151,8 @@ def label_images(
         texts = read_table(table, texts=[*columns.values()]).texts
     except DataError as error:
         options = " ".join(f"-T {name}={column}" for name, column in columns.items())
-        # Inspect prints this error without a traceback.
-        raise PrerequisiteError(f"{error} The columns are named by options: {options}") from error
+        # Inspect's command line is one of click, which prints this error without a traceback.
+        raise ClickException(f"{error} The columns are named by options: {options}") from error
     labels = sorted(texts[target].drop_nulls().unique())
     if not 1 < len(labels) <= len(ascii_uppercase):
         problem = f"{target} has {len(labels)} labels; expected 2 to {len(ascii_uppercase)}"

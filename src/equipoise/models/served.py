@@ -463,7 +463,9 @@ class Session:
                     if answer.is_free:
                         sending.forget()
                     reply = self._read(answer, read, body)
-                    if reply is not None and answer.status == 200:
+                    if reply is not None and answer.is_free:
+                        sending.settle(Usage(), "free")
+                    elif reply is not None:
                         sending.settle(*_usage_of(reply, estimate))
             except BudgetError as error:
                 return Reply("budget", _shortage(error, service))
@@ -597,13 +599,10 @@ def _usage_of(reply: Reply, estimate: Usage) -> tuple[Usage, Basis]:
 
 def _shortage(error: BudgetError, service: Service) -> str:
     """Return why a request wasn't sent, with a budget that is enough for it."""
-    budget, amount = service.budget or 0.0, service.amount
-    enough = error.spent + error.cost
-    # Rounded up, so that the amount shown is enough.
-    scale = 100 if enough >= 1 else 10_000
+    left = (service.budget or 0.0) - error.spent
     return (
-        f"a request may cost up to {amount(error.cost)}, and {amount(budget - error.spent)} is "
-        f"left of the budget of {service.limit}; {amount(math.ceil(enough * scale) / scale)} "
+        f"a request may cost up to {service.at_least(error.cost)}, and {service.at_most(left)} is "
+        f"left of the budget of {service.limit}; {service.at_least(error.spent + error.cost)} "
         "would be enough for it"
     )
 

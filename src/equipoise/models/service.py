@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -15,12 +16,19 @@ from equipoise.models.spending import Prices
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*|[0-9a-f.]*:[0-9a-f:.]*")
 _KEY = re.compile(r"[!-~]+")
+_INEXACT = 1e-6
+"""Part of the last place of an amount that is an error of its calculation."""
 
 Interface = Literal["chat", "embeddings"]
 ImageParameter = Literal[
     "response_format", "size", "seed", "num_inference_steps", "guidance_scale", "negative_prompt"
 ]
 """Parameters of a request for an image."""
+
+
+def _places(cost: float) -> int:
+    """Return the decimals with which an amount is shown."""
+    return 2 if cost >= 1 else 4
 
 
 @dataclass(frozen=True)
@@ -142,7 +150,17 @@ class Service:
 
     def amount(self, cost: float) -> str:
         """Return a cost with its currency."""
-        return f"{cost:.{2 if cost >= 1 else 4}f} {self.currency}".strip()
+        return f"{cost:.{_places(cost)}f} {self.currency}".strip()
+
+    def at_least(self, cost: float) -> str:
+        """Return a cost with its currency, rounded up, so that the amount is enough."""
+        scale = 10 ** _places(cost)
+        return self.amount(math.ceil(cost * scale - _INEXACT) / scale)
+
+    def at_most(self, cost: float) -> str:
+        """Return a cost with its currency, rounded down, so that the amount is there."""
+        scale = 10 ** _places(cost)
+        return self.amount(math.floor(cost * scale + _INEXACT) / scale)
 
 
 @dataclass(frozen=True)

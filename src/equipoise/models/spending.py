@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from equipoise.models.journal import Database
@@ -32,8 +32,8 @@ _ADD_TREND = """INSERT INTO trends VALUES (?, ?, 1, ?, ?, ?, ?, ?)
   size = size + excluded.size, squares = squares + excluded.squares,
   products = products + excluded.products, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
   completion_tokens = completion_tokens + excluded.completion_tokens"""
-_TREND = """SELECT requests, size, squares, products, prompt_tokens, completion_tokens FROM trends
-  WHERE account = ? ORDER BY basis LIMIT 1"""
+_TRENDS = """SELECT basis, requests, size, squares, products, prompt_tokens, completion_tokens
+  FROM trends WHERE account = ? ORDER BY basis"""
 _VARIED = 0.1
 """Spread of sizes, as a share of their mean, from which on a line is fitted to them."""
 _OPEN = "INSERT INTO unsettled VALUES (NULL, ?, ?, ?, ?)"
@@ -195,6 +195,8 @@ class Spent:
         many there are of each as its requests.
     largest_estimate, largest_prompt, largest_completion : int
         Of the requests whose tokens the server counted.
+    n_free : int
+        Requests that a filter of the server refused, which take nothing.
     """
 
     counted: Usage = Usage()
@@ -203,6 +205,7 @@ class Spent:
     largest_estimate: int = 0
     largest_prompt: int = 0
     largest_completion: int = 0
+    n_free: int = 0
 
     @property
     def total(self) -> Usage:
@@ -242,19 +245,19 @@ class Spent:
         return Usage(1, images, prompt, completion).times(n)
 
     def mean_times(self, n: int) -> Usage | None:
-        """Return the mean usage so far times n, or None before the first reply."""
+        """Return the mean usage so far times n, free ones included; None before the first reply."""
         usage = self.counted if self.counted.requests else self.estimated
         if not usage.requests:
             return None
-        share = n / usage.requests
+        share = n / (usage.requests + self.n_free)
         return Usage(
             n, round(share * usage.images), round(share * usage.prompt_tokens),
             round(share * usage.completion_tokens),
         )  # fmt: skip
 
 
-Basis = Literal["counted", "estimated"]
-"""How usage is known: by the server's count or by an estimate."""
+Basis = Literal["counted", "estimated", "free"]
+"""How usage is known: by the server's count, by an estimate, or as nothing."""
 
 
 @dataclass
@@ -326,14 +329,18 @@ class Spending:
         """Return the usage so far, of this run and of earlier runs."""
         totals = {row[0]: row[1:] for row in self.database.rows(_TOTALS, self.account)}
         rows = self.database.rows(_UNSETTLED, self.account)
-        counted, estimated = (totals.get(basis, (0,) * 7) for basis in ("counted", "estimated"))
+        bases = "counted", "estimated", "free"
+        counted, estimated, free = (totals.get(basis, (0,) * 7) for basis in bases)
         unsettled = (Usage(n, n * images, n * prompt, n * most) for n, images, prompt, most in rows)
-        return Spent(Usage(*counted[:4]), Usage(*estimated[:4]), (*unsettled,), *counted[4:])
+        spent = Spent(Usage(*counted[:4]), Usage(*estimated[:4]), (*unsettled,), *counted[4:])
+        return replace(spent, n_free=free[0])
 
     def trend(self) -> Trend:
         """Return the tokens so far by the sizes of requests; counted ones where there are any."""
-        rows = self.database.rows(_TREND, self.account)
-        return Trend(*rows[0]) if rows else Trend()
+        trends = {row[0]: row[1:] for row in self.database.rows(_TRENDS, self.account)}
+        free = trends.pop("free", (0, 0.0, 0.0, 0.0, 0, 0))
+        known = next(iter(trends.values()), None)
+        return Trend(*map(sum, zip(known, free, strict=True))) if known else Trend()
 
     @contextmanager
     def sending(self, estimate: Usage, size: float | None = None) -> Iterator[Sending]:

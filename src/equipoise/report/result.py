@@ -191,7 +191,7 @@ class Result(AuditResult):
         run : path
             Folder that appears when it is whole.
         overwrite : bool
-            Replace the run that lies there.
+            Replace an existing run, but never one that a comparison is made of.
 
         Returns
         -------

@@ -20,6 +20,7 @@ from equipoise.core.plain_json import plain
 from equipoise.core.result import SCHEMA_VERSION, WORKSHEET
 from equipoise.core.writing import writer
 from equipoise.evidence.run_labels import LABELS, list_labels
+from equipoise.evidence.rundir import read_list
 
 if TYPE_CHECKING:
     from equipoise.report.blocks import Page
@@ -162,6 +163,7 @@ def read(directory: Path | str) -> AuditResult:
             f"{folder / 'findings.parquet'}: it isn't a table of findings. "
             "To do: run the audit again."
         )
+    _check_tables(folder)
     # What labels of people showed when they were read lies beside them.
     of_labels = (folder / LABELS).glob("labelled_*.parquet")
     paths = sorted([*(folder / "tables").glob("*.parquet"), *of_labels])
@@ -170,6 +172,16 @@ def read(directory: Path | str) -> AuditResult:
         findings_from_table(findings), _with_labels(manifest, folder), tables,
         _read_conclusions(folder / CONCLUSIONS),
     )  # fmt: skip
+
+
+def _check_tables(run: Path) -> None:
+    """Refuse a run from which tables were removed: its report would lack them without a word."""
+    for name in read_list(run) or ():
+        if name.startswith("tables/") and not (run / name).is_file():
+            raise RunError(
+                f"{run / name}: the file is missing. To do: copy the whole folder of the run, or "
+                "run the audit again."
+            )
 
 
 def _read_conclusions(path: Path) -> tuple[Conclusion, ...]:

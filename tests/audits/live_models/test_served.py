@@ -1,5 +1,8 @@
 """An audit of a served model: answers by group, kept replies, hosts, keys and plans."""
 
+import re
+from contextlib import suppress
+
 import numpy as np
 import polars as pl
 import pytest
@@ -79,7 +82,10 @@ def test_cut_and_failed_answers_are_failures_by_group(server, tmp_path, monkeypa
     server.reply = lambda picture, _: trouble.get(
         int(picture[0, 0, 0]), (200, completion("blue"), {})
     )
-    failures = run(config, tmp_path).tables["failures"].to_pylist()
+    result = run(config, tmp_path)
+    (warning,) = result.manifest.warnings
+    assert warning.startswith("tiny: 3 of 120 images failed")
+    failures = result.tables["failures"].to_pylist()
     counts = {(row["group"], row["stage"]): row["n"] for row in failures}
     assert counts["a", "cut"] == 1
     assert counts["b", "request"] == 2
@@ -205,6 +211,12 @@ def test_a_budget_for_no_answer_is_an_error(server, tmp_path):
     with pytest.raises(ModelError, match=r"service\.budget"):
         run(config, tmp_path)
     assert server.requests == []
+    notes = " ".join(audits.plan(audits.parse_config(config), base=tmp_path).notes)
+    (least,) = re.findall(r"the least budget is about (\d+\.\d+)", notes)
+    config["models"]["tiny"]["service"]["budget"] = float(least)
+    with suppress(DataError):  # too few answers to compare
+        run(config, tmp_path)
+    assert server.requests
 
 
 def test_a_budget_that_leaves_too_little_to_compare_is_named(server, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import equipoise
 from equipoise import audits, report
 from equipoise.audits.labels.predictions.scores import threshold_at_rate
-from equipoise.core import Aggregate, ConfigError, InputError, Verdict
+from equipoise.core import Aggregate, ConfigError, Verdict
 from equipoise.metrics.registry import metrics_of
 from equipoise.metrics.scores import ScoreMetric
 
@@ -162,5 +162,7 @@ def test_one_call_takes_a_rate():
     result = equipoise.audit(TABLE, threshold="fpr=0.1", **options)
     section = result.manifest.resolved["models"]["score"]
     assert section["threshold"] == {"false_positive_rate": 0.1}
-    with pytest.raises(InputError, match="threshold"):
-        equipoise.audit(TABLE, threshold="fpr=low", **options)
+    for threshold in ("fpr=low", "half"):
+        with pytest.raises(ConfigError) as caught:
+            equipoise.audit(TABLE, threshold=threshold, **options)
+        assert caught.value.key == "threshold"

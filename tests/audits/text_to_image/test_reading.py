@@ -105,6 +105,25 @@ def test_data_that_cannot_be_used(changes, column, row, tmp_path):
     assert caught.value.expected
 
 
+def outside(target, group):
+    return external(target=target, group=group, value=["1"] * len(target))
+
+
+@pytest.mark.parametrize(
+    ("changes", "column", "row", "near"),
+    [
+        (outside(["fire", "fire"], ["red", "bleu"]), "group", 2, "blue"),
+        (outside(["fire", "fire", "moon"], ["red", "no such class", "red"]), "group", 2, None),
+        (outside(["fire", "fire", "Sea", "Sea"], ["red", "blue"] * 2), "target", 3, "sea"),
+    ],
+)
+def test_a_misspelt_name_of_outside_shares_is_refused(changes, column, row, near, tmp_path):
+    with pytest.raises(DataError) as caught:
+        audits.run(audits.parse_config(audit_values(**changes)), base=tmp_path)
+    assert (caught.value.column, caught.value.row) == (column, row)
+    assert (f"did you mean {near!r}?" in caught.value.problem) == (near is not None)
+
+
 def test_images_of_other_prompts_are_counted(tmp_path):
     mistyped = TABLE.set_column(1, "prompt", [["a fire", "a fyre"]])
     result = audits.run(audits.parse_config(audit_values(**read(mistyped))), base=tmp_path)

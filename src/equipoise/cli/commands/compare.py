@@ -41,15 +41,10 @@ def compare_command(
     """
     from equipoise.audits.runs import compare
     from equipoise.cli.runs import facts, show, write
-    from equipoise.core import RunError
     from equipoise.evidence import new_run
 
     target = out or Path("runs", "compare")
-    if target.resolve() in {path.resolve() for path in runs}:
-        raise RunError(
-            f"{target}: the comparison would replace this run. To do: choose another folder (--out)"
-        )
-    with new_run(target, overwrite=overwrite) as folder:
+    with new_run(target, overwrite=overwrite, inputs=runs) as folder:
         with Steps() as progress:
             result = compare(*runs, progress=progress)
         write(result, folder, target)

@@ -224,7 +224,7 @@ empty_rate = metric(
         rest_metric="empty_rate",
         group_label="empty rate",
         clause="{model} gives an empty answer for {groups}",
-        definition="Share of rows with an empty answer, or with none because the model failed.",
+        definition="Share of rows with an empty answer. Images that failed are no rows of it.",
     ),
     form=partial(_share_form, count=partial(count_state, "empty")),
 )(share_in_state)

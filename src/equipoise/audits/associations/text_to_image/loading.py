@@ -38,6 +38,7 @@ from equipoise.data import (
     load_vectors,
     read_table,
 )
+from equipoise.data.problems import listed, nearest
 from equipoise.evidence import class_vectors, zero_shot
 from equipoise.evidence.pictures import NotMade, Pictures, sorted_by_id
 from equipoise.evidence.zero_shot import prompts
@@ -705,15 +706,15 @@ def _normalised_answer(answer: str) -> str:
 
 def nearest_attributes(config: Config, data: TextToImageData) -> dict[str, dict[str, Objects]]:
     """Return the nearer attribute set of each pair, in the first encoder."""
-    nearest: dict[str, dict[str, Objects]] = {}
+    by_pair: dict[str, dict[str, Objects]] = {}
     for pair in config.pairs:
         encoder, outcomes = data.encoders[config.encoders[0]], dict[str, Objects]()
         for generator, vectors in encoder.images.items():
             sets = config.compared_texts(generator)
             texts = {name: config.embedded(sets[name]) for name in pair}
             outcomes[generator] = _classify(texts, AS_IT_IS, 0.0, encoder, vectors)
-        nearest[" against ".join(pair)] = outcomes
-    return nearest
+        by_pair[" against ".join(pair)] = outcomes
+    return by_pair
 
 
 def prompt_cosines(config: Config, data: TextToImageData, generator: str) -> Floats:
@@ -774,6 +775,7 @@ def _read_external_shares(
     )  # fmt: skip
     cells = pl.DataFrame({name: table.texts[column] for name, column in columns.items()})
     cells = cells.with_columns(pl.col("value").cast(pl.Float64, strict=False))
+    _check_spelling(cells, share, section, targets, table.name)
     cells = cells.filter(pl.col("target").is_in(targets), pl.col("group").is_in(share.compared))
     by_target = {}
     for (target,), rows in cells.group_by("target", maintain_order=True):
@@ -798,3 +800,47 @@ def _read_external_shares(
             expected=f"some of {', '.join(targets[:5])}",
         )
     return ExternalShares(section.name, by_target, section.kind, {table.name: table.digest})
+
+
+_LIKE = 0.88
+"""Similarity of two names from which one is likely a misspelt form of the other."""
+
+
+def _check_spelling(
+    cells: pl.DataFrame, share: SharesConfig, section: OutsideSharesConfig,
+    targets: tuple[str, ...], file: str,
+) -> None:  # fmt: skip
+    """Refuse names of targets and classes that look like mistakes.
+
+    A table may have more targets. A name is refused if it resembles a target that the table lacks,
+    or if it is no class and rows of its target lack a class.
+
+    Raises
+    ------
+    DataError
+        With the row of the name.
+    """
+    lacking = [target for target in targets if target not in cells["target"]]
+    for row, (target, group) in enumerate(cells.select("target", "group").iter_rows(), 1):
+        if target is None or group is None:
+            continue
+        if target not in targets:
+            column, name, near = section.target, target, nearest(target, lacking, cutoff=_LIKE)
+            allowed = lacking if near else []
+        elif group not in share.classes:
+            groups = cells.filter(pl.col("target") == target)["group"]
+            column, name = section.group, group
+            allowed = [label for label in share.compared if label not in groups]
+            near = nearest(group, allowed)
+        else:
+            continue
+        if allowed:
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise DataError(
+                f"{name!r} isn't one of the names in the configuration{hint}",
+                file=file,
+                column=column,
+                row=row,
+                expected=f"one of {listed(allowed)}",
+                fix="correct the name, or remove the row",
+            )

@@ -97,7 +97,7 @@ from equipoise.metrics.measure import measure
 from equipoise.metrics.rankings.subjects import correlation
 from equipoise.metrics.spec import spec_of
 from equipoise.metrics.vectors.predicted_labels import ASIDE, label_concentration, spread
-from equipoise.report.text import listed
+from equipoise.report.text import listed, plural
 
 if TYPE_CHECKING:
     from equipoise.data.labels import Outputs
@@ -459,7 +459,8 @@ class Answers(Audit[Config, AnswersData, AnswersDesign]):
                     f"{design.key}, {design.groups.name}", "no row of a group has an answer."
                 )
             elif design.leads and options is not None and different <= options.k:
-                yield Note(design.key, f"no label concentration of {different} different answers.")
+                least = plural(options.k + 1, "different answer")
+                yield Note(design.key, f"the label concentration needs at least {least}.")
             if design.leads and pooled:
                 yield Note(
                     design.key,

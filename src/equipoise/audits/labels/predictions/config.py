@@ -22,6 +22,7 @@ from equipoise.config.fields import (
     Section,
     Switch,
     Templates,
+    ThresholdRule,
     class_map,
     given_keys,
     one_or_list,
@@ -69,8 +70,6 @@ ClassMap = Annotated[
     class_map("by_class"),
 ]
 """Predicted label to class, or to several that it may stand for."""
-
-Rule = Literal["balanced_accuracy", "prevalence", "cost"]
 
 
 class ModelConfig(LabelModelConfig):
@@ -125,7 +124,9 @@ class ModelConfig(LabelModelConfig):
     top: Names = ()
     probabilities: Annotated[Mapping[Label, Name], Field(min_length=2)] | None = None
     score: Name | None = None
-    threshold: Annotated[float, Field(strict=False)] | Rule | RateConfig = "balanced_accuracy"
+    threshold: Annotated[float, Field(strict=False)] | ThresholdRule | RateConfig = (
+        "balanced_accuracy"
+    )
     costs: CostConfig = CostConfig()
     vocabulary: Vocabulary | None = None
     templates: Templates = "plain"

@@ -14,8 +14,8 @@ from equipoise.audits.labels.designs import LabelDesign
 from equipoise.audits.labels.predictions.config import (
     CostConfig,
     ModelConfig,
-    Rule,
 )
+from equipoise.config.fields import ThresholdRule
 from equipoise.core import Booleans, ConfigError, Finding, Floats, record
 from equipoise.core.wording import number
 from equipoise.data import Coded, read_table
@@ -155,7 +155,9 @@ def threshold_at_rate(negatives: Floats, scores: Floats, rate: float) -> float:
     return float(kept[0]) if len(kept) else float(np.nextafter(candidates[-1], np.inf))
 
 
-def choose_threshold(scores: Floats, positive: Booleans, rule: Rule, costs: CostConfig) -> float:
+def choose_threshold(
+    scores: Floats, positive: Booleans, rule: ThresholdRule, costs: CostConfig
+) -> float:
     """Return the threshold that a rule chooses among the scores; of equals the largest.
 
     Parameters
