@@ -120,9 +120,9 @@ def _as_init(details: ErrorDetails) -> InitErrorDetails:
 
 def _is_misspelt(details: ErrorDetails, problems: Iterable[PydanticCustomError]) -> bool:
     """Whether a key is missing because an unknown key is its misspelt name."""
-    return details["type"] == "missing" and any(
-        problem.message().endswith(f"; did you mean {details['loc'][0]!r}?") for problem in problems
-    )
+    unknown_keys = [(problem.context or {}).get("key") for problem in problems]
+    missing = [str(details["loc"][0])]
+    return details["type"] == "missing" and any(nearest(key, missing) for key in unknown_keys)
 
 
 def _label(value: object) -> object:
