@@ -305,6 +305,7 @@ def _compare_parts(
         low, high = (float(np.clip(end, -largest, largest)) for end in mean_t(differences, level))
         flipped = sign_flips(differences, permutations=FLIPS, seed=config.resampling.seed)
         part = replace(part, low=low, high=high, chance=0.0, p_value=flipped.value)
+        part = replace(part, p_at_most=flipped.at_most)
         null = NullHypothesis.SIGNS
         null_text = f"signs of the differences are exchangeable over subjects; {flipped.method}"
         averaged = f", {len(parts)} parts averaged by subject" if len(parts) > n else ""

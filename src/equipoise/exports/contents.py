@@ -102,6 +102,7 @@ def stated(run: Run, conclusion: Conclusion) -> Finding:
         finding, model=conclusion.model, value=conclusion.size, ci_low=conclusion.low,
         ci_high=conclusion.high, n=conclusion.n, verdict=conclusion.verdict, chance=math.nan,
         chance_low=math.nan, chance_high=math.nan, p_value=math.nan, q_value=math.nan, ratio=None,
+        p_at_most=False, q_at_most=False,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from equipoise.core.sentences import named
 from equipoise.core.wording import number, shortened
 from equipoise.report.blocks import has
 from equipoise.report.expecting import EXPECTED, for_group
-from equipoise.report.text import count, enclose, p_value, percent
+from equipoise.report.text import count, enclose, equal_q, percent
 from equipoise.report.words import (
     conclusion_certainty,
     difference_name,
@@ -115,8 +115,7 @@ def short_certainty(finding: Finding, conclusion: Conclusion) -> str:
     if has(finding.threshold):
         parts.append(f"limit {limit_from_chance(finding)}")
     if has(finding.q_value):
-        p = p_value(finding.q_value)
-        parts.append(f"p {p if p.startswith('<') else f'= {p}'}")
+        parts.append(f"p {equal_q(finding)}")
     return " · ".join(parts)
 
 

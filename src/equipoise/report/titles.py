@@ -10,7 +10,7 @@ from equipoise.core.wording import shortened
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Role, Span, Summary, has
 from equipoise.report.expecting import for_group
-from equipoise.report.text import p_value
+from equipoise.report.text import equal_q
 from equipoise.report.words import (
     conclusion_sentence,
     harm,
@@ -189,6 +189,5 @@ def _chance_text(finding: Finding) -> str:
             texts.append(f"chance alone gives {ends}")
     text = f": {texts[0]}" if texts else ""
     if has(finding.q_value):
-        p = p_value(finding.q_value)
-        text += f" (corrected p {p if p.startswith('<') else f'= {p}'})"
+        text += f" (corrected p {equal_q(finding)})"
     return text

@@ -32,11 +32,12 @@ from equipoise.report.text import (
     count,
     counted,
     enclose,
+    equal_q,
+    finding_q,
     in_words,
     interval,
     listed,
     number,
-    p_value,
     percent,
     plural,
     title,
@@ -356,7 +357,7 @@ def figures(finding: Finding) -> str:
     if not math.isnan(finding.threshold):
         parts.append(f"threshold {number(finding.threshold)} {_SIDES[harm(finding)]}")
     if not math.isnan(finding.q_value):
-        parts.append(f"q\u00a0{p_value(finding.q_value)}")
+        parts.append(f"q\u00a0{finding_q(finding)}")
     return " · ".join(parts)
 
 
@@ -560,8 +561,7 @@ def certainty(finding: Finding) -> str:
 def _corrected_p(finding: Finding) -> str:
     if math.isnan(finding.q_value):
         return ""
-    value = p_value(finding.q_value)
-    return f"; corrected p {value if value.startswith('<') else f'= {value}'}"
+    return f"; corrected p {equal_q(finding)}"
 
 
 def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
