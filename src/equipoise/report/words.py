@@ -569,11 +569,14 @@ def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
     if not conclusion.real or conclusion.compared < 3 or math.isnan(conclusion.corrected):
         return ""
     scaled, unit = scale_of(finding)
-    ends = f"{scaled(conclusion.corrected_low)} to {scaled(conclusion.corrected_high)}"
-    size = f"{scaled(conclusion.corrected)}{unit} ({ends})"
-    # Where the runner-up is as extreme, every size within the limits fits as well.
-    if conclusion.corrected in (conclusion.corrected_low, conclusion.corrected_high):
-        size = f"{ends}{unit}"
+    low, high = scaled(conclusion.corrected_low), scaled(conclusion.corrected_high)
+    size, ends = scaled(conclusion.corrected), f"{low} to {high}"
+    if low != high and size in (low, high):
+        # Where the runner-up is as extreme, the correction ends at a limit of the interval.
+        ends = f"the {'low' if size == low else 'high'} end of {ends}"
+        size = f"{size}{unit}, {ends}"
+    else:
+        size = f"{size}{unit} ({ends})"
     picked = "lowest" if conclusion.group_value <= conclusion.other_value else "highest"
     if conclusion.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
         picked = "lowest and highest"
