@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from equipoise.core import Finding, Verdict
 from equipoise.core.finding import MEAN_OF
 from equipoise.core.wording import number, percent, visible
-from equipoise.metrics.spec import SPECS, spec_of, spec_of_finding
+from equipoise.metrics.spec import SPECS, MetricSpec, spec_of, spec_of_finding
 
 __all__ = ["number", "percent", "visible"]
 _SMALL = 0.01
@@ -47,6 +47,21 @@ def counted(finding: Finding, share: float, n: int) -> str:
     if observed and abs(share * n - part) < 1e-6 * max(n, 1):
         return f"{count(part)} of {count(n)}"
     return f"n = {count(n)}"
+
+
+def log_note(spec: MetricSpec) -> str:
+    """Return what a column of plain numbers adds to the name of a logarithm; "" for others."""
+    return ", ln" if spec.unit == "log ratio" else ""
+
+
+def size_title(finding: Finding) -> str:
+    """Return what the sizes of a finding's groups count: n, or of rankings the images ranked."""
+    return "n" if finding.top_k is None else "In the pool"
+
+
+def size_text(finding: Finding, n: int) -> str:
+    """Return the size of a group, which of rankings isn't how many images its share is of."""
+    return f"n = {count(n)}" if finding.top_k is None else f"{count(n)} in the pool"
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:

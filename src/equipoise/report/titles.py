@@ -25,6 +25,7 @@ from equipoise.report.words import (
     sized_ends,
     sized_interval,
     uncapitalised,
+    unit_note,
 )
 
 MOST_WORDS = 25
@@ -158,6 +159,8 @@ def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:
     size = sized_interval(finding) + for_group(finding)
     if finding.compared_to:
         size = f"{uncapitalised(name_of(finding))} {size}"
+    elif unit_note(finding):
+        size = f"{name_of(finding)} {size}"
     if has(finding.threshold):
         size += f"; the limit is {limit_from_chance(finding)}"
     real, large = _ANSWERS.get(finding.verdict, ("Not tested", "Value"))
