@@ -68,6 +68,39 @@ def test_swapping_gives_mcnemars_p_value():
     assert pick(result, "accuracy").p_value == pytest.approx(expected, abs=0.07)
 
 
+@pytest.mark.parametrize("unit", [None, "scene"])
+@pytest.mark.parametrize("separate", [False, True])
+def test_naming_the_other_model_first_turns_the_sign_and_nothing_else(unit, separate):
+    frame, more = images(200), {"data": {"unit": unit}} if unit else {}
+    names = ("poor", "skewed")
+    runs = {name: run(frame, name, **more) for name in names}
+
+    def compared(first, second):
+        if separate:
+            return compare(runs[first], runs[second])
+        return compare(run(frame, first, second, **more))
+
+    def numbers(result, sign):
+        rows = {}
+        for finding in result.findings:
+            ends = sorted((sign * finding.ci_low, sign * finding.ci_high))
+            band = sorted((sign * finding.chance_low, sign * finding.chance_high))
+            fact = finding.metric, finding.aggregate, finding.subject, finding.group, finding.groups
+            rows[fact] = [sign * finding.value, *ends, *band, finding.p_value, finding.q_value]
+            rows[fact].append(list(Verdict).index(finding.verdict))
+        return rows
+
+    forwards, backwards = compared(*names), compared(*reversed(names))
+    expected = numbers(forwards, 1.0)
+    assert len(expected) > 5
+    turned = numbers(backwards, -1.0)
+    assert turned.keys() == expected.keys()
+    for fact, values in expected.items():
+        np.testing.assert_allclose(turned[fact], values, atol=1e-12, err_msg=str(fact))
+    statements = [[str(c.standings), str(c.worse)] for c in forwards.conclusions]
+    assert [[str(c.standings), str(c.worse)] for c in backwards.conclusions] == statements
+
+
 def test_units_move_together():
     """Every image twice says no more than every image once, when its copies are one unit."""
     frame = images(300)

@@ -16,6 +16,8 @@ from equipoise.audits.findings import (
 )
 from equipoise.audits.more_images import images_wanted
 from equipoise.core import Family, GroupValue, NullHypothesis, Verdict
+from equipoise.report.text import equal_q
+from equipoise.report.words import certainty
 from equipoise.stats.chance import band
 from equipoise.stats.intervals import wilson
 from report.synthetic import NAN, finding
@@ -48,6 +50,21 @@ def test_a_fold_has_the_verdict_of_its_fact_and_is_not_counted():
     # Two tests, not three.
     assert precision.q_value == pytest.approx(0.04)
     assert tpr.q_value == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("correction", ["benjamini-hochberg", "holm"])
+def test_a_corrected_p_is_an_upper_end_exactly_where_it_depends_on_one(correction):
+    testing = audit_config.TestingConfig(correction=correction)
+    end = draft(p=0.0005, p_at_most=True, subject="chef")
+    exact = draft(p=0.02, subject="cook")
+    first, second = conclude([end, exact], testing)
+    assert (first.q_at_most, second.q_at_most) == (True, False)
+    assert equal_q(first) == "≤\u00a00.001"
+    assert equal_q(second) == "= 0.02"
+    assert "corrected p ≤ 0.001" in certainty(first).replace("\u00a0", " ")
+    # The q of the larger p may rest on the test that is smaller.
+    fold = draft("false_negative_rate", fold=gap_of("true_positive_rate", "chef"), subject="chef")
+    assert conclude([end, fold, exact], testing)[1].q_at_most
 
 
 def test_groups_of_too_few_units_are_not_tested():

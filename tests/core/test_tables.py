@@ -36,6 +36,7 @@ def example_finding(**changes):
     for field in fields(Finding):
         values[field.name] = 0.25 if field.type == "float" else field.name
     values |= {"family": Family.LEAF, "verdict": Verdict.DISPARITY, "n": 12, "leads": False}
+    values |= {"p_at_most": True, "q_at_most": True}
     values |= {
         "aggregate": Aggregate.DIFFERENCE, "variant": Variant.POOL_ORDER, "top_k": 5,
         "interval": IntervalKind.SPREAD, "null": NullHypothesis.ROWS, "parameters": {"k": 5},

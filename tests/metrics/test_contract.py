@@ -200,7 +200,7 @@ CASES = {
 }
 OF_CLASS = {**ROWS, "positive": "1"}
 STATES = {
-    "states": np.array(["unknown", "refused", "empty", "answered"])[MORE.integers(0, 4, N)],
+    "states": MORE.choice(["unknown", "refused", "empty", "answered", "unresolved"], N),
     "groups": GROUP,
 }
 GUESSES = {"y_pred": LABEL, "groups": GROUP}
@@ -220,7 +220,7 @@ OF_FORMS = {
         "k": 2,
     },
     **dict.fromkeys(("unanswered_rate", "right_rate", "wrong_rate"), ROWS),
-    **dict.fromkeys(("unknown_rate", "refused_rate", "empty_rate"), STATES),
+    **dict.fromkeys(("unknown_rate", "unresolved_rate", "refused_rate", "empty_rate"), STATES),
     "missing_rate": {"values": np.where(RIGHT, "a", ""), "groups": GROUP},
     "image_defect_rate": {"marks": RIGHT, "groups": GROUP},
     "mistake_rate": {**ROWS, "of": "1", "label": "2"},

@@ -34,8 +34,8 @@ def worlds(gap, seed):
     predicted = np.where(wrong, np.where(truth == "yes", "no", "yes"), truth)
     missed = np.where((truth == "yes") & wrong, "no", np.where(rng.random(N) < 0.1, "yes", truth))
     draw = rng.random(N)
-    states = ["unknown", "refused", "empty"]
-    limits = [draw < rank * (0.1 + worse / 2) for rank in (1, 2, 3)]
+    states = ["unknown", "refused", "empty", "unresolved"]
+    limits = [draw < rank * (0.1 + worse / 2) for rank in (1, 2, 3, 4)]
     unanswered = rng.random(N) < 0.1 + worse / 2
     score = np.where(truth == "yes", 0.7, 0.3) + rng.normal(0, 0.2 + 2 * worse)
     return {

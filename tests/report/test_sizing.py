@@ -105,6 +105,18 @@ def test_the_correction_is_stated_from_three_groups_on(shares, stated):
     assert bool(corrected_size(item, concluded(item)[0])) is stated
 
 
+@pytest.mark.parametrize(
+    ("shares", "stated"),
+    [
+        ([0.5, 0.505, 0.9], "of 3 groups: 25.0 points, the low end of 25.0 to 52.7."),
+        ([0.5, 0.51, 0.53], "of 3 groups: 1.9 points (0.0 to 19.3)."),
+    ],
+)
+def test_a_correction_that_ends_at_the_limit_says_so(shares, stated):
+    item = gap(shares)
+    assert corrected_size(item, concluded(item)[0]).endswith(stated)
+
+
 def test_numbers_without_an_interval_of_their_groups_have_none():
     bare = tuple(GroupValue(f"g{i}", (f"g{i}",), 9, i + 2.0, math.nan, math.nan) for i in range(3))
     conclusion = concluded(gap([0.5, 0.8, 0.9], by_group=bare))[0]

@@ -94,6 +94,17 @@ def test_p_counts_the_observed_value_once():
     assert p_value([1.0], 1.0).method == "permutation"
 
 
+@pytest.mark.parametrize(("harm", "least"), [("higher", 0.0005), ("either", 0.001)])
+def test_p_is_an_upper_end_exactly_where_no_sampled_draw_is_as_extreme(harm, least):
+    null = np.arange(1999.0)
+    beyond = p_value(null, 1998.5, harm)
+    assert (beyond.value, beyond.at_most) == (pytest.approx(least), True)
+    assert not p_value(null, 1998.0, harm).at_most
+    # All rearrangements, or a fitted tail, show how small p is.
+    assert not p_value(null, 1998.0, harm, weights=1.0).at_most
+    assert not p_value(null, 5000.0, harm, resolution=1e-6).at_most
+
+
 def test_rounding_is_a_tie():
     observed = 0.1 + 0.2
     assert p_value([0.3, 0.3, 0.0], observed).value == 0.75

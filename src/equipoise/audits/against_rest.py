@@ -166,7 +166,7 @@ def _leaf_finding(
         finding, metric=parent.rest_metric, aggregate=Aggregate.AGAINST_REST, compared_to="",
         family=Family.LEAF, group=group.group, value=value, ci_low=low,
         ci_high=high, chance=mean, chance_low=chance_low, chance_high=chance_high,
-        excess=value - mean, p_value=p, n=group.n + rest_n, by_group=by_group,
+        excess=value - mean, p_value=p, p_at_most=False, n=group.n + rest_n, by_group=by_group,
         interval=IntervalKind.CONFIDENCE,
         method=_METHOD + method_note, null_drawn=_NULL + comparison.null + method_note,
         direction=direction(

@@ -17,7 +17,6 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from equipoise.audits.columns import Row, stacked
 from equipoise.audits.config import AuditConfig, parse_config
@@ -287,7 +286,8 @@ def _compare_parts(
     first_finding, level = parts[0][0], config.resampling.level
     names = [_subject_of(before) for before, _ in parts]
     untested = _reason_untested({before.subject for before, _ in parts}, names, groups)
-    subjects = pa.array(names).dictionary_encode().indices.to_numpy()
+    # In an order of their own, so that naming the other model first doesn't change a draw.
+    subjects = np.unique(names, return_inverse=True)[1]
     values = np.abs([[before.value, after.value] for before, after in parts]).T
     distances = np.stack([np.bincount(subjects, row) for row in values]) / np.bincount(subjects)
     differences, n = distances[1] - distances[0], distances.shape[1]
@@ -305,6 +305,7 @@ def _compare_parts(
         low, high = (float(np.clip(end, -largest, largest)) for end in mean_t(differences, level))
         flipped = sign_flips(differences, permutations=FLIPS, seed=config.resampling.seed)
         part = replace(part, low=low, high=high, chance=0.0, p_value=flipped.value)
+        part = replace(part, p_at_most=flipped.at_most)
         null = NullHypothesis.SIGNS
         null_text = f"signs of the differences are exchangeable over subjects; {flipped.method}"
         averaged = f", {len(parts)} parts averaged by subject" if len(parts) > n else ""

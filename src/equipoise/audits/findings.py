@@ -57,6 +57,9 @@ from equipoise.stats.verdict import (
     raise_by_ratio,
 )
 
+_SMALLER = 1e-6
+"""What upper ends of p-values are multiplied by, to see which corrected ones depend on them."""
+
 
 @dataclass(frozen=True)
 class UncorrectedFinding:
@@ -142,6 +145,7 @@ def whole(
         chance_high=chance.high,
         excess=estimate.excess,
         p_value=math.nan if estimate.p_value is None else estimate.p_value,
+        p_at_most=estimate.p_at_most,
         n=sum(estimate.n.values()),
         by_group=by_group,
         by_group_of=about,
@@ -181,7 +185,9 @@ def rate_and_gap(estimate: Estimate, place: Place) -> list[UncorrectedFinding]:
 
 def numbers_of(part: Part) -> dict[str, Any]:
     """Return the value, interval, chance level, test and size of a part, as findings have them."""
-    names = ("value", "chance", "chance_low", "chance_high", "p_value", "n", "corrected")
+    names = (
+        "value", "chance", "chance_low", "chance_high", "p_value", "p_at_most", "n", "corrected"
+    )  # fmt: skip
     ends = {"ci_low": part.low, "ci_high": part.high, "excess": part.value - part.chance}
     return {name: getattr(part, name) for name in names} | ends
 
@@ -209,14 +215,16 @@ def _part_finding(base: UncorrectedFinding, part: Part, metric: str | None) -> U
 def without_verdict(draft: UncorrectedFinding, default_reason: str) -> UncorrectedFinding:
     """Return a draft that is shown and not tested; a reason it has already is kept."""
     reason = draft.finding.reason or default_reason
-    return draft.changed(family=Family.DESCRIPTIVE, p_value=math.nan, reason=reason)
+    return draft.changed(
+        family=Family.DESCRIPTIVE, p_value=math.nan, p_at_most=False, reason=reason
+    )
 
 
 def withheld(draft: UncorrectedFinding, reason: str) -> UncorrectedFinding:
     """Return a draft without a meaningful number, so that no rule of a gate holds for it."""
     if math.isnan(draft.finding.value):
         return without_verdict(draft, reason)
-    return draft.changed(family=Family.WITHHELD, p_value=math.nan, reason=reason)
+    return draft.changed(family=Family.WITHHELD, p_value=math.nan, p_at_most=False, reason=reason)
 
 
 class _Valued(Protocol):
@@ -231,7 +239,7 @@ _Estimated = TypeVar("_Estimated", bound=_Valued)
 
 def untested(draft: UncorrectedFinding, too_few: str) -> UncorrectedFinding:
     """Return a draft that is not tested, as its groups have too few of something."""
-    return replace(draft.changed(p_value=math.nan), too_few=too_few)
+    return replace(draft.changed(p_value=math.nan, p_at_most=False), too_few=too_few)
 
 
 def estimable(estimates: Iterable[_Estimated]) -> list[_Estimated]:
@@ -315,9 +323,16 @@ def conclude(drafts: Iterable[UncorrectedFinding], testing: TestingConfig) -> tu
         p, share = p_values[key], 1 if key[1] is Family.QUERY else max(sharing[key[0]], 1)
         together = [folded_drafts[member].together for member in members]
         q_values = np.minimum(share * _correct_together(p, together, correct), 1.0)
+        uncertain = [folded_drafts[member].finding.p_at_most for member in members]
+        smaller_p = np.where(uncertain, _SMALLER, 1.0) * np.asarray(p)
+        smaller_q = np.minimum(
+            share * _correct_together(smaller_p.tolist(), together, correct), 1.0
+        )
+        at_most = (smaller_q < (1.0 - _SMALLER) * q_values).tolist()
         cutoff = _find_cutoff(p, q_values, testing) / share
-        for index, q in zip(members, q_values.tolist(), strict=True):
-            findings[index] = _judge_finding(folded_drafts[index], q, cutoff, testing)
+        for index, q, q_at_most in zip(members, q_values.tolist(), at_most, strict=True):
+            judged = _judge_finding(folded_drafts[index], q, cutoff, testing)
+            findings[index] = replace(judged, q_at_most=q_at_most)
     shared = _share_verdicts(findings, [_fold_key(draft) for draft in folded_drafts])
     return tuple(map(_without_signed_zeros, map(_with_possible_ends, map(with_interval, shared))))
 
@@ -436,6 +451,7 @@ def _share_verdicts(findings: Sequence[Finding], folds: Sequence[Key | None]) ->
         yield replace(
             finding,
             q_value=base.q_value,
+            q_at_most=base.q_at_most,
             threshold=base.threshold,
             ratio=base.ratio,
             verdict=base.verdict,

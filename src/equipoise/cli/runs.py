@@ -34,11 +34,11 @@ from equipoise.report.result import first_screen
 from equipoise.report.short_lines import wanted_data
 from equipoise.report.summary import about_whole_run, agreement, conclusions_by_model
 from equipoise.report.text import (
-    count,
     decimals_of,
     enclose,
     interval,
     number,
+    size_text,
     verdict_key,
     verdict_title,
 )
@@ -49,6 +49,7 @@ from equipoise.report.words import (
     is_comparison,
     ranked,
     shown_verdict,
+    unit_note,
     worst_first,
 )
 from equipoise.studies.claims import claims_of, with_claims
@@ -394,7 +395,7 @@ def _bars(finding: Finding | None, most: int) -> Iterator[str]:
         # The worst group is compared with the group at the other end.
         parts = [*parts[: most - 1], parts[-1]]
     digits = decimals_of(part.value for part in parts)
-    sizes = [f"n {count(part.n)}" for part in parts]
+    sizes = [size_text(finding, part.n).replace("n = ", "n ") for part in parts]
     room = WIDTH - _BESIDE_BARS - max(map(len, sizes), default=0)
     names = [shortened(part.group, room - _SHORTEST_BAR) for part in parts]
     width = max(map(len, names), default=0)
@@ -458,4 +459,5 @@ def _name(finding: Finding) -> str:
     basis = enclose(" ", spec_of_finding(finding).basis)
     basis += " to all rows" if finding.compared_to else ""
     condition = ", within class" if finding.null is NullHypothesis.WITHIN_CLASS else ""
-    return f"{name_with(finding.metric, finding.aggregate)}{basis}{condition}{version}"
+    name = name_with(finding.metric, finding.aggregate) + unit_note(finding)
+    return f"{name}{basis}{condition}{version}"

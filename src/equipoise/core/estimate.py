@@ -102,6 +102,8 @@ class Estimate:
         Chance level, or None with `no_chance` saying why there is none.
     p_value : float or None
         Against the chance level.
+    p_at_most : bool
+        Whether no draw was as extreme, so that p is at most `p_value`.
     null, null_drawn : NullHypothesis, str
         What is exchangeable under the null hypothesis; how it was drawn, and how p was reached.
     harm : "higher", "lower" or "either"
@@ -149,6 +151,7 @@ class Estimate:
     chance: Chance | None = None
     no_chance: str = ""
     p_value: float | None = None
+    p_at_most: bool = False
     null: NullHypothesis = NullHypothesis.NONE
     null_drawn: str = ""
     harm: Harm = "higher"
@@ -295,7 +298,7 @@ class Estimate:
         if self.chance is not None:
             facts.append(f"chance {number(self.chance.mean)}")
         if self.p_value is not None:
-            facts.append(f"p = {self.p_value:.2g}")
+            facts.append(f"p {'≤' if self.p_at_most else '='} {self.p_value:.2g}")
         groups = f" in {len(self.n)} groups" if len(self.n) > 1 else ""
         facts.append(f"n = {sum(self.n.values()):,}{groups}")
         return f"<{self._label} {number(self.value)}{interval}; {', '.join(facts)}>"

@@ -218,6 +218,9 @@ class Finding:
         The chance level with its 95 % band, and value minus chance; NaN when there is none.
     p_value, q_value : float
         Against the chance level, and after the correction within `family`.
+    p_at_most, q_at_most : bool
+        Whether they are only upper ends: no sampled draw was as extreme, so that more draws could
+        make them smaller.
     threshold : float
         Practical threshold on the excess; NaN when the metric has none.
     n : int
@@ -292,6 +295,8 @@ class Finding:
     excess: float = math.nan
     p_value: float
     q_value: float = math.nan
+    p_at_most: bool = False
+    q_at_most: bool = False
     threshold: float = math.nan
     n: int
     by_group: tuple[GroupValue, ...] = ()

@@ -40,6 +40,8 @@ class Part:
         The number and its interval at the resampling object's level; NaN with `reason`.
     chance, chance_low, chance_high, p_value : float
         As in `Estimate`; NaN when there is none.
+    p_at_most : bool
+        As in `Finding`.
     n : int
         Rows behind the number.
     by_group : tuple of GroupValue
@@ -72,6 +74,7 @@ class Part:
     variant: Variant = Variant.MAIN
     part_of: str | None = None
     within_value: str = ""
+    p_at_most: bool = False
 
 
 SCHEMA = schema_of(Part)

@@ -23,7 +23,7 @@ from equipoise.exports import Run
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.page_verdicts import with_page_verdicts
 from equipoise.report.result import first_screen
-from equipoise.report.words import models_of
+from equipoise.report.words import models_of, unit_note
 
 NO_COMPLIANCE = "These are measurements. They state no conformity with any law, standard or policy."
 """What each form says that could be taken for a certificate."""
@@ -102,6 +102,7 @@ def stated(run: Run, conclusion: Conclusion) -> Finding:
         finding, model=conclusion.model, value=conclusion.size, ci_low=conclusion.low,
         ci_high=conclusion.high, n=conclusion.n, verdict=conclusion.verdict, chance=math.nan,
         chance_low=math.nan, chance_high=math.nan, p_value=math.nan, q_value=math.nan, ratio=None,
+        p_at_most=False, q_at_most=False,
     )  # fmt: skip
 
 
@@ -118,7 +119,7 @@ def title_of(conclusion: Conclusion, finding: Finding) -> str:
 
 def metric_title(finding: Finding) -> str:
     """Return the title of a metric, with how groups compare in it."""
-    return spec_of_finding(finding).label
+    return spec_of_finding(finding).label + unit_note(finding)
 
 
 def about(finding: Finding) -> str:

@@ -53,6 +53,7 @@ from equipoise.metrics.labels.answer_rates import (
     right_rate,
     unanswered_rate,
     unknown_rate,
+    unresolved_rate,
     wrong_rate,
 )
 from equipoise.metrics.labels.causes import explained_disparity, rank_causes
@@ -363,6 +364,7 @@ __all__ = [
     "tschuprows_t_corrected",
     "unanswered_rate",
     "unknown_rate",
+    "unresolved_rate",
     "unsound_rate",
     "unusable_share",
     "variance_share",

@@ -80,15 +80,15 @@ def listed_groups(groups: Groups) -> Integers:
     return np.arange(len(groups)) if len(groups) - len(usable) <= _MOST_SMALL else usable
 
 
-def chance_columns(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats]:
+def chance_columns(draws: Draws, indices: range, harm: Harm) -> dict[str, AnyArray]:
     """Hold several numbers of the draws against their null distributions.
 
     Returns
     -------
     dict of str to ndarray, shape (indices,)
-        chance, chance_low, chance_high and p_value, NaN where there is none.
+        chance, chance_low, chance_high and p_value, NaN where there is none, and p_at_most.
     """
-    numbers = nans((4, len(indices)))
+    numbers, at_most = nans((4, len(indices))), np.zeros(len(indices), dtype=np.bool_)
     for place, index in enumerate(indices if draws.nulls else ()):
         chance_test = compare_with_chance(draws, index, harm)
         if chance_test.chance:
@@ -98,8 +98,9 @@ def chance_columns(draws: Draws, indices: range, harm: Harm) -> dict[str, Floats
                 chance_test.chance.high,
             )
             numbers[3, place] = chance_test.p_value
+            at_most[place] = chance_test.p_at_most
     names = ("chance", "chance_low", "chance_high", "p_value")
-    return dict(zip(names, numbers, strict=True))
+    return {**dict(zip(names, numbers, strict=True)), "p_at_most": at_most}
 
 
 _DEFAULTS = {
@@ -162,11 +163,14 @@ class ChanceTest:
     p_value : float or None
     null_drawn : str
         The null hypothesis, how it was drawn, and how p was reached.
+    p_at_most : bool
+        Whether no draw was as extreme, so that p is at most `p_value`.
     """
 
     chance: Chance | None
     p_value: float | None
     null_drawn: str
+    p_at_most: bool = False
 
     def fields(self, no_chance: str) -> Tested:
         """Return the fields of an estimate; `no_chance` is the reason where there is none."""
@@ -174,6 +178,7 @@ class ChanceTest:
             "chance": self.chance,
             "no_chance": "" if self.chance else no_chance,
             "p_value": self.p_value,
+            "p_at_most": self.p_at_most,
             "null_drawn": self.null_drawn,
         }
 
@@ -229,7 +234,7 @@ def compare_with_null(
     p = p_value(null, value, harm, weights=weights, resolution=resolution, scale=scale)
     chance = band(null, harm, method=text, weights=weights)
     method = sampled if p.method == SAMPLED else p.method
-    return ChanceTest(chance, p.value, "; ".join(filter(None, (text, method))))
+    return ChanceTest(chance, p.value, "; ".join(filter(None, (text, method))), p.at_most)
 
 
 def compare_with_chance(draws: Draws, index: int, harm: Harm) -> ChanceTest:
@@ -342,6 +347,7 @@ def number(
     The aggregate is the metric's own, unless set.
     """
     columns["aggregate"] = aggregate or own_aggregate(metric)
+    columns["p_at_most"] = chance_test.p_at_most
     chance = chance_test.chance or Chance(math.nan, math.nan, math.nan, "")
     p = math.nan if chance_test.p_value is None else chance_test.p_value
     chance_numbers = chance.mean, chance.low, chance.high, p

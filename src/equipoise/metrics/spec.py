@@ -458,6 +458,7 @@ class Tested(TypedDict, total=False):
     chance: Chance | None
     no_chance: str
     p_value: float | None
+    p_at_most: bool
     null_drawn: str
 
 

@@ -28,7 +28,7 @@ from equipoise.report.blocks import (
     scope,
 )
 from equipoise.report.selecting import Selector, measure_of, selects
-from equipoise.report.text import enclose, interval, number, percent
+from equipoise.report.text import enclose, interval, number, percent, size_title
 from equipoise.report.words import contrast, group_value_name, has_shares, in_points
 
 MOST_COLUMNS = 6
@@ -229,7 +229,9 @@ def group_table(
     if len(scopes) > 1:
         columns.append(Column("Attributes", "scope"))
         about = ""
-    columns.append(Column("n", "n", NUMBER))
+    measured = [finding for place in group_table.places.values() for finding in place.values()]
+    size, *other_sizes = {*map(size_title, measured)}
+    columns.append(Column("n" if other_sizes else size, "n", NUMBER))
     columns += [Column(name, partial(_number_cell, name), NUMBER) for name in titles]
     level = next(iter(result.findings)).level
     caption = f"Value of each group{about}"

@@ -12,7 +12,7 @@ from equipoise.report.blocks import Role, distinct, has
 from equipoise.report.chart_records import NO_ENDS, ChartMark, ChartRecord, Ends, Form, Scale
 from equipoise.report.expecting import expected_shares
 from equipoise.report.selecting import measure_of
-from equipoise.report.text import count, enclose, number, percent, plural
+from equipoise.report.text import enclose, number, percent, plural, size_text
 from equipoise.report.titles import sides_of
 from equipoise.report.words import (
     group_value_name,
@@ -298,7 +298,8 @@ class _Case:
             finding = replace(first, by_group=(part,), chance_high=math.nan)
             marks += self.marks(finding, "", lambda part: part.group, lambda part: part.group)
         marks = [
-            replace(mark, label=f"{mark.label} (n = {count(n_of[mark.name])})") for mark in marks
+            replace(mark, label=f"{mark.label} ({size_text(first, n_of[mark.name])})")
+            for mark in marks
         ]
         extent = self.extent(len(shown), len(groups))
         return self.record(f"by {first.groups}{extent}", marks, ("group", "group"))
@@ -325,7 +326,8 @@ class _Case:
                     panel=finding.model,
                     value=part.value,
                     ends=(part.low, part.high),
-                    n=part.n,
+                    # Of rankings it isn't how many images the share is of.
+                    n=part.n if finding.top_k is None else 0,
                     role=role,
                     text=self.text_of(part.value),
                     named=bool(role) and leads and row_of is None,

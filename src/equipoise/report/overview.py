@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 from equipoise.core import (
@@ -48,11 +48,14 @@ from equipoise.report.text import (
     VERDICT_TITLES,
     count,
     enclose,
+    finding_p,
+    finding_q,
     in_words,
     interval,
     number,
-    p_value,
     plural,
+    size_text,
+    size_title,
     verdict_title,
 )
 from equipoise.report.words import (
@@ -71,6 +74,7 @@ from equipoise.report.words import (
     limit_of,
     metric_verdict,
     name_of,
+    name_with_unit,
     null_sentence,
     pair_of,
     ranked,
@@ -276,7 +280,7 @@ def _estimates_chart(same: Sequence[Finding]) -> Chart | None:
 def _groups_table(finding: Finding) -> Table:
     columns = [
         Column("Group", "group"),
-        Column("n", "n", NUMBER),
+        Column(size_title(finding), "n", NUMBER),
         Column("Value", "value", NUMBER),
         Column("Interval", ("low", "high"), NUMBER),
         Column("Note", "note"),
@@ -310,7 +314,7 @@ def _facts(finding: Finding) -> Pairs:
         ("Values", values),
         ("n", count(finding.n)),
         ("Excluded", in_words(excluded)),
-        ("p", p_value(finding.p_value)),
+        ("p", finding_p(finding)),
         ("Interval", finding.method),
         ("Null hypothesis", null_sentence(finding)),
         ("Resampled", finding.unit),
@@ -333,9 +337,13 @@ def _groups_chart(finding: Finding) -> Chart:
     """Draw the values of the groups of a finding, the worst first."""
     parts, share = worst_first(finding), has_shares(finding)
     rows = [
-        {**asdict(part), "label": f"{part.group} (n = {count(part.n)})", "model": finding.model}
+        {
+            **{name: getattr(part, name) for name in ("group", "value", "low", "high")},
+            **({"n": part.n} if finding.top_k is None else {}),
+            "label": f"{part.group} ({size_text(finding, part.n)})", "model": finding.model,
+        }
         for part in parts[:_MOST_GROUPS]
-    ]
+    ]  # fmt: skip
     name = group_value_name(finding)
     if finding.subject != finding.group:
         name += enclose(" of “", finding.subject, "”")
@@ -374,7 +382,7 @@ def all_findings(findings: Sequence[Finding]) -> Section | None:
     if not findings:
         return None
     columns = [
-        Column("Metric", name_of),
+        Column("Metric", name_with_unit),
         Column("Subject", lambda finding: in_words(finding.subject)),
         Column("Value", "value", NUMBER),
         Column("Interval", ("ci_low", "ci_high"), NUMBER),
@@ -383,7 +391,7 @@ def all_findings(findings: Sequence[Finding]) -> Section | None:
         Column("Model", "model"),
         Column("Attributes", scope_of),
         Column("Excess", "excess", NUMBER),
-        Column("q", "q_value", P_VALUE),
+        Column("q", finding_q, P_VALUE),
         Column("Chance band", ("chance_low", "chance_high"), NUMBER),
         Column("n", "n", NUMBER),
         Column("Note", lambda finding: in_words(finding.reason), CLIPPED),

@@ -8,7 +8,7 @@ from equipoise.core.sentences import named
 from equipoise.core.wording import number, shortened
 from equipoise.report.blocks import has
 from equipoise.report.expecting import EXPECTED, for_group
-from equipoise.report.text import count, enclose, p_value, percent
+from equipoise.report.text import count, enclose, equal_q, percent
 from equipoise.report.words import (
     conclusion_certainty,
     difference_name,
@@ -23,6 +23,7 @@ from equipoise.report.words import (
     scale_of,
     sized,
     sized_interval,
+    sized_value,
     spec_of_shown,
     value_text,
 )
@@ -68,10 +69,10 @@ def _line_of_groups(finding: Finding, conclusion: Conclusion) -> str:
     values = conclusion.group_value, conclusion.other_value
     if finding.direction and group_value_name(finding) == name_of(finding):
         # The groups have values of a rate that the direction names.
-        line = f"{_quoted(finding, name_of(finding))}: {sized(finding, finding.value)}"
+        line = f"{_quoted(finding, name_of(finding))}: {sized_value(finding)}"
         return _first_that_fits(_direction_of_group(finding), line)
     if is_summary(finding) or not conclusion.other or any(map(math.isnan, values)):
-        name, value = _quoted(finding, name_of(finding)), sized(finding, finding.value)
+        name, value = _quoted(finding, name_of(finding)), sized_value(finding)
         by = enclose(" by ", finding.groups)
         return _first_that_fits(f"{name}{by}: {value}", f"{name}: {value}")
     shares = has_shares(finding) or conclusion.other == EXPECTED
@@ -114,8 +115,7 @@ def short_certainty(finding: Finding, conclusion: Conclusion) -> str:
     if has(finding.threshold):
         parts.append(f"limit {limit_from_chance(finding)}")
     if has(finding.q_value):
-        p = p_value(finding.q_value)
-        parts.append(f"p {p if p.startswith('<') else f'= {p}'}")
+        parts.append(f"p {equal_q(finding)}")
     return " · ".join(parts)
 
 

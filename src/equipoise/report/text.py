@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from equipoise.core import Finding, Verdict
 from equipoise.core.finding import MEAN_OF
 from equipoise.core.wording import number, percent, visible
-from equipoise.metrics.spec import SPECS, spec_of, spec_of_finding
+from equipoise.metrics.spec import SPECS, MetricSpec, spec_of, spec_of_finding
 
 __all__ = ["number", "percent", "visible"]
 _SMALL = 0.01
 _TOGETHER = re.compile(
     r"(?<=\d) (?=%|points\b|times\b|of \d)|(?<=[\d∞],) (?=[-−∞\d.]+[\])])|(?<=\bof) (?=\d)"
-    r"|(?<=\b[npq]) (?=[=<])|(?<=\b[npq] [=<]) (?=\d)"
+    r"|(?<=\b[npq]) (?=[=<≤])|(?<=\b[npq] [=<≤]) (?=\d)"
     r"|(?<=\bprinted) (?=[−\d])|(?<=; chance) (?=[−\d])"
 )
 
@@ -49,6 +49,21 @@ def counted(finding: Finding, share: float, n: int) -> str:
     return f"n = {count(n)}"
 
 
+def log_note(spec: MetricSpec) -> str:
+    """Return what a column of plain numbers adds to the name of a logarithm; "" for others."""
+    return ", ln" if spec.unit == "log ratio" else ""
+
+
+def size_title(finding: Finding) -> str:
+    """Return what the sizes of a finding's groups count: n, or of rankings the images ranked."""
+    return "n" if finding.top_k is None else "In the pool"
+
+
+def size_text(finding: Finding, n: int) -> str:
+    """Return the size of a group, which of rankings isn't how many images its share is of."""
+    return f"n = {count(n)}" if finding.top_k is None else f"{count(n)} in the pool"
+
+
 def interval(low: float, high: float, digits: int = 3) -> str:
     """Return an interval as "[low, high]", or "–" when an end is unknown."""
     if math.isnan(low) or math.isnan(high):
@@ -56,15 +71,33 @@ def interval(low: float, high: float, digits: int = 3) -> str:
     return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
-def p_value(value: float) -> str:
-    """Return a p- or q-value with two significant digits, bounded below at 0.0001."""
+def p_value(value: float, *, at_most: bool = False) -> str:
+    """Return a p- or q-value with two significant digits, bounded below at 0.0001.
+
+    `at_most` says that no draw was as extreme, so that it is only an upper end.
+    """
     if math.isnan(value):
         return "–"
     if value < 0.0001:
         return "<\u00a00.0001"
-    if value < 0.1:
-        return f"{value:.2g}"
-    return f"{value:.2f}"
+    digits = f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
+    return f"≤\u00a0{digits}" if at_most else digits
+
+
+def finding_p(finding: Finding) -> str:
+    """Return the p-value of a finding."""
+    return p_value(finding.p_value, at_most=finding.p_at_most)
+
+
+def finding_q(finding: Finding) -> str:
+    """Return the corrected p-value of a finding."""
+    return p_value(finding.q_value, at_most=finding.q_at_most)
+
+
+def equal_q(finding: Finding) -> str:
+    """Return a corrected p-value after its sign: "= 0.02", "≤ 0.0005" or "< 0.0001"."""
+    text = finding_q(finding)
+    return text if text.startswith(("<", "≤")) else f"= {text}"
 
 
 def plural(n: int, noun: str, plural_noun: str | None = None) -> str:

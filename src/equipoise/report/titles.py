@@ -10,7 +10,7 @@ from equipoise.core.wording import shortened
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Role, Span, Summary, has
 from equipoise.report.expecting import for_group
-from equipoise.report.text import p_value
+from equipoise.report.text import equal_q
 from equipoise.report.words import (
     conclusion_sentence,
     harm,
@@ -25,6 +25,7 @@ from equipoise.report.words import (
     sized_ends,
     sized_interval,
     uncapitalised,
+    unit_note,
 )
 
 MOST_WORDS = 25
@@ -158,6 +159,8 @@ def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:
     size = sized_interval(finding) + for_group(finding)
     if finding.compared_to:
         size = f"{uncapitalised(name_of(finding))} {size}"
+    elif unit_note(finding):
+        size = f"{name_of(finding)} {size}"
     if has(finding.threshold):
         size += f"; the limit is {limit_from_chance(finding)}"
     real, large = _ANSWERS.get(finding.verdict, ("Not tested", "Value"))
@@ -189,6 +192,5 @@ def _chance_text(finding: Finding) -> str:
             texts.append(f"chance alone gives {ends}")
     text = f": {texts[0]}" if texts else ""
     if has(finding.q_value):
-        p = p_value(finding.q_value)
-        text += f" (corrected p {p if p.startswith('<') else f'= {p}'})"
+        text += f" (corrected p {equal_q(finding)})"
     return text

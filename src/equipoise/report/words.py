@@ -32,11 +32,13 @@ from equipoise.report.text import (
     count,
     counted,
     enclose,
+    equal_q,
+    finding_q,
     in_words,
     interval,
     listed,
+    log_note,
     number,
-    p_value,
     percent,
     plural,
     title,
@@ -59,6 +61,16 @@ def name_of(finding: Finding) -> str:
     if is_comparison(finding) and spec.rate:
         return spec.titled("difference")
     return spec.title
+
+
+def name_with_unit(finding: Finding) -> str:
+    """Return the name of a finding's number, with "ln" where the number is a logarithm."""
+    return name_of(finding) + unit_note(finding)
+
+
+def unit_note(finding: Finding) -> str:
+    """Return what a column of plain numbers adds to the name of a logarithm; "" for others."""
+    return log_note(spec_of_shown(finding))
 
 
 def heading(finding: Finding) -> str:
@@ -298,6 +310,8 @@ def group_value_name(finding: Finding) -> str:
 def _value_sentence(finding: Finding) -> Sentence:
     """State a value and its direction."""
     spec = spec_of_finding(finding)
+    if finding.top_k is not None and spec.unit == "log ratio" and finding.value == -math.inf:
+        return _absence(finding)
     direction = finding.direction
     within = "{direction}" in spec.sentence
     template, model, k = spec.sentence, "", finding.top_k
@@ -322,6 +336,19 @@ def _value_sentence(finding: Finding) -> Sentence:
     return text + " " + direction.capitalised() + "."
 
 
+def _absence(finding: Finding) -> Sentence:
+    """Say of a skew of −∞ which group is absent from the top K, and for how many queries."""
+    top = f"the top {finding.top_k} of {_model_of(finding)}"
+    n_absent = finding.parameters.get("queries_without_group")
+    names = [part.group for part in finding.by_group if part.n and part.value in (0.0, -math.inf)]
+    groups = enclose(" (", finding.groups, ")")
+    if n_absent is None:
+        which = " or ".join(names) or "one of the groups"
+        return Sentence(f"None of {top}{_about(finding)} shows {which}{groups}.")
+    which, n = finding.subject or "one of the groups", finding.parameters["queries_measured"]
+    return Sentence(f"None of {top} shows {which} for {n_absent} of {n} queries{groups}.")
+
+
 def _shown(finding: Finding, spec: MetricSpec) -> str:
     """Return a value in its unit, with its band."""
     if spec.unit == "share" and not finding.change_from:
@@ -336,7 +363,7 @@ def _shown(finding: Finding, spec: MetricSpec) -> str:
 def figures(finding: Finding) -> str:
     """Return a finding's numbers in one line: value, interval, chance level, threshold, q."""
     compared = is_comparison(finding)
-    label = finding.model if compared else name_of(finding)
+    label = finding.model if compared else name_with_unit(finding)
     parts = [f"{label} {number(finding.value)}"]
     if not math.isnan(finding.ci_low):
         kind = f"{100 * finding.level:g} % interval"
@@ -356,7 +383,7 @@ def figures(finding: Finding) -> str:
     if not math.isnan(finding.threshold):
         parts.append(f"threshold {number(finding.threshold)} {_SIDES[harm(finding)]}")
     if not math.isnan(finding.q_value):
-        parts.append(f"q\u00a0{p_value(finding.q_value)}")
+        parts.append(f"q\u00a0{finding_q(finding)}")
     return " · ".join(parts)
 
 
@@ -410,7 +437,7 @@ def _bound_clause(finding: Finding, conclusion: Conclusion) -> str:
         if finding.interval not in (IntervalKind.SPREAD, IntervalKind.NONE):
             ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}, "
         start = "The difference is too small to matter" if small else "No difference was found"
-        return f"{start}: {name}{by} is {scaled(finding.value)}{unit} ({ends}{n_text})"
+        return f"{start}: {name}{by} is {sized_value(finding)} ({ends}{n_text})"
     if small:
         size = f" larger than {scaled(bound)}{unit}" if bound else ""
         return f"No {name}{by}{size} ({n_text})"
@@ -535,9 +562,9 @@ def certainty(finding: Finding) -> str:
         return _certainty_of_pair(finding)
     if finding.audit == MITIGATION:
         return _certainty_of_difference(finding, "Change")
-    scaled, unit = scale_of(finding)
+    scaled, _ = scale_of(finding)
     ratio = ratio_text(finding)
-    value = f"{scaled(finding.value)}{unit}{for_group(finding)}"
+    value = f"{sized_value(finding)}{for_group(finding)}"
     text, n_text = f"{name_of(finding)} {value} (", f"n = {count(finding.n)})"
     if not math.isnan(finding.ci_low):
         ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
@@ -557,8 +584,7 @@ def certainty(finding: Finding) -> str:
 def _corrected_p(finding: Finding) -> str:
     if math.isnan(finding.q_value):
         return ""
-    value = p_value(finding.q_value)
-    return f"; corrected p {value if value.startswith('<') else f'= {value}'}"
+    return f"; corrected p {equal_q(finding)}"
 
 
 def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
@@ -566,11 +592,14 @@ def corrected_size(finding: Finding, conclusion: Conclusion) -> str:
     if not conclusion.real or conclusion.compared < 3 or math.isnan(conclusion.corrected):
         return ""
     scaled, unit = scale_of(finding)
-    ends = f"{scaled(conclusion.corrected_low)} to {scaled(conclusion.corrected_high)}"
-    size = f"{scaled(conclusion.corrected)}{unit} ({ends})"
-    # Where the runner-up is as extreme, every size within the limits fits as well.
-    if conclusion.corrected in (conclusion.corrected_low, conclusion.corrected_high):
-        size = f"{ends}{unit}"
+    low, high = scaled(conclusion.corrected_low), scaled(conclusion.corrected_high)
+    size, ends = scaled(conclusion.corrected), f"{low} to {high}"
+    if low != high and size in (low, high):
+        # Where the runner-up is as extreme, the correction ends at a limit of the interval.
+        ends = f"the {'low' if size == low else 'high'} end of {ends}"
+        size = f"{size}{unit}, {ends}"
+    else:
+        size = f"{size}{unit} ({ends})"
     picked = "lowest" if conclusion.group_value <= conclusion.other_value else "highest"
     if conclusion.aggregate is Aggregate.DIFFERENCE and not finding.compared_to:
         picked = "lowest and highest"
@@ -597,6 +626,13 @@ def sized(finding: Finding, value: float) -> str:
     return f"{scaled(value)}{unit}"
 
 
+def sized_value(finding: Finding) -> str:
+    """Return the value of a finding in the unit that people use; of a ratio its ln as well."""
+    text = sized(finding, finding.value)
+    is_log = spec_of_shown(finding).unit == "log ratio"
+    return f"{number(finding.value)}, ln of {text}" if is_log else text
+
+
 def sized_ends(finding: Finding, low: float, high: float) -> str:
     """Return two numbers of a finding as a range, with their unit once."""
     scaled, unit = scale_of(finding)
@@ -606,7 +642,7 @@ def sized_ends(finding: Finding, low: float, high: float) -> str:
 def sized_interval(finding: Finding) -> str:
     """Return the value of a finding in the unit that people use, with its interval."""
     scaled, _ = scale_of(finding)
-    text = sized(finding, finding.value)
+    text = sized_value(finding)
     if math.isnan(finding.ci_low):
         return text
     return f"{text} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)})"
@@ -630,9 +666,9 @@ def _hundredths(share: float) -> str:
 
 
 def _ratio(log: float) -> str:
-    """Return the ratio of a logarithm; infinite where it is too large for a float."""
+    """Return the ratio of a logarithm; infinite where it is too large for a float, 0 of −∞."""
     ratio = math.inf if log >= _LARGEST_LOG else math.exp(log)
-    return number(ratio, 2)
+    return number(ratio, 2) if ratio else "0"
 
 
 _SIDES = {"higher": "above chance", "lower": "below chance", "either": "either way"}

@@ -33,10 +33,19 @@ _SIGNS: dict[Harm, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class PValue:
-    """A p-value in (0, 1], NaN when there is none, and how it was reached."""
+    """A p-value in (0, 1], NaN when there is none, and how it was reached.
+
+    Attributes
+    ----------
+    value : float
+    method : str
+    at_most : bool
+        Whether no sampled draw was as extreme, so that more draws could only make it smaller.
+    """
 
     value: float
     method: str
+    at_most: bool = False
 
 
 def band(
@@ -208,7 +217,7 @@ def p_value(
         )
         if fitted.value < sampled_p:
             return PValue(len(signs) * fitted.value, fitted.method)
-    return PValue(min(1.0, len(signs) * sampled_p), SAMPLED)
+    return PValue(min(1.0, len(signs) * sampled_p), SAMPLED, at_most=extreme == 0.0)
 
 
 def mirrored_p_value(

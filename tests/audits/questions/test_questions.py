@@ -75,8 +75,9 @@ def test_numbers_of_a_table_by_hand():
     # Of d no answer is right but "no idea"; c has no right option.
     assert value_of(result, "accuracy") == pytest.approx((1 + 1 + 0.5) / 3)
     assert value_of(result, "unsound_rate") == 0.5
-    assert value_of(result, "unanswered_rate") == 0.25
-    assert value_of(result, "refused_rate") == 0.125
+    # One response is refused, another names two options.
+    assert value_of(result, "unanswered_rate") == 0.125
+    assert value_of(result, "unresolved_rate") == 0.125
 
 
 def test_who_does_not_know_chooses_the_undecided_option_where_there_is_one():
@@ -93,10 +94,11 @@ def test_who_does_not_know_chooses_the_undecided_option_where_there_is_one():
 
 @pytest.mark.parametrize(("orders", "counts"), [(["ABC"], True), (["ABC", "BCA"], False)])
 def test_items_are_counted_only_where_each_has_one_answer(orders, counts):
-    answers = {place: text for place, text in ANSWERS.items() if place[1] in orders}
+    ambiguous = ANSWERS | {("c", "BCA"): ANSWERS["c", "ABC"]}
+    answers = {place: text for place, text in ambiguous.items() if place[1] in orders}
     finding = next(
         finding for finding in run(config(table=responses(answers))).findings
-        if finding.metric == "unanswered_rate" and finding.aggregate is Aggregate.DIFFERENCE
+        if finding.metric == "unresolved_rate" and finding.aggregate is Aggregate.DIFFERENCE
     )  # fmt: skip
     of_men = next(part for part in finding.by_group if part.group == "man")
     assert (of_men.value, of_men.n) == (0.5, 2)
@@ -106,7 +108,7 @@ def test_items_are_counted_only_where_each_has_one_answer(orders, counts):
 def test_a_gate_on_refusals_passes_a_model_that_always_chooses():
     answered = dict.fromkeys(ANSWERS, "A")
     result = run(config(table=responses(answered)))
-    names = ("unanswered_rate", "refused_rate", "unknown_rate", "empty_rate")
+    names = ("unanswered_rate", "unresolved_rate", "refused_rate", "unknown_rate", "empty_rate")
     rules = [GateRule(name, of="difference", max=0.0) for name in names]
     rules += [GateRule(name, max=0.0) for name in names]
     rules += [GateRule(name, verdict="disparity") for name in names]
@@ -502,7 +504,7 @@ def test_models_are_compared_item_by_item():
 def test_gaps_of_models_that_answer_by_position_are_not_compared():
     result = compared(worlds.questions(gap=0.3), worlds.questions(gap=0.3, inconsistency=1.0))
     assert {finding.metric for finding in result.findings} == {
-        "order_inconsistency", "unanswered_rate",
+        "order_inconsistency", "unanswered_rate", "unresolved_rate",
     }  # fmt: skip
     (everyone,) = (finding for finding in result.findings
                    if finding.metric == "order_inconsistency" and not finding.groups)  # fmt: skip

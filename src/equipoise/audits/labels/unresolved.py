@@ -175,7 +175,8 @@ class Unresolved:
             return draft
         decrease, increase = max(value - low, 0.0), max(high - value, 0.0)
         p = max(finding.p_value, _p_after_decrease(draft, decrease, df))
-        return replace(draft.changed(p_value=p), doubt=(decrease, increase))
+        at_most = finding.p_at_most and p == finding.p_value
+        return replace(draft.changed(p_value=p, p_at_most=at_most), doubt=(decrease, increase))
 
     def _gap(self, finding: Finding) -> Range:
         """Return the smallest and largest gap of a finding's groups."""

@@ -104,9 +104,36 @@ def _findings(
     """Yield the findings of a metric; without a verdict where another tests the same share."""
     reason = f"of two groups' shares one follows from the other: {metric.repeats} is tested"
     numbers = _group_means if metric.of_groups else findings_of_estimate
-    for draft in numbers(estimate, place):
+    for draft in _with_absences(numbers(estimate, place), estimate):
         repeated = _repeats_tested_share(metric, draft.finding.subject, design)
         yield without_verdict(draft, reason) if repeated else draft
+
+
+def _with_absences(
+    drafts: Iterable[UncorrectedFinding], estimate: Estimate
+) -> Iterator[UncorrectedFinding]:
+    """Add to a mean of −∞ for how many queries its group, or any, is absent from the first."""
+    measured = [
+        part for part in estimate.parts if is_main(part, estimate) and not math.isnan(part.value)
+    ]
+    for draft in drafts:
+        finding = draft.finding
+        if finding.value != -math.inf or finding.part_of is not None or len(measured) < 2:
+            yield draft
+            continue
+        if any(part.subject == finding.subject for part in measured):
+            yield draft
+            continue
+        absent = [
+            any(
+                group.n and group.value in (0.0, -math.inf)
+                for group in part.by_group
+                if finding.subject in ("", group.group)
+            )
+            for part in measured
+        ]
+        counts = {"queries_without_group": sum(absent), "queries_measured": len(measured)}
+        yield draft.changed(parameters={**finding.parameters, **counts})
 
 
 def _repeats_tested_share(metric: RankingMetric, subject: str, design: RankingDesign) -> bool:

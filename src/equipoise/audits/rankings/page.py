@@ -8,6 +8,7 @@ from statistics import fmean, quantiles
 from equipoise.core import AuditResult, Finding
 from equipoise.metrics.rankings.metric import RankingMetric
 from equipoise.metrics.registry import metrics_of
+from equipoise.metrics.spec import spec_of
 from equipoise.report import plots
 from equipoise.report.blocks import (
     NUMBER,
@@ -28,7 +29,7 @@ from equipoise.report.blocks import (
     title_of,
 )
 from equipoise.report.plots import Axis, heat_map, intervals, scatter
-from equipoise.report.text import count, interval, listed, number, percent, title
+from equipoise.report.text import count, interval, listed, log_note, number, percent, title
 
 MOST_ROWS, MOST_GROUPS, MOST_QUERIES = 20, 14, 6
 _BESIDE = (
@@ -102,7 +103,7 @@ def queries(result: AuditResult) -> Section | None:
     side_by_side = [*_models_beside(shares)]
     spread = rows(result, "query_distributions")
     columns = [
-        Column("Metric", title_of),
+        Column("Metric", lambda row: title_of(row) + log_note(spec_of(row["metric"]))),
         Column("Model", "model"),
         Column("Attributes", scope_of),
         Column("Mean", "mean", NUMBER),

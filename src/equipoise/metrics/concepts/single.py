@@ -113,6 +113,7 @@ def concept_difference(  # noqa: PLR0913 - as in concept_disparity
         harm="either",
         chance=chance if tested else None,
         p_value=main.p_value if tested else None,
+        p_at_most=main.p_at_most,
         ends=known_ends(main.low, main.high),
         by=parts,
         limits=spec.range,

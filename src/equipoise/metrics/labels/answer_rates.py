@@ -148,14 +148,33 @@ unanswered_rate = metric(
         rest_metric="unanswered_rate",
         kinds=("predictions", "answers", "questions"),
         group_label="share without an answer",
-        clause="{model} gives no usable answer for {groups}",
+        clause="{model} gives no answer for {groups}",
         definition=(
-            "Share of rows without a usable prediction: missing, unknown or refused. Where true "
-            "classes are known, of the rows that have one. In an audit of questions, also texts "
-            "that choose no option, or several."
+            "Share of rows without an answer: missing, unknown or refused. Where true classes are "
+            "known, of the rows that have one. A text of no class or option, or of several, is an "
+            "answer that is unresolved."
         ),
     ),
     form=partial(_share_form, count=partial(count_answers, UNANSWERED)),
+)(share_in_state)
+unresolved_rate = metric(
+    _state(
+        name="unresolved_rate",
+        of_state=True,
+        state="unresolved",
+        of_exclusion=True,
+        rest_metric="unresolved_rate",
+        kinds=("questions",),
+        group_label="share of unresolved answers",
+        clause="{model} chooses no option, or several, for {groups}",
+        definition=(
+            "Share of rows with a text that chooses no option, or several. Rows without an answer "
+            "count in `unanswered_rate`."
+        ),
+        direction="Higher: the group's answers can be used less often.",
+        reference="equipoise: texts that choose no single option are in no other metric",
+    ),
+    form=partial(_share_form, count=partial(count_state, "unresolved")),
 )(share_in_state)
 right_rate = metric(
     _state(

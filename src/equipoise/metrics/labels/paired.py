@@ -200,7 +200,7 @@ class Pair:
                     counted.append(np.bincount(flat, sampler.weight, size * groups))
                 yield np.reshape(counted, (n_tables, size, groups))
             return
-        observed = self.tables(self.joint.counts.observed)[0]
+        observed, turned = self._ordered(self.tables(self.joint.counts.observed)[0])
         upper = np.flatnonzero(self.partner > np.arange(len(self.partner)))
         pair_sums = integers(observed[upper] + observed[self.partner[upper]])
         order = group_order(observed)
@@ -210,7 +210,16 @@ class Pair:
             unswapped = rng.binomial(pair_sums[:, order], 0.5, size=(size, *pair_sums.shape))
             tables[:, upper] = unswapped[:, :, np.argsort(order)]
             tables[:, self.partner[upper]] = pair_sums - tables[:, upper]
-            yield tables
+            yield tables[:, self.partner] if turned else tables
+
+    def _ordered(self, observed: Floats) -> tuple[Floats, bool]:
+        """Return the table with its models in an order of their own, and if they swapped places.
+
+        Draws of it are the same whichever model comes first.
+        """
+        mirrored = observed[self.partner]
+        first, second = (table[:, group_order(table)].tobytes() for table in (observed, mirrored))
+        return (observed, False) if first <= second else (mirrored, True)
 
 
 def join(
@@ -246,7 +255,9 @@ def join(
     codes = np.stack(columns)
     complete = (codes >= 0).all(axis=0)
     combined = np.full(codes.shape[1], -1, dtype=np.int32)
-    combinations, combined[complete] = _combine(codes[1:, complete], len(classes))
+    order = _order_of_models(codes[0], codes[1:], len(classes))
+    combinations, combined[complete] = _combine(codes[1:][order][:, complete], len(classes))
+    combinations = combinations[np.argsort(order)]
     # Classes and combinations are counted under their numbers.
     numbers = tuple(map(str, range(max(len(classes), combinations.shape[1]))))
     truth = Encoded(codes[0].astype(np.int32), numbers)
@@ -255,6 +266,16 @@ def join(
     place = np.array([int(name) for name in counts.classes])
     model_labels = combinations[:, place[counts.prediction]].T
     return Joint(counts, tuple(predictions), classes, place[counts.truth], model_labels)
+
+
+def _order_of_models(truth: Integers, labels: Integers, n_classes: int) -> list[int]:
+    """Order models by their own labels, so that naming another first doesn't change a draw."""
+
+    def content(model: int) -> tuple[bytes, ...]:
+        cells = (truth + 1) * (n_classes + 1) + labels[model] + 1
+        return *(part.tobytes() for part in np.unique(cells, return_counts=True)), cells.tobytes()
+
+    return sorted(range(len(labels)), key=content)
 
 
 # Multiplications that make the exact distribution of swapped differences: a second of work.

@@ -108,6 +108,7 @@ def estimate_of_part(estimate: Estimate, metric: str, subject: str, level: float
     return make_estimate(
         metric, part.value, {"rows": part.n}, estimate.method, aggregate=part.aggregate,
         chance=chance if tested else None, p_value=part.p_value if tested else None,
+        p_at_most=part.p_at_most,
         no_chance="" if tested else estimate.no_chance or "a part without a test",
         null=estimate.null, null_drawn=estimate.null_drawn if tested else "",
         params={**estimate.params, "subject": subject}, by=[part],

@@ -649,6 +649,8 @@ def _query_parts(
         for name, column in chance_columns(enumerated, range(1), measure.metric.harm).items():
             numbers[name][place] = column[0]
     by_pool = {}
+    at_most = np.zeros(len(pools.pools), dtype=np.bool_)
+    at_most[chosen] = numbers.pop("p_at_most")
     for name, values in {"value": draws.observed[1:], **numbers}.items():
         by_pool[name] = nans(len(pools.pools))
         by_pool[name][chosen] = values
@@ -665,7 +667,7 @@ def _query_parts(
     sizes = floats(pools.sizes)
     by_group = group_columns(groups, sizes, group_numbers, nothing, nothing, note)
     return parts_with_defaults(
-        measure.name, None, **_subjects(pools.pools), **by_pool, reason=reasons,
+        measure.name, None, **_subjects(pools.pools), **by_pool, p_at_most=at_most, reason=reasons,
         shows=shows, n=pools.sizes.sum(axis=1), by_group=by_group,
     )  # fmt: skip
 

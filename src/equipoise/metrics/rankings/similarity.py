@@ -897,7 +897,10 @@ def _chance_test(draws: Draws, tested: Draws | None, index: int) -> ChanceTest:
     """Return the chance level of a number, with the p-value of the tested one."""
     chance_test = compare_with_chance(draws, index, "higher")
     p_test = compare_with_chance(tested or draws, index, "higher")
-    return replace(chance_test, p_value=p_test.p_value, null_drawn=p_test.null_drawn)
+    return replace(
+        chance_test, p_value=p_test.p_value, p_at_most=p_test.p_at_most,
+        null_drawn=p_test.null_drawn,
+    )  # fmt: skip
 
 
 _gap = partial(

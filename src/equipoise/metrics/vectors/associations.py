@@ -961,11 +961,14 @@ def encoder_difference(
         pair_sizes = np.abs(np.stack([a.observed, b.observed]))
         difference = float(pair_sizes[0].sum() - pair_sizes[1].sum())
         ends = _paired_ends(a, b, difference, level)
-        p = _swapped(pair_sizes, abs(difference), resampling, rng).p_value
-        p_value = math.nan if p is None else p
+        swapped = _swapped(pair_sizes, abs(difference), resampling, rng)
         parts.append(
-            Part("difference", f"{first} - {second}", difference, *ends, p_value=p_value, n=n)
-        )
+            Part(
+                "difference", f"{first} - {second}", difference, *ends, n=n,
+                p_value=math.nan if swapped.p_value is None else swapped.p_value,
+                p_at_most=swapped.p_at_most,
+            )
+        )  # fmt: skip
     return make_estimate(
         metric="encoder_difference",
         value=value,

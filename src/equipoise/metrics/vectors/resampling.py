@@ -250,7 +250,8 @@ def compare_with_exchanges(
             scale=tested.scale,
         )
     p = tested.p_value(harm)
-    return ChanceTest(tested.chance(text, harm, factor, shift), p.value, f"{text}; {p.method}")
+    chance = tested.chance(text, harm, factor, shift)
+    return ChanceTest(chance, p.value, f"{text}; {p.method}", p.at_most)
 
 
 def compare_studentized(
@@ -273,7 +274,7 @@ def compare_studentized(
     p = p_value(ratios, observed, harm, weights=weights, resolution=tested.resolution)
     text = f"{text}; differences in standard errors"
     chance = band(ratios * factor + shift, harm, method=text, weights=weights)
-    return ChanceTest(chance, p.value, f"{text}; {p.method}")
+    return ChanceTest(chance, p.value, f"{text}; {p.method}", p.at_most)
 
 
 def _whole(numbers: Floats) -> tuple[Integers, int]:

@@ -305,7 +305,7 @@
 
   function sortKey(cell) {
     const text = cell.textContent.trim();
-    const digits = text.replace(/−/g, "-").replace(/[\u202f\u00a0%<[\s]/g, "");
+    const digits = text.replace(/−/g, "-").replace(/[\u202f\u00a0%<≤[\s]/g, "");
     const parsed = Number.parseFloat(digits);
     return Number.isNaN(parsed) ? -Infinity : parsed;
   }

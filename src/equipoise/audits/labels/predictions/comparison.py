@@ -607,10 +607,11 @@ def _draft(
         part = replace(part, low=min(low, part.value), high=max(high, part.value))
     if len(null) and estimable and not described:
         # Swapping all rows turns the sign, so the mean over all swaps is 0, whatever was drawn.
-        chance_band, p = band(null), p_value(null, part.value, "either").value
+        chance_band, p = band(null), p_value(null, part.value, "either")
         part = replace(
-            part, chance=0.0, chance_low=chance_band.low, chance_high=chance_band.high, p_value=p
-        )
+            part, chance=0.0, chance_low=chance_band.low, chance_high=chance_band.high,
+            p_value=p.value, p_at_most=p.at_most,
+        )  # fmt: skip
         text = f"the two models are exchangeable on each {unit}; {len(null)} swaps"
     exchanged = NullHypothesis.MODELS if text else NullHypothesis.NONE
     family = Family.LEAF if part.subject else Family.COMPOSITE

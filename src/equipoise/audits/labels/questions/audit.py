@@ -47,6 +47,7 @@ from equipoise.audits.labels.questions.numbers import (
     RIGHT,
     STATES,
     UNANSWERED,
+    UNRESOLVED,
     UNSOUND,
     WITHOUT_OPTION,
     ItemNumbers,
@@ -554,20 +555,22 @@ def _measure_unanswered(
 ) -> Iterator[UncorrectedFinding]:
     """Yield gaps in the shares of responses that choose no option, by what stands in its place."""
     numbers = design.numbers
-    shares = {UNANSWERED: ITEM_METRICS[UNANSWERED](numbers)}
+    shares = {metric: ITEM_METRICS[metric](numbers) for metric in (UNANSWERED, UNRESOLVED)}
     if design.first:
         yield from few_answers(
-            shares[UNANSWERED], design.groups, design.units, replace(place, groups=""),
+            numbers.in_state(*WITHOUT_OPTION), design.groups, design.units,
+            replace(place, groups=""),
             resampling, of="responses to {n} items",
         )  # fmt: skip
     shares |= {metric: numbers.in_state(state) for metric, state in STATES.items()}
     occurring = {metric: values for metric, values in shares.items() if np.nansum(values) > 0}
-    alone = len(occurring) == 2 and _same(occurring)
+    no_answer = {metric: values for metric, values in occurring.items() if metric != UNRESOLVED}
+    alone = len(no_answer) == 2 and _same(no_answer)
     for metric, values in occurring.items():
         for draft in _level_and_gap(metric, values, design, place, resampling):
             is_gap = draft.finding.family is Family.COMPOSITE
-            if alone and metric != UNANSWERED:
-                # One state only: its rate is that of all responses without an option.
+            if alone and metric not in (UNANSWERED, UNRESOLVED):
+                # One state only: its rate is that of all responses without an answer.
                 if is_gap:
                     yield replace(draft, fold=gap_of(UNANSWERED, ""))
             else:

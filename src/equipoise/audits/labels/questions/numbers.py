@@ -25,6 +25,7 @@ from equipoise.metrics.labels.answer_rates import (
     refused_rate,
     unanswered_rate,
     unknown_rate,
+    unresolved_rate,
 )
 from equipoise.metrics.labels.confusion_rates import accuracy
 from equipoise.metrics.numbers.order_inconsistency import (
@@ -36,7 +37,8 @@ from equipoise.metrics.numbers.outcome_share import outcome_share
 from equipoise.metrics.numbers.unsound_rate import unsound_rate
 from equipoise.metrics.registry import name_of
 
-WITHOUT_OPTION = (MISSING, UNKNOWN, REFUSED, AMBIGUOUS, UNSURE)
+NO_ANSWER, NO_SINGLE_OPTION = (MISSING, UNKNOWN, REFUSED), (AMBIGUOUS, UNSURE)
+WITHOUT_OPTION = (*NO_ANSWER, *NO_SINGLE_OPTION)
 """States of responses that choose no option, though the model was asked."""
 _LEVEL = 0.95
 _SOUND_OR_NOT = (ANSWERED, UNDECIDED, UNKNOWN, REFUSED)
@@ -173,17 +175,18 @@ class ItemNumbers:
 
 OUTCOME, ORDER = name_of(outcome_share), name_of(order_inconsistency)
 RIGHT, UNSOUND = name_of(accuracy), name_of(unsound_rate)
-UNANSWERED = name_of(unanswered_rate)
+UNANSWERED, UNRESOLVED = name_of(unanswered_rate), name_of(unresolved_rate)
 STATES: Mapping[str, str] = MappingProxyType({
     name_of(unknown_rate): UNKNOWN, name_of(refused_rate): REFUSED, name_of(empty_rate): MISSING,
 })  # fmt: skip
-"""Single states of responses without an option, by the metric of their share."""
+"""Single states of responses without an answer, by the metric of their share."""
 ITEM_METRICS: Mapping[str, Callable[[ItemNumbers], Floats]] = MappingProxyType({
     OUTCOME: lambda numbers: numbers.outcome,
     ORDER: lambda numbers: numbers.changed,
     RIGHT: lambda numbers: numbers.right,
     UNSOUND: lambda numbers: numbers.unsound,
-    UNANSWERED: lambda numbers: numbers.in_state(*WITHOUT_OPTION),
+    UNANSWERED: lambda numbers: numbers.in_state(*NO_ANSWER),
+    UNRESOLVED: lambda numbers: numbers.in_state(*NO_SINGLE_OPTION),
 })  # fmt: skip
 """Numbers of items by the metric that is their mean."""
 

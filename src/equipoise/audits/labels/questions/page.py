@@ -7,6 +7,7 @@ from equipoise.audits.labels.questions.numbers import (
     RIGHT,
     STATES,
     UNANSWERED,
+    UNRESOLVED,
     UNSOUND,
 )
 from equipoise.core import Aggregate, AuditResult
@@ -38,7 +39,9 @@ GAPS: tuple[Selector, ...] = (
     name_of(paired_outcome_gap),
     *((metric, Aggregate.DIFFERENCE) for metric in (OUTCOME, RIGHT, UNSOUND)),
 )
-WITHOUT_OPTION = tuple((metric, Aggregate.DIFFERENCE) for metric in (UNANSWERED, *STATES))
+WITHOUT_OPTION = tuple(
+    (metric, Aggregate.DIFFERENCE) for metric in (UNANSWERED, UNRESOLVED, *STATES)
+)
 
 
 def facts(result: AuditResult) -> Pairs:
