@@ -9,7 +9,7 @@ from equipoise.core.conclusion import Conclusion
 from equipoise.core.finding import Finding
 from equipoise.core.types import Facts, FileFacts, Strings
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 WORKSHEET = "worksheet"
 """Table that people fill in: a run has it as CSV, too."""
 
