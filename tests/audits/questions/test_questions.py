@@ -118,6 +118,15 @@ def test_a_gate_on_refusals_passes_a_model_that_always_chooses():
     assert all(finding.ci_high > 0.0 and not finding.tested for finding in gaps)
 
 
+def test_a_gate_on_refusals_judges_a_model_that_lacks_answers_for_no_other_reason():
+    refusal = "I'm sorry, but I can't help with that."
+    answered = dict.fromkeys(ANSWERS, "A") | {next(iter(ANSWERS)): refusal}
+    result = run(config(table=responses(answered)))
+    (check,) = gate(result, [GateRule("refused_rate", max=0.0)]).checks
+    assert check.outcome == "breached"
+    assert check.finding.value == value_of(result, "unanswered_rate") > 0.0
+
+
 def test_every_metric_of_items_with_right_options_takes_a_rule_of_a_gate():
     metrics = {finding.metric for finding in run(config()).findings}
     assert {"accuracy", "unsound_rate", "refused_rate"} <= metrics

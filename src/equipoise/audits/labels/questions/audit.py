@@ -568,13 +568,12 @@ def _measure_unanswered(
     alone = len(no_answer) == 2 and _same(no_answer)
     for metric, values in occurring.items():
         for draft in _level_and_gap(metric, values, design, place, resampling):
-            is_gap = draft.finding.family is Family.COMPOSITE
-            if alone and metric not in (UNANSWERED, UNRESOLVED):
-                # One state only: its rate is that of all responses without an answer.
-                if is_gap:
-                    yield replace(draft, fold=gap_of(UNANSWERED, ""))
-            else:
+            family = draft.finding.family
+            if not alone or metric in (UNANSWERED, UNRESOLVED) or family is Family.DESCRIPTIVE:
                 yield draft
+            elif family is Family.COMPOSITE:
+                # One state only: its gap is that of all responses without an answer.
+                yield replace(draft, fold=gap_of(UNANSWERED, ""))
     absent = [metric for metric in shares if metric not in occurring]
     asked = ~np.isnan(shares[UNANSWERED])
     if asked.any():
