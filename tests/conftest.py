@@ -1,5 +1,6 @@
 """What every test shares: no network, repeatable random examples, skips that are accounted for."""
 
+import gc
 import os
 import re
 import shutil
@@ -35,6 +36,16 @@ settings.register_profile("equipoise", derandomize=True, deadline=None)
 settings.load_profile("equipoise")
 
 _skipped = {}
+
+# Modules and tests stay to the end of a run: searching them for garbage again and again, while
+# there are ever more, takes a third of the time that importing them takes.
+gc.disable()
+
+
+def pytest_collection_finish():
+    """Collect garbage of tests from here on, and of tests alone."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_ignore_collect(collection_path, config):
