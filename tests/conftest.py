@@ -29,7 +29,7 @@ LONGEST = (
     "studies/test_studies.py", "soak/test_injection.py",
     "planted/test_scenes_graphs.py", "evidence/test_extraction_ray.py", "test_end_to_end.py",
     "test_project.py", "counterfactuals/test_control.py", "review/test_example.py",
-    "mitigate/test_trained_models.py", "audits/test_plan_counts.py", "audits/test_memory.py",
+    "mitigate/test_trained_models.py", "audits/test_example_pages.py", "audits/test_memory.py",
 )  # fmt: skip
 
 settings.register_profile("equipoise", derandomize=True, deadline=None)

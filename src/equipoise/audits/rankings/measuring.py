@@ -35,7 +35,7 @@ from equipoise.core import (
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT, TEXTS
 from equipoise.core.sentences import Sentence, named
-from equipoise.core.types import Json
+from equipoise.core.types import Json, Strings
 from equipoise.data import Items
 from equipoise.metrics.rankings.measures import (
     query_distribution,
@@ -104,14 +104,17 @@ def _findings(
     """Yield the findings of a metric; without a verdict where another tests the same share."""
     reason = f"of two groups' shares one follows from the other: {metric.repeats} is tested"
     numbers = _group_means if metric.of_groups else findings_of_estimate
+    measured = design.config.metrics.rankings
     for draft in numbers(estimate, place):
-        repeated = _repeats_tested_share(metric, draft.finding.subject, design)
+        subject = draft.finding.subject
+        repeated = _repeats_tested_share(metric, subject, design.compared, measured)
         yield without_verdict(draft, reason) if repeated else draft
 
 
-def _repeats_tested_share(metric: RankingMetric, subject: str, design: RankingDesign) -> bool:
+def _repeats_tested_share(
+    metric: RankingMetric, subject: str, compared: Strings, measured: Mapping[str, RankingMetric]
+) -> bool:
     """Return whether of two groups' shares one is tested already: the other follows from it."""
-    compared, measured = design.compared, design.config.metrics.rankings
     if len(compared) != 2 or metric.repeats not in measured:
         return False
     if metric.of_groups:
