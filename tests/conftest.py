@@ -43,8 +43,9 @@ gc.disable()
 
 
 def pytest_collection_finish():
-    """Collect garbage of tests from here on, and of tests alone."""
+    """Collect garbage of tests from here on, and of tests alone: seldom, as each takes long."""
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 
