@@ -35,7 +35,7 @@ from equipoise.core import (
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT, TEXTS
 from equipoise.core.sentences import Sentence, named
-from equipoise.core.types import Json, Strings
+from equipoise.core.types import Json
 from equipoise.data import Items
 from equipoise.metrics.rankings.measures import (
     query_distribution,
@@ -112,7 +112,10 @@ def _findings(
 
 
 def _repeats_tested_share(
-    metric: RankingMetric, subject: str, compared: Strings, measured: Mapping[str, RankingMetric]
+    metric: RankingMetric,
+    subject: str,
+    compared: Sequence[str],
+    measured: Mapping[str, RankingMetric],
 ) -> bool:
     """Return whether of two groups' shares one is tested already: the other follows from it."""
     if len(compared) != 2 or metric.repeats not in measured:
