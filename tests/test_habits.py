@@ -2,10 +2,10 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "equipoise"
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
 VAGUE = frozenset((
     "one", "ones", "each", "found", "every", "many", "held", "own", "some", "made", "there",
     "what", "known", "both", "such", "beside", "several", "whole", "others", "rest", "alike",
@@ -26,8 +26,13 @@ PARSERS = frozenset(
 )
 
 
+@cache
+def _trees():
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
 def _nodes():
-    return (node for tree in TREES.values() for node in ast.walk(tree))
+    return (node for tree in _trees().values() for node in ast.walk(tree))
 
 
 def _bindings():
@@ -70,7 +75,7 @@ def test_summaries_are_plain():
 def test_no_text_of_a_finding_is_read_back_as_data():
     parsed = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}"
-        for path, tree in TREES.items()
+        for path, tree in _trees().items()
         if path.relative_to(PACKAGE).parts[0] not in ("report", "cli")
         for node in ast.walk(tree)
         if _parses_text(node)

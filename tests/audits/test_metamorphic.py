@@ -124,17 +124,20 @@ def one_guidance(frame):
     return frame.filter(pl.col(name).str.starts_with("g3-"))
 
 
-def rows(values, kind, folder):
-    return on_frames(values, lambda frame: frame.sample(fraction=1.0, shuffle=True, seed=5))
-
-
 def order(values, kind, folder):
-    """Turn round all mappings, such as those of models and targets, and lists without order."""
+    """Shuffle the rows of all tables, and turn round mappings and lists without order."""
+    return turned_round(
+        on_frames(values, lambda frame: frame.sample(fraction=1.0, shuffle=True, seed=5))
+    )
+
+
+def turned_round(values):
+    """Turn round all mappings, such as of models and targets, and lists without order."""
     if isinstance(values, Mapping):
-        turned = {key: order(part, kind, folder) for key, part in reversed(values.items())}
+        turned = {key: turned_round(part) for key, part in reversed(values.items())}
         lists = {key for key in UNORDERED & {*turned} if isinstance(turned[key], list)}
         return turned | {key: turned[key][::-1] for key in lists}
-    return [order(part, kind, folder) for part in values] if isinstance(values, list) else values
+    return [turned_round(part) for part in values] if isinstance(values, list) else values
 
 
 def names(values, kind, folder):
@@ -259,7 +262,6 @@ def check(finding, other, *, signed):
 
 
 RELATIONS = {
-    rows: [*KINDS],
     order: [*KINDS],
     names: [*KINDS],
     model: [kind for kind in KINDS if kind not in ("generation", "text_to_image")],
@@ -268,7 +270,7 @@ RELATIONS = {
 
 
 def marks(relation, kind):
-    return [pytest.mark.slow] if kind == "associations" and relation not in (rows, names) else []
+    return [pytest.mark.slow] if kind == "associations" and relation is model else []
 
 
 @pytest.mark.parametrize(

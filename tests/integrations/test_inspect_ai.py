@@ -16,24 +16,18 @@ import equipoise
 from equipoise.core import InputError
 from equipoise.data import read_table
 from equipoise.data.tables import TableRecipe
-
-inspect_ai = pytest.importorskip("inspect_ai")
-
-from inspect_ai._util.entrypoints import clear_entry_points_state  # noqa: E402
-from inspect_ai.model import ModelOutput, get_model  # noqa: E402
-from inspect_ai.scorer import SampleScore, Score  # noqa: E402
-
-from equipoise.integrations.inspect_ai import (  # noqa: E402
-    by_group,
-    group_difference,
-    label_images,
-)
-from integrations.page import block  # noqa: E402
+from integrations.page import block
 
 ROOT = Path(__file__).resolve().parents[2]
 # Inspect warns about libraries that it uses.
 pytestmark = pytest.mark.filterwarnings("ignore")
 ROWS = 120
+
+
+@pytest.fixture(scope="module", autouse=True)
+def inspect_ai():
+    """Import the library where its tests run: all workers read this file, and it's large."""
+    return pytest.importorskip("inspect_ai")
 
 
 class Words:
@@ -44,8 +38,11 @@ class Words:
 
 
 @pytest.fixture
-def evaluate(tmp_path, monkeypatch):
+def evaluate(tmp_path, monkeypatch, inspect_ai):
     """Give a function that evaluates a task, found by the entry point, with answers."""
+    from inspect_ai._util.entrypoints import clear_entry_points_state
+    from inspect_ai.model import ModelOutput, get_model
+
     monkeypatch.setattr("tiktoken.get_encoding", lambda _: Words())
     monkeypatch.chdir(tmp_path)
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
@@ -127,6 +124,8 @@ def test_the_command_of_the_page_has_options_of_the_task(evaluate, tmp_path):
 
 
 def scores(numbers, groups):
+    from inspect_ai.scorer import SampleScore, Score
+
     return [
         SampleScore(score=Score(value=number), sample_metadata={"gender": group})
         for number, group in zip(numbers, groups, strict=True)
@@ -134,6 +133,8 @@ def scores(numbers, groups):
 
 
 def test_scores_of_any_scorer_are_compared():
+    from equipoise.integrations.inspect_ai import group_difference
+
     numbers = np.tile([0.5, 1.0, 0.25, 0.75], 30)
     values = group_difference("gender")(scores(numbers, ["women", "men"] * 60))
     assert values["difference"] == pytest.approx(0.5)
@@ -148,10 +149,14 @@ def test_scores_of_any_scorer_are_compared():
 def test_the_scorer_is_known_by_its_name():
     from inspect_ai._util.registry import registry_info
 
+    from equipoise.integrations.inspect_ai import by_group
+
     assert registry_info(by_group()).name.endswith("by_group")
 
 
 def test_a_missing_column_names_the_options_of_columns(tmp_path):
+    from equipoise.integrations.inspect_ai import label_images
+
     pl.DataFrame({"file": ["a", "b"], "label": ["x", "y"], "gender": ["f", "m"]}).write_csv(
         tmp_path / "people.csv"
     )

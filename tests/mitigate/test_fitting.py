@@ -22,8 +22,16 @@ def interrupt_training(out):
         SHORT.fit(base(), training(), out, progress=stop)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the weights of a training that nothing disturbs."""
+    out = tmp_path_factory.mktemp("fitting") / "whole"
+    SHORT.fit(base(), training(), out)
+    return weights(out)
+
+
 @pytest.mark.parametrize("place", [0.02, 0.5, 0.99])
-def test_a_training_whose_state_is_damaged_starts_again(place, tmp_path, caplog):
+def test_a_training_whose_state_is_damaged_starts_again(place, whole, tmp_path, caplog):
     interrupt_training(tmp_path / "made")
     state = tmp_path / "made.training" / "state.pt"
     content = bytearray(state.read_bytes())
@@ -31,8 +39,7 @@ def test_a_training_whose_state_is_damaged_starts_again(place, tmp_path, caplog)
     state.write_bytes(content)
     SHORT.fit(base(), training(), tmp_path / "made")
     assert str(state) in caplog.text
-    SHORT.fit(base(), training(), tmp_path / "whole")
-    assert same(weights(tmp_path / "made"), weights(tmp_path / "whole"))
+    assert same(weights(tmp_path / "made"), whole)
 
 
 def test_a_state_of_another_training_is_refused(tmp_path):

@@ -1,6 +1,8 @@
 """Every published study runs on small data in the authors' layout, with tiny models."""
 
 from collections import Counter
+from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -204,7 +206,7 @@ CONFIGS = [(name, file) for name in STUDIES for file in configs(name)]
 
 
 @pytest.mark.parametrize(("name", "file"), CONFIGS)
-def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
+def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world, results):
     values = yaml.safe_load((world(name) / file).read_text(encoding="utf-8"))
     if "faces" in values:
         config = load_as(world(name) / file, AugmentConfig)
@@ -230,20 +232,18 @@ def test_a_study_is_planned_as_it_stands_without_a_model(name, file, world):
         # What a model answers is known once it has run, and random classes can't be corrected.
         assert planned.tests != 0 or values["shares"]
         return
-    few = config.resampling.model_copy(update={"replicates": 20, "permutations": 99})
-    run = audits.run(config.model_copy(update={"resampling": few}), base=world(name))
-    findings = run.findings
-    tested = Counter(finding.model for finding in findings if finding.tested)
+    (run,) = results(name, file)
+    tested = Counter(finding.model for finding in run.findings if finding.tested)
     assert Counter(planned.tests_by_model) == tested
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_study_runs_and_shows_the_tables_of_its_source(name, world, tiny):
+def test_a_study_runs_and_shows_the_tables_of_its_source(name, results):
     study = read_study(name)
     source = {caption(study, table): table for table in study.tables}
     measured = set()
     for file in configs(name):
-        for page_table in tables_of(world(name), file, tiny):
+        for page_table in chain.from_iterable(map(shown_tables, results(name, file))):
             table = source[page_table.caption]
             printed = study.work.tables[table.of] if table.of else None
             heads = [column.title.rstrip(" ↑↓") for column in page_table.columns[1:]]
@@ -295,17 +295,23 @@ def further_models(values):
     return {name: {**first} for name in names if name not in {*models} | elsewhere}
 
 
-def tables_of(root, file, tiny):
-    """Run a configuration with tiny models, and return the tables beside the source."""
+@pytest.fixture(scope="module")
+def results(world, tiny):
+    """Return the results of a configuration with few draws and tiny models; it runs once."""
+    return cache(lambda name, file: run_few(world(name), file, tiny))
+
+
+def run_few(root, file, tiny):
+    """Run a configuration with few draws and tiny models, and return its results."""
     values = yaml.safe_load((root / file).read_text(encoding="utf-8"))
     if "faces" in values:
-        return shown_tables(read(root / "augmented"))
+        return [read(root / "augmented")]
     if "concepts" in values:
         few = {"replicates": 100, "shown": 0}
         few |= {"model": tiny(values["model"]), "device": "cpu"}
         (root / file).write_text(yaml.safe_dump(values | few), encoding="utf-8")
         assert command(["neurons", str(root / file)]) == 0
-        return shown_tables(read(root / values["output"] / "report"))
+        return [read(root / values["output"] / "report")]
     if "recipes" in values:
         return mitigated(root, file, values, tiny)
     # Tables of generators name these, and not the models that look at the images.
@@ -331,7 +337,7 @@ def tables_of(root, file, tiny):
         draw_few(values)
         values["models"] = dict([*values.get("models", {}).items()][-2:])
     (root / file).write_text(yaml.safe_dump(values), encoding="utf-8")
-    return shown_tables(audits.run(audits.load_config(root / file), base=root))
+    return [audits.run(audits.load_config(root / file), base=root)]
 
 
 def draw_few(values):
@@ -345,12 +351,11 @@ def draw_few(values):
 
 
 def mitigated(root, file, values, tiny):
-    """Run `equipoise mitigate` on a configuration, and return the tables beside the source."""
+    """Run `equipoise mitigate` on a configuration, and return the report of each model."""
     models = {name: tiny(model) for name, model in values["models"].items()}
     (root / file).write_text(yaml.safe_dump(values | {"models": models, "device": "cpu"}))
     assert command(["mitigate", str(root / file)]) == 0
-    results = [read(root / values["output"] / name / "report") for name in models]
-    return [table for result in results for table in shown_tables(result)]
+    return [read(root / values["output"] / name / "report") for name in models]
 
 
 def shown_tables(result):

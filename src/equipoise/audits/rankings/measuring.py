@@ -104,8 +104,10 @@ def _findings(
     """Yield the findings of a metric; without a verdict where another tests the same share."""
     reason = f"of two groups' shares one follows from the other: {metric.repeats} is tested"
     numbers = _group_means if metric.of_groups else findings_of_estimate
+    measured = design.config.metrics.rankings
     for draft in _with_absences(numbers(estimate, place), estimate):
-        repeated = _repeats_tested_share(metric, draft.finding.subject, design)
+        subject = draft.finding.subject
+        repeated = _repeats_tested_share(metric, subject, design.compared, measured)
         yield without_verdict(draft, reason) if repeated else draft
 
 
@@ -136,9 +138,13 @@ def _with_absences(
         yield draft.changed(parameters={**finding.parameters, **counts})
 
 
-def _repeats_tested_share(metric: RankingMetric, subject: str, design: RankingDesign) -> bool:
+def _repeats_tested_share(
+    metric: RankingMetric,
+    subject: str,
+    compared: Sequence[str],
+    measured: Mapping[str, RankingMetric],
+) -> bool:
     """Return whether of two groups' shares one is tested already: the other follows from it."""
-    compared, measured = design.compared, design.config.metrics.rankings
     if len(compared) != 2 or metric.repeats not in measured:
         return False
     if metric.of_groups:
