@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from yaml.constructor import BaseConstructor, ConstructorError
 
 from equipoise.core import ConfigError
+from equipoise.core.types import Json
 from equipoise.data.problems import is_whole
 
 MAX_BYTES = 4_000_000
@@ -190,7 +191,7 @@ class _Yaml(Repr):
     def repr_float(self, value: float, level: int) -> str:  # noqa: ARG002 - of Repr
         return repr(value).replace("nan", ".nan").replace("inf", ".inf")
 
-    def repr_tuple(self, value: tuple[Any, ...], level: int) -> str:
+    def repr_tuple(self, value: tuple[Json, ...], level: int) -> str:
         return self.repr_list([*value], level)
 
 

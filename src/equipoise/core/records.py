@@ -25,7 +25,7 @@ def changed(original: Kind, **fields: Any) -> Kind:
         When the class has no field of a name.
     """
     kind = type(original)
-    if unknown := fields.keys() - kind.__dataclass_fields__.keys():
+    if unknown := fields.keys() - vars(original).keys():
         raise TypeError(f"{kind.__name__} has no field {min(unknown)!r}")
     copy = object.__new__(kind)
     vars(copy).update(vars(original), **fields)

@@ -552,7 +552,8 @@ def spec_for(
 
 def spec_of_finding(finding: Finding) -> MetricSpec:
     """Return the metric record of a finding's value, in the words of its parameters."""
-    general_words, words = spec_of(finding.metric).general_words, ()
+    general_words = spec_of(finding.metric).general_words
+    words: tuple[tuple[str, str], ...] = ()
     if general_words:
         words = tuple(
             (general, str(finding.parameters[parameter]))

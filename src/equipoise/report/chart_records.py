@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
+from equipoise.core.types import Json
 from equipoise.core.wording import shortened
 from equipoise.report.blocks import Role
 
@@ -78,7 +78,7 @@ class ChartMark:
     chance: Ends = NO_ENDS
     limit: Ends = NO_ENDS
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the mark as a row of numbers and texts."""
         name = f"{shortened(self.name, MOST_LETTERS)} " if self.named else ""
         return {

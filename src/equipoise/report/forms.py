@@ -190,7 +190,7 @@ def _place(record: ChartRecord) -> Spec:
 
 
 def _x(record: ChartRecord) -> Spec:
-    room = _LETTER * max(len(mark.to_json()["text"]) for mark in record.marks) + 14
+    room = _LETTER * max(len(str(mark.to_json()["text"])) for mark in record.marks) + 14
     left, right = record.sides
     titles = [text for text in (left, _unit(record), right) if text]
     title = " · ".join(titles)

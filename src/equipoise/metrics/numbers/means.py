@@ -211,7 +211,7 @@ def _between_units(values: Floats, units: np.ndarray | None) -> tuple[int, float
         n_units = int(places.max(initial=-1)) + 1
         # Sorted sums, so that the order of rows changes nothing.
         order = np.lexsort((values, places))
-        sums = np.bincount(places[order], weights=sums[order], minlength=n_units)
+        sums = floats(np.bincount(places[order], weights=sums[order], minlength=n_units))
     if n_units < 2:
         return 0, math.nan
     spread = float(np.sort(sums**2).sum())
