@@ -23,7 +23,6 @@ from equipoise.report.words import (
     scale_of,
     sized,
     sized_interval,
-    sized_value,
     spec_of_shown,
     value_text,
 )
@@ -69,10 +68,10 @@ def _line_of_groups(finding: Finding, conclusion: Conclusion) -> str:
     values = conclusion.group_value, conclusion.other_value
     if finding.direction and group_value_name(finding) == name_of(finding):
         # The groups have values of a rate that the direction names.
-        line = f"{_quoted(finding, name_of(finding))}: {sized_value(finding)}"
+        line = f"{_quoted(finding, name_of(finding))}: {sized(finding, finding.value)}"
         return _first_that_fits(_direction_of_group(finding), line)
     if is_summary(finding) or not conclusion.other or any(map(math.isnan, values)):
-        name, value = _quoted(finding, name_of(finding)), sized_value(finding)
+        name, value = _quoted(finding, name_of(finding)), sized(finding, finding.value)
         by = enclose(" by ", finding.groups)
         return _first_that_fits(f"{name}{by}: {value}", f"{name}: {value}")
     shares = has_shares(finding) or conclusion.other == EXPECTED

@@ -437,7 +437,7 @@ def _bound_clause(finding: Finding, conclusion: Conclusion) -> str:
         if finding.interval not in (IntervalKind.SPREAD, IntervalKind.NONE):
             ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}, "
         start = "The difference is too small to matter" if small else "No difference was found"
-        return f"{start}: {name}{by} is {sized_value(finding)} ({ends}{n_text})"
+        return f"{start}: {name}{by} is {sized(finding, finding.value)} ({ends}{n_text})"
     if small:
         size = f" larger than {scaled(bound)}{unit}" if bound else ""
         return f"No {name}{by}{size} ({n_text})"
@@ -564,8 +564,10 @@ def certainty(finding: Finding) -> str:
         return _certainty_of_difference(finding, "Change")
     scaled, _ = scale_of(finding)
     ratio = ratio_text(finding)
-    value = f"{sized_value(finding)}{for_group(finding)}"
+    value = f"{sized(finding, finding.value)}{for_group(finding)}"
     text, n_text = f"{name_of(finding)} {value} (", f"n = {count(finding.n)})"
+    if spec_of_shown(finding).unit == "log ratio":
+        text += f"ln {number(finding.value)}, "
     if not math.isnan(finding.ci_low):
         ends = f"{scaled(finding.ci_low)} to {scaled(finding.ci_high)}"
         text += f"{100 * finding.level:g} % interval {ends}, "
@@ -626,13 +628,6 @@ def sized(finding: Finding, value: float) -> str:
     return f"{scaled(value)}{unit}"
 
 
-def sized_value(finding: Finding) -> str:
-    """Return the value of a finding in the unit that people use; of a ratio its ln as well."""
-    text = sized(finding, finding.value)
-    is_log = spec_of_shown(finding).unit == "log ratio"
-    return f"{number(finding.value)}, ln of {text}" if is_log else text
-
-
 def sized_ends(finding: Finding, low: float, high: float) -> str:
     """Return two numbers of a finding as a range, with their unit once."""
     scaled, unit = scale_of(finding)
@@ -642,7 +637,7 @@ def sized_ends(finding: Finding, low: float, high: float) -> str:
 def sized_interval(finding: Finding) -> str:
     """Return the value of a finding in the unit that people use, with its interval."""
     scaled, _ = scale_of(finding)
-    text = sized_value(finding)
+    text = sized(finding, finding.value)
     if math.isnan(finding.ci_low):
         return text
     return f"{text} ({scaled(finding.ci_low)} to {scaled(finding.ci_high)})"
