@@ -63,6 +63,7 @@ def check_command(
     """
     from equipoise import report
     from equipoise.audits.config import parse_config
+    from equipoise.audits.plugins import check_plugins
     from equipoise.audits.runs import compare_with
     from equipoise.core import ConfigError
     from equipoise.data.problems import counted
@@ -70,6 +71,7 @@ def check_command(
     if junit is not None:
         check_output(junit, JUNIT)
     result = report.read(run)
+    check_plugins(result.manifest)
     config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
     bounds = [("min", text) for text in minima] + [("max", text) for text in maxima]
     rules = [rule.as_rule for rule in config.gate]
