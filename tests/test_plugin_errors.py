@@ -20,6 +20,7 @@ from equipoise.core import InputError, PluginError
 from equipoise.data import FORMATS, data_format, find_format
 from equipoise.data.results import guess_reader
 from equipoise.discovery import KINDS, Places, Registry
+from equipoise.exports import form_of
 from equipoise.metrics import registry
 from equipoise.models.registry import Adapter, adapter, adapters
 from test_discovery import install
@@ -176,6 +177,29 @@ def test_the_command_line_names_the_package_of_a_command_that_fails(plugin, caps
     err = capsys.readouterr().err
     assert "command-breaks" in err
     assert "report it" not in err
+
+
+@pytest.mark.parametrize(("name", "value"), [("wrong", "5"), ("key", "{}['key']")])
+def test_a_form_of_export_that_fails_or_gives_no_files_is_named(plugin, name, value):
+    text = f"from equipoise.exports import Form\nFORM = Form('A form', lambda run: {value})\n"
+    plugin(f"export-{name}", {"exports": (name, ":FORM")}, text)
+    with pytest.raises(PluginError) as raised:
+        form_of(name).write(None)
+    assert fields(raised.value) == ("form of export", name, (f"export-{name}",))
+
+
+@pytest.mark.parametrize("kind", ["predictions", "regression"])
+def test_the_notes_of_a_run_name_a_metric_that_cannot_be_imported(plugin, kind):
+    plugin(f"absent-{kind}", {"metrics": (f"absent_{kind}", "")}, "import no_such_library\n")
+    rows = ROWS.with_columns(y=pl.col("id") % 3 + 0.5, pred=pl.col("id") % 2 + 0.5)
+    config = {
+        "audit": kind, "data": {"table": rows, "id": "id", "target": "y", "groups": ["g"]},
+        "models": {"m": {"table": rows, "prediction": "pred", **(
+            {"open_vocabulary": True} if kind == "predictions" else {}
+        )}},
+    }  # fmt: skip
+    notes = audits.run(audits.parse_config(config)).manifest.notes
+    assert any(f"absent-{kind}" in note for note in notes)
 
 
 def test_a_metric_of_a_plugin_is_an_attribute(plugin):

@@ -16,6 +16,7 @@ from equipoise.audits.kind import Design
 from equipoise.audits.notes import Note, first_of, merged
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.outputs import IMAGES
+from equipoise.audits.plugins import broken_metrics
 from equipoise.core import DataError, Manifest
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
@@ -177,6 +178,7 @@ def manifest_of_run(
         *measured,
         *(step for images in models.sets.values() for step in images.steps),
         *_matched(files),
+        *broken_metrics(),
         *account.notes,
         *models.sent,
     )

@@ -6,11 +6,16 @@ from typing import Any
 from equipoise.core import Manifest
 from equipoise.core.types import Facts, Json
 from equipoise.data import FORMATS
-from equipoise.discovery import KINDS, Place, Registry, refused
+from equipoise.discovery import KINDS, Place, Places, Registry, refused
 from equipoise.metrics.spec import SPECS
 from equipoise.models.registry import adapters
 
 _REGISTRIES: tuple[Registry[Any], ...] = (SPECS, FORMATS, adapters(), adapters(makes_images=True))
+
+
+def broken_metrics() -> Iterator[str]:
+    """Yield a note on each metric that can't be imported."""
+    yield from (f"Not measured: {error}" for error in SPECS.broken.values())
 
 
 def plugin_versions(resolved: Facts, metrics: Iterable[str]) -> dict[str, str]:
@@ -65,8 +70,11 @@ def check_plugins(manifest: Manifest, *, config: bool = True) -> None:
     PluginError
         With the plugin and its package.
     """
+    needed: tuple[Places | Registry[Any], ...] = (KINDS, SPECS)
+    if config:
+        needed = (KINDS, *_REGISTRIES)
     for used, origin in manifest.versions.items():
-        for names in (KINDS, *_REGISTRIES) if config else (KINDS, SPECS):
+        for names in needed:
             name = used.removeprefix(f"{names.noun} ")
             if name != used and name not in names:
                 package, _, version = origin.partition(" ")

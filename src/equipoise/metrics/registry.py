@@ -93,8 +93,10 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
         # A metric object stays as it is: it has methods.
         if form is not None or isfunction(function):
             function = _guarded(function, records[0].name, module)
-        measured: Any = function if form is None else form(*records, function)
-        specs = records if form is None else (measured.spec,)
+        measured, specs = function, records
+        if form is not None:
+            metric_of_form = form(*records, function)
+            measured, specs = metric_of_form, (metric_of_form.spec,)
         document(measured, specs[0], function)
         for name in {spec.name for spec in specs}:
             if SPECS.is_redefined(name, module, qualname):
