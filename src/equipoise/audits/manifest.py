@@ -195,14 +195,6 @@ def manifest_of_run(
     return replace(
         manifest,
         models={outputs.model: outputs.info for outputs in models.outputs},
-        warnings=merged(
-            [
-                *account.warnings,
-                *few,
-                *missing,
-                *repeated,
-                *warnings,
-            ]
-        ),
+        warnings=merged([*account.warnings, *few, *missing, *repeated, *warnings]),
         base=str(base.absolute()),
     )

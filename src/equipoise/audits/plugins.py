@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from equipoise.audits.config import AuditConfig, parse_config
 from equipoise.core import Manifest
 from equipoise.core.types import Facts, Json
 from equipoise.data import FORMATS
@@ -54,6 +55,26 @@ def _texts_at(key: str, value: Json) -> Iterator[str]:
     if isinstance(value, Sequence) and not isinstance(value, str):
         for part in value:
             yield from _texts_at(key, part)
+
+
+def config_of_run(manifest: Manifest, source: str) -> AuditConfig:
+    """Return the configuration of a run.
+
+    Parameters
+    ----------
+    manifest : Manifest
+    source : str
+        Its file, for errors.
+
+    Raises
+    ------
+    PluginError
+        When the run used a plugin which isn't installed.
+    ConfigError
+        When the configuration isn't valid.
+    """
+    check_plugins(manifest)
+    return parse_config(manifest.resolved, source=source)
 
 
 def check_plugins(manifest: Manifest, *, config: bool = True) -> None:
