@@ -34,7 +34,7 @@ PLUGIN = Path(__file__).parent / "plugin"
 
 def install(folder, name, entry_points):
     """Write what an installer writes of a package beside its files."""
-    info = folder / f"{name}-1.0.dist-info"
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
     sections = [

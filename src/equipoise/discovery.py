@@ -7,19 +7,20 @@ when it is used, so that a plugin that can't be imported spoils nothing else.
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     from equipoise.core.errors import PluginError
 
 T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = "equipoise"
 _NAMES: defaultdict[str, set[str]] = defaultdict(set)
 """Names that are registered, by group of entry points: some groups have two registries."""
@@ -50,6 +51,23 @@ class Place:
         named = self.package not in ("", PACKAGE)
         return f"{self.value} (package {self.package})" if named else self.value
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is in this package."""
+        return self.package == PACKAGE
+
+    @property
+    def root(self) -> str:
+        """The outermost package of the module."""
+        return self.value.partition(":")[0].partition(".")[0]
+
+    @property
+    def version(self) -> str:
+        """The package with its version, such as "my-bias 1.0"; the module without a package."""
+        from importlib.metadata import version
+
+        return f"{self.package} {version(self.package)}" if self.package else self.value
+
     def load(self, expected: type[T], part: str = "") -> T:
         """Import the module, or a part of it, and return it.
 
@@ -63,18 +81,20 @@ class Place:
         Raises
         ------
         PluginError
-            When a plugin can't be imported, lacks the part, or has another thing there.
+            When it can't be imported, lacks the part, or has another thing there.
         """
         module, _, attribute = f"{self.value}{'.' if part else ''}{part}".partition(":")
         try:
             loaded: object = import_module(module)
             loaded = attrgetter(attribute)(loaded) if attribute else loaded
         except (Exception, SystemExit) as error:
-            if self.package in ("", PACKAGE) or _is_refused(error):
+            if not self.package or _is_deliberate(error, built_in=self.is_built_in):
                 raise
-            first = (str(error).strip().splitlines() or ["no message"])[0]
-            problem = f"{self} can't be used ({type(error).__name__}: {first})"
-            raise refused(problem, f"update or uninstall {self.package}", self) from error
+            problem = f"{self} can't be used ({_first_line(error)})"
+            fix = f"update or uninstall {self.package}"
+            if self.is_built_in:
+                fix = "mend or remove the file"
+            raise refused(problem, fix, self) from error
         if not isinstance(loaded, expected):
             problem = f"{self} has a {type(loaded).__name__} in place of a {expected.__name__}"
             raise refused(problem, "correct the name in the entry point", self)
@@ -89,10 +109,58 @@ def refused(problem: str, fix: str, *places: Place) -> "PluginError":
     return PluginError(problem, fix, noun=places[0].noun, name=places[0].name, packages=packages)
 
 
-def _is_refused(error: BaseException) -> bool:
-    from equipoise.core.errors import PluginError
+def _is_deliberate(error: BaseException, *, built_in: bool = True) -> bool:
+    """Whether an error names its place, or this package raises it on purpose."""
+    from equipoise.core.errors import EquipoiseError, PluginError
 
-    return isinstance(error, PluginError)
+    return isinstance(error, EquipoiseError if built_in else PluginError)
+
+
+def _first_line(error: BaseException) -> str:
+    """Return the class of an error and the first line of its message."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or ['no message'])[0]}"
+
+
+def guarded(
+    function: Function, place: Place, fix: str, check: Callable[..., str] | None = None
+) -> Function:
+    """Make errors of another package's function name its place.
+
+    A function of this package is returned unchanged.
+
+    Parameters
+    ----------
+    function : callable
+    place : Place
+        Where it is defined.
+    fix : str
+        What the user can do about an error.
+    check : callable, optional
+        Returns the problem with a returned value, "" without any.
+
+    Raises
+    ------
+    PluginError
+        By the returned function, when it fails or returns a value that fails the check. An
+        `EquipoiseError`, and errors of the memory and of files, stay as they are.
+    """
+    if place.is_built_in:
+        return function
+
+    @wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        try:
+            value = function(*arguments, **options)
+        except Exception as error:
+            if isinstance(error, MemoryError | OSError) or _is_deliberate(error):
+                raise
+            raise refused(f"{place} failed ({_first_line(error)})", fix, place) from error
+        problem = "" if check is None else check(value)
+        if problem:
+            raise refused(f"{place} {problem}", fix, place)
+        return value
+
+    return cast("Function", call)
 
 
 def _taken(*places: Place) -> "PluginError":
@@ -100,6 +168,24 @@ def _taken(*places: Place) -> "PluginError":
     packages = [place.package for place in places if place.package not in ("", PACKAGE)]
     fix = f"rename one{f', or uninstall {packages[0]}' if packages else ''}"
     return refused(f"defined in {' and in '.join(map(str, places))}", fix, *places)
+
+
+def package_behind(error: BaseException) -> str:
+    """Return the plugin package that an error passed through last, "" without any."""
+    from traceback import walk_tb
+
+    path = tuple(sys.path)
+    packages = {
+        place.root: place.package
+        for group in _entry_points(path).groups
+        if group.startswith(f"{PACKAGE}.")
+        for places in _plugins("", group, path).values()
+        for place in places
+        if place.package
+    }
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    roots = (str(frame.f_globals.get("__name__")).partition(".")[0] for frame in reversed(frames))
+    return next((packages[root] for root in roots if root in packages), "")
 
 
 class Places(Mapping[str, Place]):
@@ -171,7 +257,10 @@ class Places(Mapping[str, Place]):
         PluginError
             When another has the name.
         """
-        self._added[name] = Place(self.noun, name, module, "")
+        place = Place(self.noun, name, module, "")
+        if self._added.get(name, place) != place:
+            raise _taken(self._added[name], place)
+        self._added[name] = place
         try:
             self[name]
         except ValueError:
@@ -225,8 +314,14 @@ class Registry(Mapping[str, T], Generic[T]):
         self.noun, self.group, self.package, self.folder = noun, group, package, folder
         self._registered: dict[str, T] = {}
         self._places: dict[str, Place] = {}
+        self._qualnames: dict[str, str] = {}
         self._loaded: dict[Place, ValueError | None] = {}
         self._complete = False
+
+    @property
+    def places(self) -> Mapping[str, Place]:
+        """Where registered names are defined."""
+        return self._places
 
     @property
     def modules(self) -> frozenset[str]:
@@ -235,36 +330,55 @@ class Registry(Mapping[str, T], Generic[T]):
 
     @property
     def broken(self) -> Mapping[str, ValueError]:
-        """Why plugins can't be used, by name; every plugin is imported."""
+        """Errors of plugins and files that can't be imported, by name."""
         self._load_all()
-        return {
+        plugins = {place for places in self._plugins.values() for place in places}
+        errors = {
             place.name: error
-            for places in self._plugins.values()
-            for place in places
-            if (error := self._loaded.get(place)) is not None
+            for place, error in self._loaded.items()
+            if error is not None and place in plugins
         }
+        return errors | {**self._broken_files}
 
     @property
     def left_out(self) -> str:
-        """Plugins that can't be used, for errors about a name that isn't there; "" without one."""
+        """Broken plugins and files, for errors about an unknown name; "" without any."""
         plugins = [
             f"{name} of {' and '.join(getattr(error, 'packages', ()))}"
             for name, error in self.broken.items()
         ]
         return f"; left out, as they can't be imported: {', '.join(plugins)}" if plugins else ""
 
-    def add(self, name: str, item: T, module: str) -> None:
+    def add(self, name: str, item: T, module: str, qualname: str = "") -> None:
         """Register something that a module defines.
+
+        Parameters
+        ----------
+        name : str
+        item : object
+        module : str
+        qualname : str
+            The qualified name of its function. A second definition of this name in the same module
+            replaces the first, so that a cell of a notebook can run again.
 
         Raises
         ------
         PluginError
             When the name is taken.
         """
+        if self.is_redefined(name, module, qualname):
+            self.remove(name)
         self.check_free(name, module)
         self._registered[name] = item
         self._places[name] = self.place(name, module)
+        self._qualnames[name] = qualname
         _NAMES[self.group].add(name)
+
+    def is_redefined(self, name: str, module: str, qualname: str) -> bool:
+        """Whether a module defines the registered function of a name again."""
+        place = self._places.get(name)
+        is_same_module = place is not None and place.value == module
+        return is_same_module and bool(qualname) and self._qualnames[name] == qualname
 
     def has(self, name: str) -> bool:
         """Whether something is registered already; nothing is imported."""
@@ -285,6 +399,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """Forget a name, to define it again."""
         del self._registered[name]
         del self._places[name]
+        del self._qualnames[name]
         _NAMES[self.group].discard(name)
 
     def find(self, name: str) -> T:
@@ -295,10 +410,12 @@ class Registry(Mapping[str, T], Generic[T]):
         KeyError
             When there is none.
         PluginError
-            When a plugin of this name can't be imported, or its name is taken.
+            When a plugin or a file of this name can't be imported, or its name is taken.
         """
         self._load_files()
         self._load_plugin(name)
+        if name not in self._registered and name in self._broken_files:
+            raise self._broken_files[name]
         return self._registered[name]
 
     def __getitem__(self, name: str) -> T:
@@ -318,15 +435,21 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def place(self, name: str, module: str) -> Place:
         """Return the place of a name that a module registers."""
+        root = module.partition(".")[0]
+        if root == PACKAGE:
+            return Place(self.noun, name, module)
         plugins = (place for places in self._plugins.values() for place in places)
-        package = next((place.package for place in plugins if place.value == module), "")
-        if module.partition(".")[0] == PACKAGE:
-            package = PACKAGE
-        return Place(self.noun, name, module, package)
+        packages = (place.package for place in plugins if place.root == root)
+        return Place(self.noun, name, module, next(packages, ""))
 
     @property
     def _plugins(self) -> Mapping[str, list[Place]]:
         return _plugins(self.noun, self.group, tuple(sys.path))
+
+    @property
+    def _broken_files(self) -> Mapping[str, ValueError]:
+        errors = ((place, error) for place, error in self._loaded.items() if place.is_built_in)
+        return {place.name: error for place, error in errors if error is not None}
 
     def _load_files(self) -> None:
         """Import the modules of the package, once."""
@@ -336,7 +459,11 @@ class Registry(Mapping[str, T], Generic[T]):
         for path in sorted(self.folder.rglob("*.py")):
             if path.name != "__init__.py":
                 parts = path.relative_to(self.folder).with_suffix("").parts
-                import_module(".".join((self.package, *parts)))
+                place = Place(self.noun, path.stem, ".".join((self.package, *parts)))
+                try:
+                    place.load(ModuleType)
+                except ValueError as error:
+                    self._loaded[place] = error
 
     def _load_all(self) -> None:
         self._load_files()

@@ -17,6 +17,7 @@ from equipoise.audits.kind import Design
 from equipoise.audits.notes import Note, first_of, merged
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.outputs import IMAGES
+from equipoise.audits.plugins import broken_metrics
 from equipoise.core import DataError, Manifest
 from equipoise.core.types import FileFacts
 from equipoise.core.wording import PERCEIVED
@@ -197,6 +198,7 @@ def manifest_of_run(
         *measured,
         *(step for images in models.sets.values() for step in images.steps),
         *_matched(files),
+        *broken_metrics(),
         *account.notes,
         *models.sent,
     )
@@ -213,14 +215,6 @@ def manifest_of_run(
     return replace(
         manifest,
         models={outputs.model: outputs.info for outputs in models.outputs},
-        warnings=merged(
-            [
-                *account.warnings,
-                *few,
-                *missing,
-                *repeated,
-                *warnings,
-            ]
-        ),
+        warnings=merged([*account.warnings, *few, *missing, *repeated, *warnings]),
         base=str(base.absolute()),
     )

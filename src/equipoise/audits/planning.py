@@ -18,6 +18,7 @@ from equipoise.audits.limits import ERROR_RATE, Assumed, Limit, distinct_limits
 from equipoise.audits.measuring import checked_designs, measure_designs
 from equipoise.audits.notes import Note, merged
 from equipoise.audits.outputs import DryRun
+from equipoise.audits.plugins import broken_metrics
 from equipoise.core import DataError, Finding, InputError
 from equipoise.core.types import Json
 from equipoise.report.gate import checks_of_extremes
@@ -177,6 +178,7 @@ def plan(
         *dry.sent,
         *dry.plan_notes,
         *audit.notes(config, data, designs),
+        *broken_metrics(),
         *group_notes,
         *_without_alarms(config, gate, dry),
     )

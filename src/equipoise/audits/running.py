@@ -24,6 +24,7 @@ from equipoise.audits.notes import merged
 from equipoise.audits.opening import AnyInputs, Inputs, prepare
 from equipoise.audits.outputs import IMAGES
 from equipoise.audits.pages import kind_page
+from equipoise.audits.plugins import plugin_versions
 from equipoise.audits.predicted_groups import correct
 from equipoise.audits.runs import AuditOrigin
 from equipoise.core import DataError, Finding, Progress
@@ -118,7 +119,12 @@ def run(
         Explanation((), ()) if sources
         else explain(audit, settings, data, designs, findings, harms)
     )  # fmt: skip
-    manifest = replace(manifest, notes=merged([*manifest.notes, *explanation.notes]))
+    plugins = plugin_versions(manifest.resolved, {finding.metric for finding in findings})
+    manifest = replace(
+        manifest,
+        notes=merged([*manifest.notes, *explanation.notes]),
+        versions={**manifest.versions, **plugins},
+    )
     adjustments = {} if sources else adjust(audit, settings, designs, findings)
     leads = page.leads if page else ()
     about_groups = conclusions_of(

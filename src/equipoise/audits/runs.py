@@ -12,6 +12,7 @@ from equipoise.audits.comparison import together
 from equipoise.audits.kind import audit_of
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.pages import kind_page
+from equipoise.audits.plugins import check_plugins
 from equipoise.audits.saving import has_examples, save
 from equipoise.core import AuditResult, Finding, Progress, RunError
 from equipoise.evidence import new_run
@@ -161,6 +162,7 @@ def _compare(runs: list[Path], progress: Progress | None) -> Result:
     folders = _named(runs)
     results = {name: read(folder) for name, folder in folders.items()}
     for name, result in results.items():
+        check_plugins(result.manifest)
         if any(finding.audit == "comparison" for finding in result.findings):
             raise RunError(f"{name}: a comparison; expected runs of `equipoise audit`")
     by_kind: dict[str, dict[str, AuditResult]] = {}

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from equipoise.discovery import package_behind
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -256,4 +258,8 @@ def _sentence(error: BaseException) -> str:
             return f"{place}the disk is full. To do: free space, or write elsewhere"
         return f"{place}{error.strerror}"
     first = (str(error).strip().splitlines() or ["no message"])[0]
+    package = package_behind(error)
+    if package:
+        fix = f"set EQUIPOISE_DEBUG=1 to see the traceback; update or uninstall {package}"
+        return f"the package {package} failed ({type(error).__name__}: {first}). {_TO_DO}{fix}"
     return f"unexpected {type(error).__name__}: {first}. {_DEBUG}"

@@ -23,7 +23,8 @@ class Manifest:
     config, resolved : mapping
         The configuration as passed, and with every default filled in.
     versions : mapping
-        equipoise, Python and the libraries that decide numbers.
+        equipoise, Python and the libraries that decide numbers; and the package of each plugin that
+        the run used, such as "metric wrong_gap": "my-bias 1.0".
     commit, dirty : str, bool
         Git commit of the working directory ("" outside a repository), and whether it had
         changes.

@@ -41,6 +41,7 @@ from equipoise.counterfactuals.parts import (
     request_prompts,
 )
 from equipoise.evidence import RunOptions
+from equipoise.evidence.pictures import check_pillow
 from equipoise.evidence.store import (
     hold_folder,
     is_sound,
@@ -261,6 +262,7 @@ def generate(
     settings: GenerationSettings = GenerationSettings(),
 ) -> Generated:
     """Return the requested images, generating any that the store lacks."""
+    check_pillow()
     if isinstance(model, Sequence) and not isinstance(model, str):
         models = [*model]
     else:

@@ -28,7 +28,14 @@ from equipoise.core import (
 from equipoise.core.files import table_bytes
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.writing import write
-from equipoise.evidence.pictures import Decoding, Files, Pictures, quiet, same_pictures
+from equipoise.evidence.pictures import (
+    Decoding,
+    Files,
+    Pictures,
+    check_pillow,
+    quiet,
+    same_pictures,
+)
 from equipoise.evidence.store import (
     Failure,
     Ledger,
@@ -348,6 +355,7 @@ def extract_request(
     ModelError, DataError, RunError
         See `extract_embeddings`.
     """
+    check_pillow()
     part = settings.part or _default_part(request.table)
     settings = replace(settings, part=part)
     engine = _engine(settings, model, request)
@@ -585,7 +593,13 @@ def pending(
     Returns
     -------
     Pending
+
+    Raises
+    ------
+    MissingExtraError
+        When Pillow is not installed, which the extraction needs.
     """
+    check_pillow()
     resolved_request = Request(table, **request)
     settings = ExtractionSettings(part=part or _default_part(table))
     conditions = _facts(resolved_request, pictures, settings)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
+from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -527,6 +528,18 @@ class PictureFacts:
 
     sizes: Floats
     repeated: Booleans
+
+
+def check_pillow() -> None:
+    """Refuse to open pictures without Pillow.
+
+    Raises
+    ------
+    MissingExtraError
+        When it is not installed.
+    """
+    if find_spec("PIL") is None:
+        raise MissingExtraError("pillow", "images")
 
 
 def _facts_of(pictures: Pictures, places: Sequence[int]) -> list[tuple[float, float, str]]:

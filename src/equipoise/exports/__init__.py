@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from equipoise.discovery import Places
+from equipoise.discovery import Places, guarded
 
 if TYPE_CHECKING:
     from equipoise.report import Result
@@ -61,4 +61,14 @@ class Form:
 
 def form_of(name: str) -> Form:
     """Return a form by the name that a command has, with hyphens or underscores."""
-    return FORMS[name.replace("-", "_")].load(Form)
+    place = FORMS[name.replace("-", "_")]
+    form = place.load(Form)
+    fix = f"update or uninstall {place.package}"
+    return replace(form, write=guarded(form.write, place, fix, _not_files))
+
+
+def _not_files(files: object) -> str:
+    """Return the problem with the files of a form, "" without any."""
+    if isinstance(files, Mapping) and all(isinstance(text, str) for text in files.values()):
+        return ""
+    return f"returned a {type(files).__name__}; expected texts by file name"

@@ -22,7 +22,7 @@ among the excluded and not compared: by default 30, and 1 of images that are ran
 definitions, ranges and references.
 """
 
-from typing import NoReturn
+from contextlib import suppress
 
 from equipoise.metrics.concepts.choices import design_choices, model_order, robust_conclusions
 from equipoise.metrics.concepts.disparity import (
@@ -158,7 +158,7 @@ from equipoise.metrics.rankings.subjects import (
     score_summary,
     spearman,
 )
-from equipoise.metrics.registry import function_of, metric
+from equipoise.metrics.registry import Function, function_of, metric
 from equipoise.metrics.scores import (
     ScoreMetric,
     auroc,
@@ -377,8 +377,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> NoReturn:
-    """Name the metric that an alias stands for: `tpr` is `true_positive_rate`."""
+def __getattr__(name: str) -> Function:
+    """Return a metric of a plugin, or of a file without an import here.
+
+    The error about an alias names its metric: `tpr` is `true_positive_rate`.
+    """
+    with suppress(KeyError):
+        return function_of(name)
     record = ALIASES.get(name)
     hint = "" if record is None else f". Did you mean {attribute_name(record)!r}?"
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)

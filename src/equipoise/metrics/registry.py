@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from inspect import Parameter, signature, unwrap
+from inspect import Parameter, isfunction, signature, unwrap
 from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
+import numpy as np
+
 from equipoise.core import Aggregate, ComparedTo, Estimate, InputError
-from equipoise.discovery import calling_module
+from equipoise.discovery import calling_module, guarded
 from equipoise.metrics.documenting import document
 from equipoise.metrics.spec import SPECS, MetricSpec, register_for, spec_of, unregister
 
@@ -86,16 +89,40 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     """
 
     def registered(function: Definition) -> Definition:
-        metric_of_form = None if form is None else form(*records, function)
-        specs = records if metric_of_form is None else (metric_of_form.spec,)
-        document(metric_of_form or function, specs[0], function)
-        module = calling_module()
+        module, qualname = calling_module(), str(getattr(function, "__qualname__", ""))
+        # A metric object stays as it is: it has methods.
+        if form is not None or isfunction(function):
+            function = _guarded(function, records[0].name, module)
+        measured, specs = function, records
+        if form is not None:
+            metric_of_form = form(*records, function)
+            measured, specs = metric_of_form, (metric_of_form.spec,)
+        document(measured, specs[0], function)
+        for name in {spec.name for spec in specs}:
+            if SPECS.is_redefined(name, module, qualname):
+                remove(name)
         for spec in specs:
-            register_for(module, spec)
-            _FUNCTIONS[_key(spec)] = metric_of_form or function
-        return metric_of_form or function
+            register_for(module, spec, qualname)
+            _FUNCTIONS[_key(spec)] = measured
+        return measured
 
     return registered
+
+
+def _guarded(function: Definition, name: str, module: str) -> Definition:
+    """Make errors of a metric's function name the metric, see `discovery.guarded`."""
+    fix = f"mend it, or switch it off with `metrics: {{{name}: false}}`"
+    return guarded(function, SPECS.place(name, module), fix, _not_numbers)
+
+
+def _not_numbers(value: Any) -> str:
+    """Return the problem with a metric's value, "" for numbers and an `Estimate`."""
+    parts = value if isinstance(value, tuple) else (value,)
+    try:
+        kinds = {np.asarray(part).dtype.kind for part in parts if not isinstance(part, Estimate)}
+    except ValueError:
+        kinds = {"O"}
+    return "" if kinds <= {*"biuf"} else f"returned {reprlib.repr(value)}; expected numbers"
 
 
 def function_of(
@@ -170,11 +197,18 @@ def options_of(statistic: Definition) -> OptionTypes:
 
     # Types of other parameters may exist for type checkers alone.
     options.__annotations__ = {
-        name: float if parameter.annotation is Parameter.empty else parameter.annotation
+        name: _option_type(parameter)
         for name, parameter in signature(statistic).parameters.items()
         if parameter.kind is Parameter.KEYWORD_ONLY
     }
     return get_type_hints(options, globalns=getattr(unwrap(statistic), "__globals__", None))
+
+
+def _option_type(parameter: Parameter) -> Any:
+    """Return the annotation of an option, or the type of its default; numbers are floats."""
+    if parameter.annotation is not Parameter.empty:
+        return parameter.annotation
+    return type(parameter.default) if isinstance(parameter.default, str | bool) else float
 
 
 def check_options(metric: str, options: Iterable[str], allowed: Collection[str]) -> None:

@@ -402,8 +402,8 @@ def records() -> list[MetricSpec]:
     return [record for record in _RECORDS.values() if record.name in names]
 
 
-def register_for(module: str, spec: MetricSpec) -> None:
-    """Add a metric that a module defines to `SPECS`."""
+def register_for(module: str, spec: MetricSpec, qualname: str) -> None:
+    """Add a metric, the function of this qualified name in a module, to `SPECS`."""
     key = (spec.name, spec.aggregate, spec.compared_to)
     check_kinds(spec, module)
     if key in _RECORDS:
@@ -416,7 +416,7 @@ def register_for(module: str, spec: MetricSpec) -> None:
     ALIASES.update({plain_name(alias): named for alias, named in names})
     _RECORDS[key] = spec
     if not SPECS.has(spec.name):
-        SPECS.add(spec.name, spec, module)
+        SPECS.add(spec.name, spec, module, qualname)
     spec_of.cache_clear()
     _record_of.cache_clear()
 

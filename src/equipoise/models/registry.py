@@ -1,6 +1,7 @@
 """Adapters of model libraries, registered by the prefix of a model's name."""
 
 import os
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -9,7 +10,8 @@ from typing import Any, TypeVar
 
 from equipoise.core import ModelError
 from equipoise.core.types import Json
-from equipoise.discovery import Registry, calling_module
+from equipoise.discovery import Registry, calling_module, guarded
+from equipoise.models.info import ModelInfo
 from equipoise.models.protocols import Offer
 from equipoise.models.service import Service
 
@@ -141,11 +143,32 @@ def adapter(
     """
 
     def register(load: LoadT) -> LoadT:
-        registered = Adapter(prefix, load, preview, identify, backends, runs_code)
-        adapters(makes_images=makes_images).add(prefix, registered, calling_module())
+        module, registry = calling_module(), adapters(makes_images=makes_images)
+        place, fix = registry.place(prefix, module), "mend the adapter, or use another model"
+        registered = Adapter(
+            prefix,
+            guarded(load, place, fix, _not_model),
+            guarded(preview, place, fix, _not_preview),
+            identify and guarded(identify, place, fix),
+            backends,
+            runs_code,
+        )
+        registry.add(prefix, registered, module, getattr(load, "__qualname__", ""))
         return load
 
     return register
+
+
+def _not_model(value: object) -> str:
+    """Return the problem with a loaded model, "" without any."""
+    if isinstance(getattr(value, "info", None), ModelInfo):
+        return ""
+    return f"returned {reprlib.repr(value)}; expected a model whose `info` is a ModelInfo"
+
+
+def _not_preview(value: object) -> str:
+    """Return the problem with a preview, "" without any."""
+    return "" if isinstance(value, Preview) else f"returned {value!r}; expected a Preview"
 
 
 def adapters(*, makes_images: bool = False) -> Registry[Adapter]:

@@ -14,10 +14,10 @@ from PIL import Image
 from scipy import stats
 
 from equipoise import audits, report
-from equipoise.audits.labels.dataset import audit
 from equipoise.audits.labels.dataset.config import DATA_SET
 from equipoise.audits.labels.dataset.page import PAGE
 from equipoise.core import ConfigError, DataError, InputError, MissingExtraError, Verdict
+from equipoise.evidence import pictures
 from equipoise.metrics import representation, representation_gap
 from equipoise.report import GateRule, gate
 from equipoise.report.result import first_screen
@@ -296,7 +296,7 @@ def test_a_plan_names_the_extra_that_opens_images(tmp_path, monkeypatch):
     for name in table["file"]:
         (tmp_path / name).touch()
     values = {"audit": "dataset", "data": {"images": images, "groups": ["g"]}}
-    monkeypatch.setattr(audit, "find_spec", lambda _: None)
+    monkeypatch.setattr(pictures, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match="pillow"):
         audits.plan(audits.parse_config(values), base=tmp_path)
     unopened = values | {"metrics": {"image_defect_rate": False}}

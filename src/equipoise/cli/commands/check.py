@@ -62,7 +62,7 @@ def check_command(
     checked.
     """
     from equipoise import report
-    from equipoise.audits.config import parse_config
+    from equipoise.audits.plugins import config_of_run
     from equipoise.audits.runs import compare_with
     from equipoise.core import ConfigError
     from equipoise.data.problems import counted
@@ -70,7 +70,7 @@ def check_command(
     if junit is not None:
         check_output(junit, JUNIT)
     result = report.read(run)
-    config = parse_config(result.manifest.resolved, source=str(run / "manifest.json"))
+    config = config_of_run(result.manifest, str(run / "manifest.json"))
     bounds = [("min", text) for text in minima] + [("max", text) for text in maxima]
     rules = [rule.as_rule for rule in config.gate]
     rules += [_rule(bound, text, config.audit) for bound, text in bounds]

@@ -28,11 +28,13 @@ def report_command(run: Path, as_json: bool) -> None:
 
     It uses the findings of RUN. Nothing is measured.
     """
+    from equipoise.audits.plugins import check_plugins
     from equipoise.cli.runs import page_of, place_of
     from equipoise.evidence import rewrite
     from equipoise.report import read, render
 
     page, result = run / "report.html", read(run)
+    check_plugins(result.manifest, config=False)
     check_output(page, _REPORT)
     rewrite(run, page.name, render(result, page_of(result), place_of(run)).encode())
     open_report(run)

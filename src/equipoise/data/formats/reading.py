@@ -21,6 +21,7 @@ from pydantic import (
     ConfigDict,
     FailFast,
     Field,
+    PydanticSchemaGenerationError,
     StringConstraints,
     TypeAdapter,
     ValidationError,
@@ -34,7 +35,7 @@ from equipoise.data.image_set import ClassMapping, ImageRecords, ImageSet, conca
 from equipoise.data.problems import check_ids, expected_value, nearest, show
 from equipoise.data.sentinels import Sentinels
 from equipoise.data.tables import TableSource, read_table
-from equipoise.discovery import Registry, calling_module
+from equipoise.discovery import Place, Registry, calling_module, guarded, refused
 
 _RESERVED = ("id", "collapse")
 R = TypeVar("R", bound=Callable[..., ImageSet])
@@ -108,7 +109,7 @@ class DataFormat:
     def options(self) -> type[BaseModel]:
         """The schema of the options."""
         fields: Fields = {
-            name: (parameter.annotation, parameter.default)
+            name: (_option_type(parameter), parameter.default)
             for name, parameter in self._parameters.items()
             if parameter.kind is parameter.KEYWORD_ONLY and name not in _RESERVED
         }
@@ -194,15 +195,53 @@ def data_format(
     Raises
     ------
     PluginError
-        When the name is taken.
+        When the name is taken, or an option has neither an annotation nor a default.
     """
 
     def register(read: R) -> R:
-        data_format = DataFormat(name, read, file_column, file_names, boxes, rows)
-        FORMATS.add(name, data_format, calling_module())
+        module = calling_module()
+        place, fix = FORMATS.place(name, module), "check the file; if it is right, mend the format"
+        data_format = DataFormat(
+            name, guarded(read, place, fix, _not_images), file_column, file_names, boxes,
+            rows and guarded(rows, place, fix),
+        )  # fmt: skip
+        if not place.is_built_in:
+            _check_signature(data_format, place)
+        FORMATS.add(name, data_format, module, getattr(read, "__qualname__", ""))
         return read
 
     return register
+
+
+def _option_type(parameter: inspect.Parameter) -> object:
+    """Return the annotation of an option, or the type of its default."""
+    if parameter.annotation is not parameter.empty:
+        return parameter.annotation
+    if parameter.default in (parameter.empty, None):
+        raise TypeError(f"the option {parameter.name!r} has no annotation and no default")
+    return type(parameter.default)
+
+
+def _check_signature(data_format: DataFormat, place: Place) -> None:
+    """Refuse a format with an option that has no type for configurations.
+
+    Raises
+    ------
+    PluginError
+        With the option.
+    """
+    try:
+        _ = data_format.options
+    except (NameError, PydanticSchemaGenerationError, TypeError) as error:
+        problem = f"{place}: {str(error).partition('. ')[0]}"
+        fix = "annotate each option with the type that a configuration has, such as str"
+        raise refused(problem, fix, place) from error
+
+
+def _not_images(value: object) -> str:
+    """Return the problem with a reader's value, "" for images."""
+    is_set = isinstance(value, ImageSet)
+    return "" if is_set else f"returned a {type(value).__name__}; expected an ImageSet"
 
 
 def find_format(name: str) -> DataFormat:

@@ -28,12 +28,13 @@ from equipoise.core import (
 )
 from equipoise.core.arguments import real_numbers
 from equipoise.core.types import Facts
+from equipoise.discovery import refused
 from equipoise.metrics.building import group_rows, sizes, too_small
 from equipoise.metrics.labels import fill_labels, name_unit
 from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.metrics.measure import DEFAULT, NO_INTERVAL
 from equipoise.metrics.rankings.similarity import similarity_gap
-from equipoise.metrics.spec import make_estimate, spec_for
+from equipoise.metrics.spec import SPECS, make_estimate, spec_for
 from equipoise.stats import Resampling
 from equipoise.stats.intervals import wilson
 from equipoise.stats.resampling import level_of
@@ -310,7 +311,10 @@ def mean_difference(
     """
     rows = RowValues.of(values, groups, units, shares=_is_share(metric))
     if len(rows.values) < 2:
-        raise InputError("values: fewer than two rows have a number")
+        problem, place = "fewer than two rows have a number", SPECS.places.get(metric)
+        if place is None or place.is_built_in:
+            raise InputError(f"values: {problem}")
+        raise refused(f"in {place}, {problem}", "mend the metric, or switch it off", place)
     units_of_rows = None if rows.units is None else _named_units(rows.units)
     gap = similarity_gap(
         rows.values, rows.groups, units=units_of_rows, resampling=resampling, rng=rng

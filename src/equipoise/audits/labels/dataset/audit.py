@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,7 +58,6 @@ from equipoise.core import (
     Family,
     Floats,
     Groups,
-    MissingExtraError,
     record,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT
@@ -67,6 +65,7 @@ from equipoise.core.types import FileFacts
 from equipoise.data import Coded, Items, ItemSource, Vectors, load_items, load_vectors
 from equipoise.data.tables import ROW_NUMBER
 from equipoise.evidence import picture_facts
+from equipoise.evidence.pictures import check_pillow
 from equipoise.metrics.labels import Counts, count
 from equipoise.metrics.labels.answer_rates import image_defect_rate, missing_rate
 from equipoise.metrics.labels.comparisons import AgainstRest
@@ -400,8 +399,7 @@ def _read_files(images: AuditImages, items: Items, section: DataConfig, *, dry: 
     if pictures is None:
         return ImageFiles(None if dry else _stated_sizes(images, items), no_copies)
     if dry:
-        if find_spec("PIL") is None:
-            raise MissingExtraError("pillow", "images")
+        check_pillow()
         return ImageFiles(None, no_copies)
     facts = picture_facts(pictures)
     if np.isnan(facts.sizes).all():

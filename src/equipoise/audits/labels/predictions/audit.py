@@ -473,7 +473,6 @@ class Predictions(Audit[Config, ScoredData, Design]):
         yield from notes_of_targets(designs)
         yield from notes_of_texts(data.models)
         yield from _notes_of_unused_maps(data)
-        yield from (f"Not measured: {error}" for error in SPECS.broken.values())
         for name, model_scores in data.scores.items():
             yield note_of(name, model_scores, str(config.data.positive))
             yield from notes_of_scores(name, model_scores.values, config.metrics.measured)
