@@ -12,7 +12,7 @@ from equipoise.audits.comparison import together
 from equipoise.audits.kind import audit_of
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.pages import kind_page
-from equipoise.audits.saving import has_examples, save
+from equipoise.audits.saving import has_examples, list_images, save
 from equipoise.core import AuditResult, Finding, Progress, RunError
 from equipoise.evidence import new_run
 from equipoise.evidence.examples import FOLDER, IMAGES, file_of, image_groups, images_behind
@@ -55,11 +55,18 @@ class AuditOrigin:
     def images(self, finding: Finding) -> pl.DataFrame:
         """Return the images behind a finding; see `Result.images`."""
         if self.inputs is not None:
-            groups = self.inputs.audit.groups(self.inputs.config, self.inputs.data)
+            ids, groups, _ = list_images(self.inputs)
             rows = self.inputs.examples.get(finding.model)
-            return images_behind(finding, image_groups(self.inputs.data.ids, groups), rows)
-        if self.run is None or not (self.run / FOLDER / IMAGES).is_file():
-            raise RunError(f"{self.run or 'this result'}: expected a run that lists its images")
+            return images_behind(finding, image_groups(ids, groups), rows)
+        if self.run is None:
+            raise RunError(
+                "a comparison has no images of its own. To do: take a finding of a result that "
+                "was compared, and the images of that result"
+            )
+        if not (self.run / FOLDER / IMAGES).is_file():
+            raise RunError(
+                f"{self.run}: this run doesn't list its images. To do: run the audit again"
+            )
         path = file_of(self.run, finding.model)
         rows = pl.read_parquet(path) if path.is_file() else None
         return images_behind(finding, pl.read_parquet(self.run / FOLDER / IMAGES), rows)

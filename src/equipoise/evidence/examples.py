@@ -75,7 +75,8 @@ def write_examples(
     groups : sequence of Groups
         Groups of the n images, for each choice of attributes.
     pictures : sequence of Pictures
-        Where the files are; paths are kept relative to the run.
+        Where the files are; paths are kept relative to the run. Without pictures the file
+        has ids and groups.
     rows : mapping of str to polars.DataFrame
         By model, see `with_every_column`: `place` among `ids`, `subject`, `outcome`, `label` and
         `score`.
@@ -85,13 +86,13 @@ def write_examples(
         Boxes of labels, see `ImageSet`.
     """
     folder = run / FOLDER
-    table = pl.DataFrame({"image_id": pl.Series(ids.tolist(), dtype=pl.String)})
-    located = pl.concat(_located(picture_source, run) for picture_source in pictures)
-    order = stream(seed, "examples").permutation(len(ids)).astype(np.uint32)
-    table = table.with_columns(pl.Series("order", order)).join(
-        located, on="image_id", how="left", maintain_order="left"
-    )
-    table = table.hstack(image_groups(ids, groups).drop("image_id"))
+    table = image_groups(ids, groups)
+    if pictures:
+        located = pl.concat(_located(picture_source, run) for picture_source in pictures)
+        order = stream(seed, "examples").permutation(len(ids)).astype(np.uint32)
+        columns = table.select("image_id").with_columns(pl.Series("order", order))
+        columns = columns.join(located, on="image_id", how="left", maintain_order="left")
+        table = columns.hstack(table.drop("image_id"))
     facts = {
         LEAST: str(min((groups_of_choice.min_size for groups_of_choice in groups), default=1)),
     }
@@ -107,6 +108,12 @@ def write_examples(
         )
         corners = corners.join(places, on="image_id").select("place", "label", *CORNERS)
         write_table(corners.sort("place", maintain_order=True).to_arrow(), folder / BOXES)
+
+
+def names_files(run: Path) -> bool:
+    """Whether a run names the files of its images."""
+    path = run / FOLDER / IMAGES
+    return path.is_file() and "file" in pl.read_parquet_schema(path)
 
 
 def image_groups(ids: Objects, groups: Sequence[Groups]) -> pl.DataFrame:
