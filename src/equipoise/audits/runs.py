@@ -8,12 +8,14 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from equipoise.audits.comparison import together
+from equipoise.audits.comparison import findings_by_model, together
+from equipoise.audits.config import parse_config
 from equipoise.audits.kind import audit_of
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.pages import kind_page
 from equipoise.audits.saving import has_examples, list_images, save
-from equipoise.core import AuditResult, Finding, Progress, RunError
+from equipoise.audits.uncompared import with_uncompared
+from equipoise.core import AuditResult, DataError, Finding, InputError, Progress, RunError
 from equipoise.evidence import new_run
 from equipoise.evidence.examples import FOLDER, IMAGES, file_of, image_groups, images_behind
 from equipoise.report import Page, Result, read, write
@@ -151,6 +153,11 @@ def compare(*runs: Paths | Result, progress: Progress | None = None) -> Result:
 
 def _folder_of(run: Paths | Result, scratch: Path) -> Path:
     """Return the folder of a run; that of a result which wasn't saved is in the scratch folder."""
+    if not isinstance(run, str | PathLike | Result):
+        raise InputError(
+            f"{run!r}: expected a result of equipoise.audit or equipoise.load, or the path of a "
+            "run, to compare"
+        )
     if not isinstance(run, Result):
         return Path(run)
     if run.origin is not None and run.origin.run is not None:
@@ -169,9 +176,34 @@ def _compare(runs: list[Path], progress: Progress | None) -> Result:
             raise RunError(f"{name}: a comparison; expected runs of `equipoise audit`")
     by_kind: dict[str, dict[str, AuditResult]] = {}
     for name, result in results.items():
-        by_kind.setdefault(str(result.manifest.resolved.get("audit")), {})[name] = result
+        by_kind.setdefault(_kind_of(result), {})[name] = result
+    if len(by_kind) > 1:
+        _check_partners(by_kind)
     compared = [compare_runs(kind_runs, folders, progress) for kind_runs in by_kind.values()]
     return _shown(together(compared))
+
+
+def _kind_of(result: AuditResult) -> str:
+    return str(result.manifest.resolved.get("audit"))
+
+
+def _check_partners(by_kind: Mapping[str, Mapping[str, AuditResult]]) -> None:
+    """Refuse runs of several kinds where a kind has one model.
+
+    Raises
+    ------
+    DataError
+        With the kind of each run.
+    """
+    for results in by_kind.values():
+        if len(findings_by_model(results)) < 2:
+            kinds = [f"{name}: {kind}" for kind, runs in by_kind.items() for name in runs]
+            raise DataError(
+                f"the runs are audits of different kinds ({', '.join(kinds)}), and models are "
+                "compared within a kind",
+                expected="at least two models of each kind",
+                fix="compare runs with the same `audit:` in their configurations",
+            )
 
 
 def compare_with(baseline: Paths, run: Paths, progress: Progress | None = None) -> AuditResult:
@@ -253,7 +285,8 @@ def compare_runs(
     """
     first = next(iter(runs.values()))
     audit = audit_of(str(first.manifest.resolved.get("audit")))
-    return audit.compare(runs, folders, progress)
+    testing = parse_config(first.manifest.resolved, source=f"{next(iter(runs))}/manifest.json")
+    return with_uncompared(audit.compare(runs, folders, progress), runs, testing.testing)
 
 
 def _named(paths: list[Path]) -> Mapping[str, Path]:
