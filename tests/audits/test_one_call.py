@@ -334,3 +334,35 @@ def test_a_printed_disparity_has_its_size_interval_and_p():
     line = repr(result).splitlines()[2]
     assert f"{size:.1f} points ({low:.1f} to {high:.1f})" in line
     assert " · p " in line
+
+
+def test_errors_of_a_table_name_the_arguments_of_python():
+    frame = PEOPLE.with_columns(score=pl.int_range(pl.len()) / 7)
+    with pytest.raises(ConfigError, match=r"no images\. To do: name their folder \(images=\)"):
+        equipoise.audit(frame, target="label", groups="gender", model=Brightness(0.5))
+    words = frame.with_columns(label=pl.col("label").replace_strict({"no": "cat", "yes": "dog"}))
+    with pytest.raises(DataError, match="positive=") as caught:
+        equipoise.audit(words, target="label", groups="gender", score="score")
+    assert "--" not in f"{caught.value} {caught.value.fix}"
+    assert "positive=" in caught.value.fix
+
+
+def test_arguments_of_a_table_are_refused_with_a_kind():
+    with pytest.raises(InputError, match=r"^pred: expected without a kind.*models="):
+        equipoise.audit(
+            PEOPLE, kind="predictions", id="id", target="label", groups=["gender"], pred="pred"
+        )
+
+
+def test_what_cannot_be_compared_is_named():
+    predictions = equipoise.audit(PEOPLE, target="label", pred="pred", groups="gender")
+    labels = equipoise.audit(PEOPLE, kind="dataset", groups=["gender"], labels=["label"])
+    with pytest.raises(DataError, match="different kinds") as caught:
+        predictions.compare(labels)
+    assert "first: predictions, second: dataset" in caught.value.problem
+    assert "`audit:`" in caught.value.fix
+    for nothing in (None, 3):
+        with pytest.raises(InputError, match=rf"^{nothing}: expected a result"):
+            equipoise.compare(nothing)
+        with pytest.raises(InputError, match=rf"^{nothing}: expected a result"):
+            predictions.compare(nothing)
