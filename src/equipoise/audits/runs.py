@@ -13,11 +13,18 @@ from equipoise.audits.config import parse_config
 from equipoise.audits.kind import audit_of
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.pages import kind_page
-from equipoise.audits.saving import has_examples, list_images, save
+from equipoise.audits.saving import copy_files, has_examples, list_images, save
 from equipoise.audits.uncompared import with_uncompared
 from equipoise.core import AuditResult, DataError, Finding, InputError, Progress, RunError
 from equipoise.evidence import new_run
-from equipoise.evidence.examples import FOLDER, IMAGES, file_of, image_groups, images_behind
+from equipoise.evidence.examples import (
+    FOLDER,
+    IMAGES,
+    file_of,
+    image_groups,
+    images_behind,
+    names_files,
+)
 from equipoise.report import Page, Result, read, write
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.next_steps import Place
@@ -46,13 +53,24 @@ class AuditOrigin:
     def save(self, result: Result, run: Path, *, overwrite: bool) -> Result:
         """Write a result with all that `compare` and `equipoise review` read; see `Result.save`."""
         if self.run is not None:
-            raise RunError(f"{self.run}: the result is this run. To do: copy its folder")
+            return self._copy(self.run, result, run, overwrite=overwrite)
         with new_run(run, overwrite=overwrite) as folder:
             examples = self.inputs is not None and has_examples(self.inputs)
             if self.inputs is not None:
                 save(self.inputs, folder)
             write(result, folder, page_of(result), Place(str(run), examples))
         return replace(result, origin=AuditOrigin(run=run))
+
+    def _copy(self, old: Path, result: Result, run: Path, *, overwrite: bool) -> Result:
+        """Write a result that was read from a run, with the other files of that run."""
+        if old.resolve() == run.resolve():
+            raise RunError(f"{run}: the result is this run. To do: choose another folder")
+        base = result.manifest.base and str((old / result.manifest.base).resolve())
+        moved = replace(result, manifest=replace(result.manifest, base=base))
+        with new_run(run, overwrite=overwrite) as folder:
+            copy_files(old, folder)
+            write(moved, folder, page_of(result), Place(str(run), names_files(old)))
+        return load(run)
 
     def images(self, finding: Finding) -> pl.DataFrame:
         """Return the images behind a finding; see `Result.images`."""

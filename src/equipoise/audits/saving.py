@@ -6,7 +6,11 @@ from pathlib import Path
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.outputs import IMAGES
 from equipoise.core import Groups, Objects
+from equipoise.core.writing import copy
 from equipoise.evidence import Pictures, write_examples
+from equipoise.evidence.examples import relocate_files
+from equipoise.evidence.run_labels import copy_labels
+from equipoise.evidence.rundir import read_list
 
 
 def save(inputs: AnyInputs, folder: Path) -> None:
@@ -18,6 +22,17 @@ def save(inputs: AnyInputs, folder: Path) -> None:
     ids, groups, pictures = list_images(inputs)
     seed = config.resampling.seed
     write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes)
+
+
+def copy_files(run: Path, folder: Path) -> None:
+    """Copy the files and the labels of a run into the folder of another."""
+    names = read_list(run) or {}
+    for path in sorted(run.rglob("*")):
+        name = path.relative_to(run).as_posix()
+        if name in names and path.is_file() and not path.is_symlink():
+            copy(path, folder / name)
+    copy_labels(run, folder)
+    relocate_files(run, folder)
 
 
 def has_examples(inputs: AnyInputs) -> bool:

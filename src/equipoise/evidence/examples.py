@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from equipoise.core import Finding, Groups, Objects
-from equipoise.core.files import read_regular, write_table
+from equipoise.core.files import read_regular, read_table, write_table
 from equipoise.evidence.pictures import Files, Pictures, Rows, rows_of
 from equipoise.evidence.predictions import file_name
 from equipoise.stats.streams import stream
@@ -108,6 +109,21 @@ def write_examples(
         )
         corners = corners.join(places, on="image_id").select("place", "label", *CORNERS)
         write_table(corners.sort("place", maintain_order=True).to_arrow(), folder / BOXES)
+
+
+def relocate_files(old: Path, new: Path) -> None:
+    """Write where the pictures of a run are, relative to the folder of its copy."""
+    if not names_files(old):
+        return
+    images = read_table(old / FOLDER / IMAGES)
+    paths = [
+        None if path is None else os.path.relpath(old.resolve() / path, new.resolve())
+        for path in images["file"].to_pylist()
+    ]
+    place = images.schema.get_field_index("file")
+    field = images.schema.field(place)
+    images = images.set_column(place, field, pa.array(paths, field.type))
+    write_table(images, new / FOLDER / IMAGES, row_group_size=_ROWS)
 
 
 def names_files(run: Path) -> bool:
