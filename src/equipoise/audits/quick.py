@@ -679,14 +679,11 @@ def _arguments_named() -> Iterator[None]:
     except EquipoiseError as error:
         # A command to paste keeps its options.
         if "equipoise quick " not in str(error):
-            error.args = tuple(map(_in_python, error.args))
-            vars(error).update({name: _in_python(value) for name, value in vars(error).items()})
+            error.args = (_OPTION.sub(r"\1=", str(error)),)
+            for name, value in [*vars(error).items()]:
+                if isinstance(value, str):
+                    setattr(error, name, _OPTION.sub(r"\1=", value))
         raise
-
-
-def _in_python(text: Any) -> Any:
-    """Return a text with arguments in place of options; anything else as it is."""
-    return _OPTION.sub(r"\1=", text) if isinstance(text, str) else text
 
 
 def _check_keys(kind: str, arguments: Mapping[str, Setting]) -> None:

@@ -347,9 +347,11 @@ def _count_jointly(
         )  # fmt: skip
         joint = count(groups=everyone)
         rates = _rates_left(config, list_measures(config, joint.counts)) if answers else {}
-        overall_measures = [Unanswered()] if not answers else list[Measure]()
-        if answers and config.metrics.has(accuracy):
-            overall_measures = [Accuracy(Aggregate.VALUE, None)]
+        overall_measures = list[Measure]()
+        if not answers:
+            overall_measures.append(Unanswered())
+        elif config.metrics.has(accuracy):
+            overall_measures.append(Accuracy(Aggregate.VALUE, None))
         yield MeasuredCounts("", joint, overall_measures, rates)
     for row_groups in groups_of(config.data, data):
         if groups not in (None, row_groups.name):

@@ -18,7 +18,6 @@ from equipoise.core import (
     IntervalKind,
     NullHypothesis,
     Part,
-    Strings,
 )
 from equipoise.metrics.labels import Counts
 from equipoise.metrics.labels.paired import Joint, Pair, Seen
@@ -32,7 +31,7 @@ from equipoise.report.words import Pair as ModelPair
 from equipoise.stats.chance import band, p_value
 from equipoise.stats.intervals import percentile
 
-PAIRED: Strings = get_args(PairedName)
+PAIRED: tuple[PairedName, ...] = get_args(PairedName)
 """Rates whose changes have intervals in closed form."""
 _MOST_CHANGES = 60
 """Changes of groups in a rate beyond which only those of the most frequent classes are findings."""
@@ -60,12 +59,10 @@ class ComparedGap(RateGaps):
     @property
     def extreme(self) -> ExtremeRate | None:
         """The rate itself, where two models' rates have a closed form."""
-        if self.name not in PAIRED:
+        name = next((rate for rate in PAIRED if rate == self.name), None)
+        if name is None:
             return None
-        has_worse = spec_for(self.name, Aggregate.VALUE).value_harm != "either"
-        return ExtremeRate(
-            (self.name,), "gap", label=None, group_metric=self.name if has_worse else ""
-        )  # type: ignore[arg-type]
+        return ExtremeRate((name,), "gap", label=None, group_metric=name)
 
     def facts(self, counts: Counts) -> list[Fact]:
         """Return the largest gap over classes, and that of each where it has an interval."""
@@ -85,7 +82,7 @@ def rates_left(switched: Collection[str], measures: Iterable[Measure]) -> dict[s
     all_rates, left = rates_of_classes(), dict[str, Rate]()
     extremes = (measure.extreme for measure in measures)
     names = {name for extreme in extremes if extreme is not None for name in extreme.rates}
-    compared = {name: all_rates[name] for name in names}
+    compared: dict[str, Rate] = {name: all_rates[name] for name in names}
     for name, rate in all_rates.items():
         # Rows on the right side of a class are its accuracy, which is compared over all classes.
         if name not in switched or name in compared or rate.numerators == {"right"}:
