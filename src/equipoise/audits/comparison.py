@@ -109,7 +109,7 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
     groups = {row["group"] for run in runs.values() for row in rows(run, "group_sizes")}
     drafts: list[UncorrectedFinding] = []
     changes: list[Row] = []
-    apart: list[str] = []
+    unpaired: list[str] = []
     for pair in combinations(models, 2):
         first_measures = _group_by_measure(models[pair[0]])
         second_measures = _group_by_measure(models[pair[1]])
@@ -120,7 +120,7 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
         ]
         compared = [(parts, n_lost) for parts, n_lost in shared_measures if parts]
         if not compared:
-            apart.append(" and ".join(pair))
+            unpaired.append(" and ".join(pair))
         for parts, n_lost in compared:
             drafts.append(_compare_parts(pair, parts, n_lost, groups, config))
             changes += [_describe_change(pair, before, after) for before, after in parts]
@@ -139,7 +139,7 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
             "of subjects like these, not of these images.",
             "That a disparity went or came is a change of its verdict, and no test of the change.",
             f"Level, thresholds and seed come from run {name}.",
-            *(f"Not compared, without a tested measure in common: {names}." for names in apart),
+            *(f"Not compared, without a tested measure in common: {names}." for names in unpaired),
             *merged(notes_on_changes(predicted)),
         ),
     )

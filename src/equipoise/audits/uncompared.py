@@ -56,19 +56,19 @@ def with_uncompared(
         with the reason.
     """
     models = findings_by_model(runs)
-    left = _metrics_left(result.findings, models)
-    if not left:
+    uncompared = _metrics_left(result.findings, models)
+    if not uncompared:
         return result
-    shown = {metric for metric, reason in left.items() if reason == _SCORES}
+    shown = {metric for metric, reason in uncompared.items() if reason == _SCORES}
     if not result.findings:
-        shown = {*left}
+        shown = {*uncompared}
     drafts = [
         draft
         for first, second in combinations(models, 2)
-        for draft in _describe((first, second), models[first], models[second], left, shown)
+        for draft in _describe((first, second), models[first], models[second], uncompared, shown)
     ]
     findings = (*result.findings, *conclude(drafts, testing))
-    notes = (*result.manifest.notes, *_notes(left))
+    notes = (*result.manifest.notes, *_notes(uncompared))
     return replace(
         result,
         findings=findings,
@@ -116,10 +116,10 @@ def _reason(metric: str, *, is_tested: bool) -> str:
     return _UNPAIRED if is_worse else _EITHER
 
 
-def _notes(left: Mapping[str, str]) -> Iterator[str]:
+def _notes(uncompared: Mapping[str, str]) -> Iterator[str]:
     """Yield a note for each reason, with the metrics that it is the reason of."""
-    for reason in dict.fromkeys(left.values()):
-        metrics = [metric for metric, own_reason in left.items() if own_reason == reason]
+    for reason in dict.fromkeys(uncompared.values()):
+        metrics = [metric for metric, own_reason in uncompared.items() if own_reason == reason]
         labels = [*dict.fromkeys(SPECS[m].label if m in SPECS else m for m in metrics)]
         yield f"Not compared: {listed(labels, len(labels))}. The reason: {reason}."
 
@@ -128,14 +128,14 @@ def _describe(
     names: tuple[str, str],
     first: Sequence[Finding],
     second: Sequence[Finding],
-    left: Mapping[str, str],
+    uncompared: Mapping[str, str],
     shown: set[str],
 ) -> Iterator[UncorrectedFinding]:
     """Yield the difference of two models in each number that both runs have."""
     numbers = _numbers(second, shown)
     for key, before in _numbers(first, shown).items():
         if key in numbers:
-            yield _difference(names, before, numbers[key], left[before.metric])
+            yield _difference(names, before, numbers[key], uncompared[before.metric])
 
 
 def _numbers(findings: Sequence[Finding], shown: set[str]) -> dict[_Key, Finding]:

@@ -446,10 +446,10 @@ def _compare_models(
             contrasts += _contrasts(name, joint, measure, pair, numbers, changes, config)
         by_group = [*changes.findings(measures, name)] if name and resampled else []
         if rates and not (name and joint.counts.determines_target):
-            drawn = RateChanges(
+            rate_changes = RateChanges(
                 joint, pair, options.level, options.replicates if resampled else 0, options.seed
             )
-            by_group += drawn.findings(rates, name, config.data.positive)
+            by_group += rate_changes.findings(rates, name, config.data.positive)
         if by_group:
             counts_read = _counts_read(joint, measures[0]) if measures else ()
             contrasts += [(draft, (key, joint.models, counts_read)) for draft, key in by_group]

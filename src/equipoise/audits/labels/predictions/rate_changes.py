@@ -79,7 +79,7 @@ def rates_left(switched: Collection[str], measures: Iterable[Measure]) -> dict[s
     measures : iterable of Measure
         All others of the comparison.
     """
-    all_rates, left = rates_of_classes(), dict[str, Rate]()
+    all_rates, remaining = rates_of_classes(), dict[str, Rate]()
     extremes = (measure.extreme for measure in measures)
     names = {name for extreme in extremes if extreme is not None for name in extreme.rates}
     compared: dict[str, Rate] = {name: all_rates[name] for name in names}
@@ -88,8 +88,8 @@ def rates_left(switched: Collection[str], measures: Iterable[Measure]) -> dict[s
         if name not in switched or name in compared or rate.numerators == {"right"}:
             continue
         if not _repeats(rate, compared):
-            left[name] = compared[name] = rate
-    return left
+            remaining[name] = compared[name] = rate
+    return remaining
 
 
 def _repeats(rate: Rate, compared: Mapping[str, Rate]) -> bool:
@@ -144,7 +144,7 @@ class RateChanges:
         if not rates:
             return
         classes = self._classes(positive)
-        numbers = [_shares(rates, classes, views, drawn) for drawn, views in blocks]
+        numbers = [_shares(rates, classes, views, tables) for tables, views in blocks]
         names = self.joint.counts.groups.names
         # The same groups have the same place, whatever they are called.
         order = np.argsort(np.lexsort(self.joint.counts.table[::-1])).tolist()
@@ -153,12 +153,12 @@ class RateChanges:
                 numbers[0][:, 0, rate_place].sum(axis=0)
             )
             for class_place, group in np.argwhere(enough).tolist():
-                values, *drawn = (n[:, :, rate_place, class_place, group] for n in numbers)
+                values, boot, null = (n[:, :, rate_place, class_place, group] for n in numbers)
                 change = _Change(
                     Fact(name, Aggregate.VALUE, self.joint.classes[classes[class_place]]),
                     (float(values[0, 0]), float(values[1, 0])),
-                    boot=drawn[0][1] - drawn[0][0],
-                    null=drawn[1][1] - drawn[1][0],
+                    boot=boot[1] - boot[0],
+                    null=null[1] - null[0],
                     n=round(self.joint.counts.table[:, group].sum()),
                     groups=groups,
                     group=names[group] if groups else "",
