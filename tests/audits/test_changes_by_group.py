@@ -68,7 +68,8 @@ def test_the_group_that_changed_has_the_verdict_and_leads():
 def test_extremes_have_an_interval_and_no_verdict():
     extremes = [finding for finding in compared().findings if finding.aggregate in EXTREMES]
     assert {finding.metric for finding in extremes} == {
-        "accuracy", "demographic_parity", "equalized_odds"
+        "accuracy", "demographic_parity", "equalized_odds",
+        "negative_predictive_value", "precision",
     }  # fmt: skip
     for finding in extremes:
         assert (finding.family, finding.verdict) == (Family.DESCRIPTIVE, Verdict.NONE)

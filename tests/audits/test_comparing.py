@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-import equipoise
 from audits.comparisons import (
     KINDS,
     compare,
@@ -221,21 +220,3 @@ def test_disagreements_are_pairs_of_shown_differences_each_once():
             assert (metric, "" if metric == "accuracy" else row["groups"]) in disparities
     assert {("accuracy", ""), ("effect_size_mean", ""), "place"} in sides
     assert {("accuracy", "x"), ("effect_size_mean", ""), "place"} in sides
-
-
-def test_scores_are_not_compared_and_a_note_says_so():
-    rows = pl.DataFrame({
-        "id": [f"i{place}" for place in range(80)], "y": ["1", "0"] * 40,
-        "g": ["a"] * 40 + ["b"] * 40, "score": [place / 80 for place in range(80)],
-    })  # fmt: skip
-    result = equipoise.audit({
-        "audit": "predictions", "resampling": {"replicates": 20, "permutations": 40},
-        "data": {"table": rows, "id": "id", "target": "y", "groups": ["g"], "positive": "1"},
-        "models": {name: {"table": rows, "score": "score", "threshold": threshold}
-                   for name, threshold in (("low", 0.3), ("high", 0.7))},
-    })  # fmt: skip
-    assert "auroc" in {finding.metric for finding in result.findings}
-    compared = equipoise.compare(result)
-    assert "auroc" not in {finding.metric for finding in compared.findings}
-    (note,) = [text for text in compared.manifest.notes if "AUROC" in text]
-    assert note.startswith("low, high: ")

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import yaml
 
+import equipoise
 from audits.comparisons import images as predicted
 from audits.live_models import worlds
 from audits.live_models.fakes import Answerer
@@ -85,6 +86,18 @@ def test_the_same_config_gives_the_same_bytes_and_the_page_of_the_docs(audited, 
     for section in filter(None, sections):
         assert f'id="{section.id}"' in page
         assert kind == "predictions" or f"“{section.title}”" in documented
+
+
+def test_a_loaded_result_has_the_same_images_behind_its_findings(audited, tmp_path):
+    audited.result.save(tmp_path / "run")
+    loaded = equipoise.load(tmp_path / "run")
+    findings = {(f.model, f.groups, f.subject, f.version): f for f in audited.result.findings}
+    for finding in [*findings.values()][:40]:
+        images = audited.result.images(finding)
+        assert loaded.images(finding).equals(images)
+        assert loaded.images(finding).schema == images.schema
+    sizes = [audited.result.images(finding).height for finding in findings.values()]
+    assert min(sizes) > 0
 
 
 def test_the_plan_names_the_models_and_groups_that_the_run_has(audited):

@@ -2,6 +2,7 @@
 
 import webbrowser
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from equipoise import audits, report
 from equipoise.audits.sections import config_of
 from equipoise.core import ConfigError, DataError, InputError, ModelError, RunError
 from equipoise.discovery import KINDS
+from equipoise.evidence import read_pictures
 from equipoise.models import Classifier, load_model
 from equipoise.models.modules import as_model
 
@@ -178,8 +180,8 @@ def test_a_result_is_saved_opened_searched_and_compared(photos, monkeypatch):
     assert images.height == 128
     assert {*images["group"]} == {"men", "women"}
     saved = result.save("runs/seen")
-    with pytest.raises(RunError, match="seen"):
-        saved.save("runs/again")
+    with pytest.raises(RunError, match="seen: the result is this run"):
+        saved.save("runs/seen", overwrite=True)
     loaded = equipoise.load("runs/seen")
     assert loaded.groups == result.groups
     assert loaded.images(finding).equals(images)
@@ -198,6 +200,32 @@ def test_a_result_is_saved_opened_searched_and_compared(photos, monkeypatch):
         compared[0].images(finding)
     with pytest.raises(RunError):
         report.Result(result.findings, result.manifest).save("runs/nothing")
+
+
+def test_a_loaded_result_is_saved_elsewhere_as_a_whole_run(photos):
+    seen(photos, 0.5).save("runs/seen")
+    loaded = equipoise.load("runs/seen")
+    Path("runs/seen/labels").mkdir()
+    Path("runs/seen/labels/answers.json").write_text("{}")
+    copied = loaded.save("elsewhere/deep/er/copy")
+    old, new = Path("runs/seen"), Path("elsewhere/deep/er/copy")
+    files = [
+        {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()}
+        for run in (old, new)
+    ]
+    assert files[0] - {"lock"} == files[1] - {"lock"}
+    assert (new / "findings.parquet").read_bytes() == (old / "findings.parquet").read_bytes()
+    assert (new / copied.manifest.base).resolve() == (old / loaded.manifest.base).resolve()
+    pictures = [read_pictures(run) for run in (old, new)]
+    assert pictures[0].source.read(3) == pictures[1].source.read(3)
+    finding = next(f for f in loaded.findings if f.metric == "accuracy" and f.groups == "group")
+    assert copied.images(finding).equals(loaded.images(finding))
+    compared = copied.compare(seen(photos, 0.7))
+    assert {f.metric for f in compared.findings} >= {"accuracy"}
+    with pytest.raises(RunError, match="copy"):
+        loaded.save(new)
+    loaded.save(new, overwrite=True)
+    assert (new / "findings.parquet").read_bytes() == (old / "findings.parquet").read_bytes()
 
 
 def test_modules_without_classes_or_sizes_are_refused(photos):
@@ -334,3 +362,35 @@ def test_a_printed_disparity_has_its_size_interval_and_p():
     line = repr(result).splitlines()[2]
     assert f"{size:.1f} points ({low:.1f} to {high:.1f})" in line
     assert " · p " in line
+
+
+def test_errors_of_a_table_name_the_arguments_of_python():
+    frame = PEOPLE.with_columns(score=pl.int_range(pl.len()) / 7)
+    with pytest.raises(ConfigError, match=r"no images\. To do: name their folder \(images=\)"):
+        equipoise.audit(frame, target="label", groups="gender", model=Brightness(0.5))
+    words = frame.with_columns(label=pl.col("label").replace_strict({"no": "cat", "yes": "dog"}))
+    with pytest.raises(DataError, match="positive=") as caught:
+        equipoise.audit(words, target="label", groups="gender", score="score")
+    assert "--" not in f"{caught.value} {caught.value.fix}"
+    assert "positive=" in caught.value.fix
+
+
+def test_arguments_of_a_table_are_refused_with_a_kind():
+    with pytest.raises(InputError, match=r"^pred: expected without a kind.*models="):
+        equipoise.audit(
+            PEOPLE, kind="predictions", id="id", target="label", groups=["gender"], pred="pred"
+        )
+
+
+def test_what_cannot_be_compared_is_named():
+    predictions = equipoise.audit(PEOPLE, target="label", pred="pred", groups="gender")
+    labels = equipoise.audit(PEOPLE, kind="dataset", groups=["gender"], labels=["label"])
+    with pytest.raises(DataError, match="different kinds") as caught:
+        predictions.compare(labels)
+    assert "first: predictions, second: dataset" in caught.value.problem
+    assert "`audit:`" in caught.value.fix
+    for nothing in (None, 3):
+        with pytest.raises(InputError, match=rf"^{nothing}: expected a result"):
+            equipoise.compare(nothing)
+        with pytest.raises(InputError, match=rf"^{nothing}: expected a result"):
+            predictions.compare(nothing)

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from equipoise.cli.app import app
+from equipoise.evidence.examples import names_files
 from equipoise.review.server import application
 from review.browser import HOST, TOKEN, ask
 
@@ -77,7 +78,7 @@ def test_causes_find_the_columns_of_the_configuration(run):
 
 
 def test_pictures_are_found_from_another_folder(run):
-    if not (run / "examples").exists():
+    if not names_files(run):
         return
     equipoise("causes", run, "--model", "m", "--cause", "brightness")
     status, _, page = ask(application(run, HOST, TOKEN), "/")

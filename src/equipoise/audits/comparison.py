@@ -102,12 +102,13 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
         for run_name, run in runs.items()
     ]
     config, predicted = configs[0], predicted_attributes(configs)
-    models = _findings_by_model(runs)
+    models = findings_by_model(runs)
     if len(models) < 2:
         raise one_model_only(models)
     groups = {row["group"] for run in runs.values() for row in rows(run, "group_sizes")}
     drafts: list[UncorrectedFinding] = []
     changes: list[Row] = []
+    unpaired: list[str] = []
     for pair in combinations(models, 2):
         first_measures = _group_by_measure(models[pair[0]])
         second_measures = _group_by_measure(models[pair[1]])
@@ -118,14 +119,12 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
         ]
         compared = [(parts, n_lost) for parts, n_lost in shared_measures if parts]
         if not compared:
-            raise DataError(
-                f"{pair[0]} and {pair[1]} have no measure of the same subjects in common",
-                expected="runs with the same metrics, groups and subjects",
-                fix="audit both models with one configuration",
-            )
+            unpaired.append(" and ".join(pair))
         for parts, n_lost in compared:
             drafts.append(_compare_parts(pair, parts, n_lost, groups, config))
             changes += [_describe_change(pair, before, after) for before, after in parts]
+    if not drafts:
+        _check_shared(models)
     manifest = replace(
         first.manifest,
         inputs=prefixed({run: result.manifest.inputs for run, result in runs.items()}),
@@ -139,12 +138,34 @@ def compare_results(runs: Mapping[str, AuditResult]) -> AuditResult:
             "of subjects like these, not of these images.",
             "That a disparity went or came is a change of its verdict, and no test of the change.",
             f"Level, thresholds and seed come from run {name}.",
+            *(f"Not compared, without a tested measure in common: {names}." for names in unpaired),
             *merged(notes_on_changes(predicted)),
         ),
     )
     tables = {"changes": table_of(changes, CHANGES)}
     findings = conclude(withhold_changes(drafts, predicted), config.testing)
     return Result(findings, manifest, tables, conclusions_of(findings))
+
+
+def _check_shared(models: Mapping[str, Sequence[Finding]]) -> None:
+    """Refuse models that share no measure, tested or not.
+
+    Raises
+    ------
+    DataError
+        With the first two.
+    """
+    measures = [
+        {(finding.metric, finding.groups, finding.subject) for finding in findings}
+        for findings in models.values()
+    ]
+    if not any(first & second for first, second in combinations(measures, 2)):
+        first, second, *_ = models
+        raise DataError(
+            f"{first} and {second} have no measure of the same subjects in common",
+            expected="runs with the same metrics, groups and subjects",
+            fix="audit both models with one configuration",
+        )
 
 
 def model_names(runs: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]:
@@ -171,7 +192,7 @@ def prefixed(
     }
 
 
-def _findings_by_model(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
+def findings_by_model(runs: Mapping[str, AuditResult]) -> dict[str, list[Finding]]:
     """Return the findings of each model.
 
     Findings about the images themselves are of no model, and compared with nothing.
@@ -331,8 +352,9 @@ def _reason_untested(names: set[str], subjects: Sequence[str], groups: set[str])
     n_subjects = len({*subjects})
     if n_subjects >= FEWEST:
         return ""
+    n_text = "one subject is" if n_subjects == 1 else f"{n_subjects} subjects are"
     return (
-        f"{n_subjects} subjects are too few to test over, {FEWEST} or more are needed; read the "
+        f"{n_text} too few to test over, {FEWEST} or more are needed; read the "
         "intervals of both in their own reports"
     )
 

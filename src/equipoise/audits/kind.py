@@ -27,7 +27,7 @@ from equipoise.audits.group_sizes import Members, Row, ids_by_group
 from equipoise.audits.limits import Assumed, Limit
 from equipoise.audits.notes import Note
 from equipoise.audits.outputs import IMAGES, Models
-from equipoise.core import AuditResult, Finding, Groups, Objects, Progress
+from equipoise.core import AuditResult, DataError, Finding, Groups, Objects, Progress
 from equipoise.core.types import FileFacts, Json
 from equipoise.discovery import KINDS, refused
 from equipoise.evidence import Pictures
@@ -267,10 +267,14 @@ class Audit(ABC, Generic[ConfigT, DataT, DesignT]):
     ) -> tuple[Objects, Sequence[Groups], Sequence[Pictures]]:
         """Return the ids of the images that `examples` count, their groups, and their pictures.
 
-        There are no pictures where the config doesn't say where they are.
+        There are no pictures where the config doesn't say where they are, or they are gone: a
+        model that needed them has refused to run by then.
         """
         image_set = models.sets.get(IMAGES)
-        pictures = None if image_set is None else image_set.pictures
+        try:
+            pictures = None if image_set is None else image_set.pictures
+        except DataError:
+            pictures = None
         return data.ids, self.groups(config, data), () if pictures is None else (pictures,)
 
     def contrast(

@@ -3,7 +3,8 @@
 import codecs
 import os
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, pairwise
@@ -21,9 +22,16 @@ from equipoise.audits.model_cache import open_model
 from equipoise.audits.quick_rows import FORMS, ID, RowRoles, guess_rows
 from equipoise.audits.quick_tables import OUTPUT, TableForm, guess_form, guess_results
 from equipoise.audits.running import run
-from equipoise.audits.sections import ConfigSource, Setting, config_of, is_config, read_config
+from equipoise.audits.sections import (
+    ConfigSource,
+    Setting,
+    config_of,
+    has_key,
+    is_config,
+    read_config,
+)
 from equipoise.config.fields import ExtractionConfig, RunConfig, ThresholdRule, called
-from equipoise.core import ConfigError, DataError, Fields, InputError, Strings
+from equipoise.core import ConfigError, DataError, EquipoiseError, Fields, InputError, Strings
 from equipoise.data import Coded, read_table
 from equipoise.data.problems import check_columns, listed, looks_missing, nearest
 from equipoise.data.quantities import check_predicted, is_quantity
@@ -45,6 +53,9 @@ _PROBED = 1000
 _FEW_TEXTS = 0.05
 _AGES = (18, 30, 45, 60)
 _STORE = ExtractionConfig().store
+_OPTION = re.compile(r"--([a-z]+)")
+_OF_TABLES = ("pred", "score", "answer", "threshold", "features")
+"""Arguments that a table without a kind of audit has."""
 _NAMED = {
     "target", "groups", "pred", "score", "threshold", "model", "images", "features", "positive",
     "id", "unit", "answer", "queries", "missing",
@@ -650,6 +661,7 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
     }  # fmt: skip
     arguments = {name: value for name, value in arguments.items() if value is not None} | settings
     if kind is not None:
+        _check_keys(kind, arguments)
         return run(parse_config(config_of(kind, data, arguments)))
     if is_config(data):
         if arguments:
@@ -659,11 +671,44 @@ def audit(  # noqa: PLR0913 - one keyword for each choice
         return run(config, base=base)
     if data is None or isinstance(data, Mapping):
         raise InputError("data: expected a table, a config, or the kind of audit with its sections")
-    values, notes = _guessed(data, arguments)
+    with _arguments_named():
+        values, notes = _guessed(data, arguments)
     result = run(parse_config(values))
     guesses = (f"guessed from the table: {note}" for note in notes)
     manifest = replace(result.manifest, notes=(*guesses, *result.manifest.notes))
     return replace(result, manifest=manifest)
+
+
+@contextmanager
+def _arguments_named() -> Iterator[None]:
+    """Name the arguments of `audit` in errors in place of the options of `equipoise quick`."""
+    try:
+        yield
+    except EquipoiseError as error:
+        # A command to paste keeps its options.
+        if "equipoise quick " not in str(error):
+            error.args = (_OPTION.sub(r"\1=", str(error)),)
+            for name, value in [*vars(error).items()]:
+                if isinstance(value, str):
+                    setattr(error, name, _OPTION.sub(r"\1=", value))
+        raise
+
+
+def _check_keys(kind: str, arguments: Mapping[str, Setting]) -> None:
+    """Refuse arguments of a table of predictions, which a kind of audit doesn't have.
+
+    Raises
+    ------
+    InputError
+        With the arguments, and the keys to use in their place.
+    """
+    unknown = [name for name in _OF_TABLES if name in arguments and not has_key(kind, name)]
+    if unknown:
+        raise InputError(
+            f"{', '.join(unknown)}: expected without a kind of audit, for the predictions in a "
+            "table. To do: leave kind out, with target, groups and pred or score; or name the "
+            "models with their columns: models={'m': {'table': table, 'prediction': …}}"
+        )
 
 
 def _guessed(table: TableSource, arguments: dict[str, Setting]) -> tuple[Fields, Strings]:

@@ -8,15 +8,24 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from equipoise.audits.comparison import together
+from equipoise.audits.comparison import findings_by_model, together
+from equipoise.audits.config import parse_config
 from equipoise.audits.kind import audit_of
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.pages import kind_page
 from equipoise.audits.plugins import check_plugins
-from equipoise.audits.saving import has_examples, save
-from equipoise.core import AuditResult, Finding, Progress, RunError
+from equipoise.audits.saving import copy_files, has_examples, list_images, save
+from equipoise.audits.uncompared import with_uncompared
+from equipoise.core import AuditResult, DataError, Finding, InputError, Progress, RunError
 from equipoise.evidence import new_run
-from equipoise.evidence.examples import FOLDER, IMAGES, file_of, image_groups, images_behind
+from equipoise.evidence.examples import (
+    FOLDER,
+    IMAGES,
+    file_of,
+    image_groups,
+    images_behind,
+    names_files,
+)
 from equipoise.report import Page, Result, read, write
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.next_steps import Place
@@ -48,7 +57,7 @@ class AuditOrigin:
     def save(self, result: Result, run: Path, *, overwrite: bool) -> Result:
         """Write a result with all that `compare` and `equipoise review` read; see `Result.save`."""
         if self.run is not None:
-            raise RunError(f"{self.run}: the result is this run. To do: copy its folder")
+            return self._copy(self.run, result, run, overwrite=overwrite)
         with new_run(run, overwrite=overwrite, inputs=self.compared) as folder:
             examples = self.inputs is not None and has_examples(self.inputs)
             if self.inputs is not None:
@@ -56,14 +65,32 @@ class AuditOrigin:
             write(result, folder, page_of(result), Place(str(run), examples))
         return replace(result, origin=AuditOrigin(run=run))
 
+    def _copy(self, old: Path, result: Result, run: Path, *, overwrite: bool) -> Result:
+        """Write a result that was read from a run, with the other files of that run."""
+        if old.resolve() == run.resolve():
+            raise RunError(f"{run}: the result is this run. To do: choose another folder")
+        base = result.manifest.base and str((old / result.manifest.base).resolve())
+        moved = replace(result, manifest=replace(result.manifest, base=base))
+        with new_run(run, overwrite=overwrite) as folder:
+            copy_files(old, folder)
+            write(moved, folder, page_of(result), Place(str(run), names_files(old)))
+        return load(run)
+
     def images(self, finding: Finding) -> pl.DataFrame:
         """Return the images behind a finding; see `Result.images`."""
         if self.inputs is not None:
-            groups = self.inputs.audit.groups(self.inputs.config, self.inputs.data)
+            ids, groups, _ = list_images(self.inputs)
             rows = self.inputs.examples.get(finding.model)
-            return images_behind(finding, image_groups(self.inputs.data.ids, groups), rows)
-        if self.run is None or not (self.run / FOLDER / IMAGES).is_file():
-            raise RunError(f"{self.run or 'this result'}: expected a run that lists its images")
+            return images_behind(finding, image_groups(ids, groups), rows)
+        if self.run is None:
+            raise RunError(
+                "a comparison has no images of its own. To do: take a finding of a result that "
+                "was compared, and the images of that result"
+            )
+        if not (self.run / FOLDER / IMAGES).is_file():
+            raise RunError(
+                f"{self.run}: this run doesn't list its images. To do: run the audit again"
+            )
         path = file_of(self.run, finding.model)
         rows = pl.read_parquet(path) if path.is_file() else None
         return images_behind(finding, pl.read_parquet(self.run / FOLDER / IMAGES), rows)
@@ -148,6 +175,11 @@ def compare(*runs: Paths | Result, progress: Progress | None = None) -> Result:
 
 def _folder_of(run: Paths | Result, scratch: Path) -> Path:
     """Return the folder of a run; that of a result which wasn't saved is in the scratch folder."""
+    if not isinstance(run, str | PathLike | Result):
+        raise InputError(
+            f"{run!r}: expected a result of equipoise.audit or equipoise.load, or the path of a "
+            "run, to compare"
+        )
     if not isinstance(run, Result):
         return Path(run)
     if run.origin is not None and run.origin.run is not None:
@@ -167,9 +199,34 @@ def _compare(runs: list[Path], progress: Progress | None) -> Result:
             raise RunError(f"{name}: a comparison; expected runs of `equipoise audit`")
     by_kind: dict[str, dict[str, AuditResult]] = {}
     for name, result in results.items():
-        by_kind.setdefault(str(result.manifest.resolved.get("audit")), {})[name] = result
+        by_kind.setdefault(_kind_of(result), {})[name] = result
+    if len(by_kind) > 1:
+        _check_partners(by_kind)
     compared = [compare_runs(kind_runs, folders, progress) for kind_runs in by_kind.values()]
     return _shown(together(compared), compared=tuple(path.resolve() for path in runs))
+
+
+def _kind_of(result: AuditResult) -> str:
+    return str(result.manifest.resolved.get("audit"))
+
+
+def _check_partners(by_kind: Mapping[str, Mapping[str, AuditResult]]) -> None:
+    """Refuse runs of several kinds where a kind has one model.
+
+    Raises
+    ------
+    DataError
+        With the kind of each run.
+    """
+    for results in by_kind.values():
+        if len(findings_by_model(results)) < 2:
+            kinds = [f"{name}: {kind}" for kind, runs in by_kind.items() for name in runs]
+            raise DataError(
+                f"the runs are audits of different kinds ({', '.join(kinds)}), and models are "
+                "compared within a kind",
+                expected="at least two models of each kind",
+                fix="compare runs with the same `audit:` in their configurations",
+            )
 
 
 def compare_with(baseline: Paths, run: Paths, progress: Progress | None = None) -> AuditResult:
@@ -251,7 +308,8 @@ def compare_runs(
     """
     first = next(iter(runs.values()))
     audit = audit_of(str(first.manifest.resolved.get("audit")))
-    return audit.compare(runs, folders, progress)
+    testing = parse_config(first.manifest.resolved, source=f"{next(iter(runs))}/manifest.json")
+    return with_uncompared(audit.compare(runs, folders, progress), runs, testing.testing)
 
 
 def _named(paths: list[Path]) -> Mapping[str, Path]:

@@ -84,6 +84,16 @@ def config_of(
     return config | ({"data": section} if section else {})
 
 
+def has_key(kind: str, key: str) -> bool:
+    """Return whether a config of a kind has a key, in any section of its data or beside them."""
+    if kind not in KINDS:
+        return True
+    fields = schema(kind)
+    in_data = _section(fields, "data")
+    sections = fields, in_data, _section(in_data, "images")
+    return any(section is not None and key in section.model_fields for section in sections)
+
+
 def _section(fields: type[BaseModel] | None, name: str) -> type[BaseModel] | None:
     """Return the schema of a section, or None."""
     if fields is None or name not in fields.model_fields:

@@ -23,7 +23,7 @@ from equipoise.core.estimate import name_with
 from equipoise.core.finding import REAL
 from equipoise.core.types import FileFacts, Json
 from equipoise.core.wording import percent, shortened
-from equipoise.evidence.examples import FOLDER as EXAMPLES
+from equipoise.evidence.examples import names_files
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Badge, Page, Remark, Statement, Summary
 from equipoise.report.gate_coverage import small_groups_text
@@ -227,7 +227,7 @@ def write(result: AuditResult, folder: Path, run: Path, *, examples: bool = Fals
 
 def place_of(run: Path) -> Place:
     """Return the place of a written run."""
-    return Place(str(run), (run / EXAMPLES).exists())
+    return Place(str(run), names_files(run))
 
 
 WIDTH = 80

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from equipoise.core import Finding, Groups, Objects
-from equipoise.core.files import read_regular, write_table
+from equipoise.core.files import read_regular, read_table, write_table
 from equipoise.evidence.pictures import Files, Pictures, Rows, rows_of
 from equipoise.evidence.predictions import file_name
 from equipoise.stats.streams import stream
@@ -75,7 +76,8 @@ def write_examples(
     groups : sequence of Groups
         Groups of the n images, for each choice of attributes.
     pictures : sequence of Pictures
-        Where the files are; paths are kept relative to the run.
+        Where the files are; paths are kept relative to the run. Without pictures the file
+        has ids and groups.
     rows : mapping of str to polars.DataFrame
         By model, see `with_every_column`: `place` among `ids`, `subject`, `outcome`, `label` and
         `score`.
@@ -85,13 +87,13 @@ def write_examples(
         Boxes of labels, see `ImageSet`.
     """
     folder = run / FOLDER
-    table = pl.DataFrame({"image_id": pl.Series(ids.tolist(), dtype=pl.String)})
-    located = pl.concat(_located(picture_source, run) for picture_source in pictures)
-    order = stream(seed, "examples").permutation(len(ids)).astype(np.uint32)
-    table = table.with_columns(pl.Series("order", order)).join(
-        located, on="image_id", how="left", maintain_order="left"
-    )
-    table = table.hstack(image_groups(ids, groups).drop("image_id"))
+    table = image_groups(ids, groups)
+    if pictures:
+        located = pl.concat(_located(picture_source, run) for picture_source in pictures)
+        order = stream(seed, "examples").permutation(len(ids)).astype(np.uint32)
+        columns = table.select("image_id").with_columns(pl.Series("order", order))
+        columns = columns.join(located, on="image_id", how="left", maintain_order="left")
+        table = columns.hstack(table.drop("image_id"))
     facts = {
         LEAST: str(min((groups_of_choice.min_size for groups_of_choice in groups), default=1)),
     }
@@ -107,6 +109,27 @@ def write_examples(
         )
         corners = corners.join(places, on="image_id").select("place", "label", *CORNERS)
         write_table(corners.sort("place", maintain_order=True).to_arrow(), folder / BOXES)
+
+
+def relocate_files(old: Path, new: Path) -> None:
+    """Write where the pictures of a run are, relative to the folder of its copy."""
+    if not names_files(old):
+        return
+    images = read_table(old / FOLDER / IMAGES)
+    paths = [
+        None if path is None else os.path.relpath(old.resolve() / path, new.resolve())
+        for path in images["file"].to_pylist()
+    ]
+    place = images.schema.get_field_index("file")
+    field = images.schema.field(place)
+    images = images.set_column(place, field, pa.array(paths, field.type))
+    write_table(images, new / FOLDER / IMAGES, row_group_size=_ROWS)
+
+
+def names_files(run: Path) -> bool:
+    """Whether a run names the files of its images."""
+    path = run / FOLDER / IMAGES
+    return path.is_file() and "file" in pl.read_parquet_schema(path)
 
 
 def image_groups(ids: Objects, groups: Sequence[Groups]) -> pl.DataFrame:

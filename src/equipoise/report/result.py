@@ -201,7 +201,7 @@ class Result(AuditResult):
         Raises
         ------
         RunError
-            When the folder is taken or can't be written, or the result is a run already.
+            When the folder is taken or can't be written, or is the run that the result is of.
         """
         return self._known_origin.save(self, Path(run), overwrite=overwrite)
 

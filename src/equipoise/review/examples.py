@@ -24,6 +24,7 @@ from equipoise.evidence.examples import (
     WRONG,
     file_of,
     guidance_name,
+    names_files,
 )
 from equipoise.metrics.labels.comparisons import OTHERS
 from equipoise.metrics.labels.unanswered import counts_unanswered
@@ -149,7 +150,7 @@ class Examples:
             If it is no run, or its images have no paths.
         """
         result = read(run)
-        if not (run / FOLDER / IMAGES).is_file():
+        if not names_files(run):
             raise RunError(
                 f"{run}: this run has no images to show. To do: name their folder with `root:` "
                 "or `path:` under data.images, and run the audit again"

@@ -9,7 +9,7 @@ from equipoise.audits.gallery import small_jpeg
 from equipoise.config.images import PicturesConfig
 from equipoise.core import DataError, RunError
 from equipoise.evidence import ImageError, Pictures, pictures_in_folder, read_pictures
-from equipoise.evidence.examples import FOLDER, IMAGES
+from equipoise.evidence.examples import names_files
 
 _SIDE = 360
 
@@ -42,7 +42,7 @@ def find_pictures(run: Path, folder: Path | None = None) -> Pictures:
     """
     if folder is not None:
         return pictures_in_folder(folder)
-    if not (run / FOLDER / IMAGES).is_file():
+    if not names_files(run):
         raise RunError(
             f"{run}: the run doesn't name the folder of its images. To do: name it with --images"
         )

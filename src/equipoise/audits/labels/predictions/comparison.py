@@ -51,6 +51,7 @@ from equipoise.audits.labels.predictions.changes import (
 from equipoise.audits.labels.predictions.config import EffectSizeOptions
 from equipoise.audits.labels.predictions.effects import main_options
 from equipoise.audits.labels.predictions.mistakes import describe_labels
+from equipoise.audits.labels.predictions.rate_changes import RateChanges, gaps_of, rates_left
 from equipoise.audits.notes import Note, merged
 from equipoise.core import (
     Aggregate,
@@ -80,10 +81,10 @@ from equipoise.metrics.labels.answer_rates import unanswered_rate
 from equipoise.metrics.labels.confusion_rates import accuracy
 from equipoise.metrics.labels.metric import measures_of
 from equipoise.metrics.labels.paired import Joint, Pair, Seen, join
+from equipoise.metrics.labels.rate import Rate
+from equipoise.metrics.labels.rates import rates_of_classes
 from equipoise.metrics.labels.unanswered import UNANSWERED, Unanswered
 from equipoise.metrics.measure import Measure
-from equipoise.metrics.registry import metrics_of
-from equipoise.metrics.scores import ScoreMetric
 from equipoise.metrics.spec import spec_for
 from equipoise.report.concluding import conclusions_of
 from equipoise.report.result import Result
@@ -122,11 +123,14 @@ class MeasuredCounts(NamedTuple):
         Name of the groups; "" without groups.
     joint : Joint
     measures : sequence of Measure
+    rates : mapping of str to Rate
+        Rates that no other measure compares.
     """
 
     groups: str
     joint: Joint
     measures: Sequence[Measure]
+    rates: Mapping[str, Rate] = {}
 
 
 Contrast = tuple[UncorrectedFinding, Hashable]
@@ -169,7 +173,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     sets: dict[int, list[str]] = {}
     for names in _list_model_sets(models):
         of_labels = [*_count_jointly(config, data, {name: models[name] for name in names})]
-        n = max((round(joint.counts.table.sum()) for _, joint, _ in of_labels), default=0)
+        n = max((round(counted.joint.counts.table.sum()) for counted in of_labels), default=0)
         sets.setdefault(n, []).append(" and ".join(names) if len(names) == 2 else "the ranking")
         joints += of_labels
         if config.metrics.has(unanswered_rate):
@@ -183,10 +187,10 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
         )
     contrasts: list[Contrast] = []
     ranking: list[Row] = []
-    for name, joint, measures in with_progress(joints, progress, "comparing"):
-        model_contrasts, ranking_rows = _compare_models(name, joint, measures, config)
+    for counted in with_progress(joints, progress, "comparing"):
+        model_contrasts, ranking_rows = _compare_models(counted, config)
         contrasts += model_contrasts
-        ranking += ranking_rows if len(joint.models) == len(models) else []
+        ranking += ranking_rows if len(counted.joint.models) == len(models) else []
     drafts = [
         draft
         for draft in without_repeats(contrasts)
@@ -198,8 +202,8 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
     manifest = _manifest(runs, sets, predicted, perf_counter() - started)
     manifest = replace(manifest, notes=(*manifest.notes, *merged(_without_group(of_labels))))
     sizes = (
-        row for name, joint, measures in of_labels if name
-        for row in group_sizes.sizes_of(joint.counts.groups)
+        row for counted in of_labels if counted.groups
+        for row in group_sizes.sizes_of(counted.joint.counts.groups)
     )  # fmt: skip
     rankable = [
         row for row in _rankable(ranking, drafts) if not are_predicted(row["groups"], predicted)
@@ -213,7 +217,7 @@ def compare(runs: Runs, *, progress: Progress | None = None) -> AuditResult:
 
 def _without_group(counted: Iterable[MeasuredCounts]) -> Iterator[Note]:
     """Yield a note on the compared rows that are in no group, for each choice of groups."""
-    by_groups = {name: round(joint.counts.table.sum()) for name, joint, _ in counted}
+    by_groups = {choice.groups: round(choice.joint.counts.table.sum()) for choice in counted}
     total = max(by_groups.values(), default=0)
     for name, n in by_groups.items():
         if name and n < total:
@@ -241,13 +245,14 @@ def contrast(config: Config, data: PredictionData, pair: tuple[Finding, Finding]
         return None
     number, groups = measure_of(pair[0]), pair[0].groups
     labels = {name: models[name] for name in names}
-    for name, joint, measures in _count_jointly(config, data, labels, groups=groups):
+    for counted in _count_jointly(config, data, labels, groups=groups):
         matching = [
-            measure for measure in measures
-            if measure.facts(joint.counts)[0] == Fact(*number[:2], "", number[2])
+            measure for measure in counted.measures
+            if measure.facts(counted.joint.counts)[0] == Fact(*number[:2], "", number[2])
         ]  # fmt: skip
         if matching:
-            (draft, _), *_ = _compare_models(name, joint, matching[:1], config)[0]
+            alone = counted._replace(measures=matching[:1], rates={})
+            (draft, _), *_ = _compare_models(alone, config)[0]
             if matching[0].extreme is not None and is_extreme(fact_of(draft.finding)):
                 return judge_by_interval(draft, config.testing)
             (finding,) = conclude([draft], config.testing)
@@ -335,20 +340,38 @@ def _count_jointly(
         return
     units = None if unit is None else unit.take(rows)
     count = partial(join, truth, answered_labels, units=units)
-    if groups in (None, "") and (not answers or config.metrics.has(accuracy)):
-        overall_measure = Accuracy(Aggregate.VALUE, None) if answers else Unanswered()
+    if groups in (None, ""):
         everyone = replace(
             one_group(len(rows)), min_size=config.data.min_group_size,
             units=None if units is None else units.codes,
         )  # fmt: skip
-        yield MeasuredCounts("", count(groups=everyone), (overall_measure,))
+        joint = count(groups=everyone)
+        rates = _rates_left(config, list_measures(config, joint.counts)) if answers else {}
+        overall_measures = list[Measure]()
+        if not answers:
+            overall_measures.append(Unanswered())
+        elif config.metrics.has(accuracy):
+            overall_measures.append(Accuracy(Aggregate.VALUE, None))
+        yield MeasuredCounts("", joint, overall_measures, rates)
     for row_groups in groups_of(config.data, data):
         if groups not in (None, row_groups.name):
             continue
         joint = count(groups=row_groups.take(rows))
         measures = list_measures(config, joint.counts) if answers else [Unanswered()]
+        rates = _rates_left(config, measures) if answers else {}
         compared = [measure for measure in measures if measure.facts(joint.counts)]
-        yield MeasuredCounts(row_groups.name, joint, compared)
+        yield MeasuredCounts(row_groups.name, joint, [*compared, *gaps_of(rates)], rates)
+
+
+def _rates_left(config: Config, measures: Iterable[Measure]) -> dict[str, Rate]:
+    """Return the rates that are on and that no measure compares."""
+    if config.metrics.options("rates") is None:
+        return {}
+    names = [
+        name for name in rates_of_classes()
+        if config.metrics.reports(Fact(name, Aggregate.DIFFERENCE))
+    ]  # fmt: skip
+    return rates_left(names, measures)
 
 
 def list_measures(config: Config, counts: Counts) -> list[Measure]:
@@ -400,12 +423,13 @@ def _measure(
 
 
 def _compare_models(
-    name: str, joint: Joint, measures: Sequence[Measure], config: Config
+    counted: MeasuredCounts, config: Config
 ) -> tuple[list[Contrast], Iterator[Row]]:
     """Measure all models, and the difference of two; replicates are drawn once for all.
 
     Also returns the ranks of the models, which are worked out where they are read.
     """
+    name, joint, measures, rates = counted
     options, sampler = config.resampling, joint.counts.sampler
     resampled = options.method != "none"
     views = [joint.alone(model) for model in range(len(joint.models))]
@@ -420,12 +444,15 @@ def _compare_models(
         numbers = observed, boot, _measure(tested, pair.views, swaps)
         for measure in measures:
             contrasts += _contrasts(name, joint, measure, pair, numbers, changes, config)
-        if name and resampled:
-            counts_read = _counts_read(joint, measures[0])
-            contrasts += [
-                (draft, (key, joint.models, counts_read))
-                for draft, key in changes.findings(measures, name)
-            ]
+        by_group = [*changes.findings(measures, name)] if name and resampled else []
+        if rates and not (name and joint.counts.determines_target):
+            rate_changes = RateChanges(
+                joint, pair, options.level, options.replicates if resampled else 0, options.seed
+            )
+            by_group += rate_changes.findings(rates, name, config.data.positive)
+        if by_group:
+            counts_read = _counts_read(joint, measures[0]) if measures else ()
+            contrasts += [(draft, (key, joint.models, counts_read)) for draft, key in by_group]
         if too_few := _too_few(joint.counts.groups):
             contrasts = [(untested(draft, too_few), key) for draft, key in contrasts]
     return contrasts, _ranks(name, joint, measures, observed, boot)
@@ -634,16 +661,6 @@ def _manifest(
         if n else f"{', '.join(models)}: no image has answers of all, so nothing is compared."
         for n, models in sets.items()
     ]  # fmt: skip
-    scored = [
-        name for run_config, _ in runs.values() for name, model in run_config.models.items()
-        if model.score is not None
-    ]  # fmt: skip
-    if scored:
-        metrics = ", ".join(metric.spec.label for metric in metrics_of(ScoreMetric).values())
-        notes.append(
-            f"{', '.join(dict.fromkeys(scored))}: labels are compared, and no scores, which runs "
-            f"don't keep. The reports of the runs have their {metrics}."
-        )
     inputs, counts = data.inputs, data.counts
     if len(runs) > 1:
         notes.append(f"Groups, metrics, thresholds and seed come from run {first}.")
