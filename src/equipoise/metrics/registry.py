@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import Parameter, signature, unwrap
 from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
-from equipoise.core import Aggregate, ComparedTo, Estimate, InputError
+from equipoise.core import Aggregate, ComparedTo, Estimate, Facts, InputError
+from equipoise.core.errors import PluginError
 from equipoise.discovery import calling_module
 from equipoise.metrics.documenting import document
 from equipoise.metrics.spec import SPECS, MetricSpec, register_for, spec_of, unregister
@@ -62,7 +63,7 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     Raises
     ------
     PluginError
-        When the name is taken.
+        When the name is taken, the record contradicts itself, or the form is none.
 
     Examples
     --------
@@ -74,6 +75,7 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     ...         definition="Twice the mean distance of predicted from true numbers.",
     ...         direction="Higher: predictions are farther from the truth.",
     ...         reference="an example",
+    ...         range=(0.0, float("inf")),
     ...     ),
     ...     form=m.NumberMetric.of,
     ... )
@@ -86,7 +88,14 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     """
 
     def registered(function: Definition) -> Definition:
-        metric_of_form = None if form is None else form(*records, function)
+        form_of = getattr(form, "of", form)
+        if form_of is not None and not callable(form_of):
+            raise PluginError(
+                f"form: given {form!r}; expected a form such as CountMetric, or none",
+                "name a form of equipoise.metrics",
+                noun="metric", name=records[0].name, packages=("",),
+            )  # fmt: skip
+        metric_of_form = None if form_of is None else form_of(*records, function)
         specs = records if metric_of_form is None else (metric_of_form.spec,)
         document(metric_of_form or function, specs[0], function)
         module = calling_module()
@@ -175,6 +184,23 @@ def options_of(statistic: Definition) -> OptionTypes:
         if parameter.kind is Parameter.KEYWORD_ONLY
     }
     return get_type_hints(options, globalns=getattr(unwrap(statistic), "__globals__", None))
+
+
+def defaults_of(statistic: Definition) -> Facts:
+    """Return the defaults of a function's keyword-only parameters that have one.
+
+    Examples
+    --------
+    >>> from equipoise.metrics.registry import defaults_of
+    >>> def share(counts, tables, *, k: int = 5): ...
+    >>> defaults_of(share)
+    {'k': 5}
+    """
+    return {
+        name: parameter.default
+        for name, parameter in signature(statistic).parameters.items()
+        if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is not Parameter.empty
+    }
 
 
 def check_options(metric: str, options: Iterable[str], allowed: Collection[str]) -> None:
