@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from equipoise import metrics
+from equipoise.audits import config as audit_config
+from equipoise.audits.findings import UncorrectedFinding, conclude
 from equipoise.core import Aggregate, PluginError
 from equipoise.metrics import registry
 from equipoise.metrics.spec import make_estimate, spec_for, spec_of
+from report.synthetic import finding
 
 RNG = np.random.default_rng(5)
 N = 90
@@ -83,6 +86,13 @@ def test_replicates_outside_the_range_are_refused_where_the_value_is_inside(decl
     with pytest.raises(PluginError) as refused:
         gap(labels, labels, groups)
     assert refused.value.name == "doubled"
+
+
+def test_a_finding_outside_the_range_has_no_verdict():
+    beyond = finding(metric="accuracy_difference", value=-1.5, ci_low=-1.6, ci_high=-1.4)
+    with pytest.raises(PluginError) as refused:
+        conclude([UncorrectedFinding(beyond, "either")], audit_config.TestingConfig())
+    assert refused.value.name == "accuracy_difference"
 
 
 def test_comparisons_have_the_range_that_follows_from_that_of_the_level(declare):
