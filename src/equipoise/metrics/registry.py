@@ -63,7 +63,7 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     Raises
     ------
     PluginError
-        When the name is taken, the record contradicts itself, or the form is none.
+        When the name is taken, a field of the record is wrong, or the form isn't callable.
 
     Examples
     --------

@@ -170,7 +170,7 @@ class MetricSpec:
         {groups}; the values follow. "": which model has the lower or higher value, or differs more
         by groups.
     direction : str
-        `harm` in words.
+        `harm` in words, with its side first: "Higher: more rows are wrong."
     neutral : float or None
         Population value without disparity, which the interval's end is compared with; None: the
         mean of the chance level, as of the worst group's level.
