@@ -84,8 +84,9 @@ def test_no_metric_has_a_disparity_that_touches_its_null(metric, ends, change_fr
     middle = 0.25 if spec.neutral is None else spec.neutral
     sign = -1 if harm == "lower" else 1
     low, high = (middle + end for end in ends)
+    value, _ = spec.possible(middle + sign * 1.5, math.nan)
     draft = synthetic(
-        metric=metric, change_from=change_from, value=middle + sign * 1.5, ci_low=low, ci_high=high,
+        metric=metric, change_from=change_from, value=value, ci_low=low, ci_high=high,
         chance=middle, excess=sign * 1.5, p_value=1e-9, family=Family.LEAF, by_group=(),
     )  # fmt: skip
     [concluded] = conclude([UncorrectedFinding(draft, harm)], audit_config.TestingConfig())

@@ -35,7 +35,7 @@ def shares():
         @m.metric(record, form=m.CountMetric)
         def share(counts, tables, *, of: int = 1):
             right = tables[:, counts.truth == counts.prediction].sum(axis=(1, 2))
-            return right / len(GROUP) / of
+            return right / tables.sum(axis=(1, 2)) / of
 
         return share
 
@@ -60,6 +60,7 @@ def test_a_metric_of_counts_has_options(shares):
     whole = metric(LABEL, PREDICTED, GROUP, resampling=None)
     half = m.evaluate(LABEL, PREDICTED, GROUP, {"hits": {"of": 2}}, resampling=None)["hits"]
     assert half.value == pytest.approx(whole.value / 2)
+    assert (whole.params, half.params) == ({"of": 1}, {"of": 2})
     with pytest.raises(InputError):
         metric(LABEL, PREDICTED, GROUP, off=2)
 

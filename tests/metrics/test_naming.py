@@ -15,10 +15,10 @@ def register():
     """A function that registers a metric until the test ends."""
     names = []
 
-    def registered(name, *aliases, **fields):
+    def registered(name, *aliases, harm="higher"):
         record = MetricSpec(
             name=name, aliases=aliases, kinds=("predictions",), definition="A share of rows.",
-            direction="Higher: more.", reference="an example", rate=True, **fields,
+            direction=f"{harm.title()}: worse.", reference="an example", rate=True, harm=harm,
         )  # fmt: skip
         metric(record)(len)
         names.append(name)

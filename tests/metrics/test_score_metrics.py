@@ -246,6 +246,7 @@ def test_a_metric_of_scores_is_one_function():
         m.MetricSpec(
             name="mean_score_of_positives", kinds=("predictions",),
             definition="Mean score of positives.", direction="Lower: positives score lower.",
+            harm="lower",
             reference="a test",
         ),
         form=ScoreMetric.of,

@@ -67,7 +67,7 @@ def test_text_of_a_form_fits_a_screen(name):
 def test_a_metric_of_a_form_shows_the_text_and_options_of_its_function():
     @m.metric(
         m.MetricSpec(
-            name="right_share", kinds=("predictions",), definition="A share.", direction="Lower.",
+            name="right_share", kinds=("predictions",), definition="A share.", direction="Higher.",
             reference="tests",
         ),
         form=m.CountMetric,

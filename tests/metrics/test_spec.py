@@ -6,9 +6,11 @@ from typing import get_args
 
 import pytest
 
+from equipoise.audits.associations.config import MeasureConfig
 from equipoise.core import Aggregate, InputError, PluginError
 from equipoise.discovery import KINDS
 from equipoise.metrics import SPECS, metric
+from equipoise.metrics.record_checks import MEASUREMENT_KEYS, check_record
 from equipoise.metrics.registry import remove
 from equipoise.metrics.spec import MetricSpec, Unit, spec_for, spec_of
 
@@ -51,6 +53,7 @@ def whole(spec):
 @pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.name)
 def test_records_are_whole(spec):
     assert SPECS[spec.name] is spec
+    check_record(spec, "equipoise", SPECS.has)
     assert all(str(getattr(spec, name)).strip() for name in whole(spec))
     assert spec.unit in get_args(Unit)
     assert {*spec.kinds} <= {*KINDS, "mitigation", "review"}
@@ -115,22 +118,84 @@ RECORD = {
     ("field", "value", "choice"),
     [
         ("kinds", "predictions", "tuple"),
-        ("by_default", ("answers",), "predictions"),
+        ("kinds", ["predictions"], "tuple"),
+        ("aliases", "hits", "tuple"),
+        ("symbol", None, "text"),
+        ("rate", 1, "True"),
         ("harm", "lowest", "lower"),
         ("unit", "percent", "share"),
-        ("aggregate", "mean", "difference"),
-        ("null_kind", "row", "rows"),
+        ("aggregate", "difference", "Aggregate.DIFFERENCE"),
+        ("null_kind", "rows", "NullHypothesis.ROWS"),
+        ("comparison_aliases", {"difference": ("gap",)}, "Aggregate.DIFFERENCE"),
         ("targets", "both", "two"),
+        ("threshold", "0.05", "number"),
+        ("threshold", float("nan"), "number"),
+        ("threshold", True, "number"),
+        ("range", None, "two numbers"),
+        ("range", (0.0, 1.0, 2.0), "two numbers"),
+        ("bands", {"huge": 0.5}, "large"),
         ("range", (1.0, 0.0), "smaller"),
+        ("name", "", "letter"),
+        ("name", "my metric!", "letter"),
+        ("name", "share.value", "letter"),
+        ("name", "Share", "lower-case"),
+        ("name", "lambda", "keyword"),
+        ("name", "only", "'only'"),
+        ("definition", " ", "text"),
+        ("direction", "", "text"),
+        ("direction", "Lower: worse.", "Higher"),
+        ("reference", "", "text"),
+        ("threshold", -1.0, "0"),
+        ("threshold", 1.5, "width"),
+        ("neutral", 5.0, "range"),
+        ("bands", {"small": 0.5, "large": 0.1}, "rise"),
+        ("sentence", "{title} {foo}", "{value}"),
+        ("sentence", "{title", "{value}"),
+        ("sentence", "{} is {value}", "{value}"),
+        ("clause", "{nosuch} is", "{groups}"),
+        ("part", "{value} of {group}", "{share}"),
     ],
 )
 def test_a_value_that_a_field_does_not_have_is_refused(field, value, choice):
     with pytest.raises(PluginError) as refused:
-        MetricSpec(**RECORD | {field: value})
-    (shown,) = value if field == "by_default" else [value]
-    assert (refused.value.noun, refused.value.name) == ("metric", "share")
-    assert f"{field}: given {shown!r}; expected " in str(refused.value)
+        metric(MetricSpec(**RECORD | {field: value}))(lambda: None)
+    assert refused.value.noun == "metric"
+    assert refused.value.name == (value if field == "name" else "share")
+    assert f"{field}: given {value!r}; expected " in str(refused.value)
     assert choice in str(refused.value).partition("expected")[2]
+    assert not SPECS.has("share")
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("by_default", "answers"),
+        ("observed_in", "answers"),
+        ("needs", "foo"),
+        ("takes", "foo"),
+        ("combines", "nosuch"),
+        ("fold", "nosuch"),
+        ("mirror", "nosuch"),
+        ("rest_metric", "nosuch"),
+        ("group_metric", "nosuch"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_refused(field, name):
+    kind_of_field = type(getattr(MetricSpec(**RECORD), field))
+    with pytest.raises(PluginError) as refused:
+        metric(MetricSpec(**RECORD | {field: name if kind_of_field is str else (name,)}))(len)
+    assert (refused.value.noun, refused.value.name) == ("metric", "share")
+    assert f"{field}: given {name!r}; expected " in str(refused.value)
+
+
+def test_a_form_that_is_none_is_refused():
+    with pytest.raises(PluginError) as refused:
+        metric(MetricSpec(**RECORD), form="count")(len)
+    assert refused.value.name == "share"
+
+
+def test_keys_of_measurements_are_those_of_the_schema():
+    assert {*MeasureConfig.model_fields} == {*MEASUREMENT_KEYS, "metric", "version"}
 
 
 def test_a_kind_that_does_not_exist_is_refused_when_the_metric_is_declared():

@@ -25,7 +25,7 @@ def declared():
     def declare(statistic, name="a_number_of_sets", **fields):
         names.append(name)
         text = dict.fromkeys(("definition", "direction", "reference"), "a test")
-        spec = m.MetricSpec(name=name, kinds=("associations",), **text, **fields)
+        spec = m.MetricSpec(name=name, kinds=("associations",), range=(-4.0, 4.0), **text, **fields)
         return m.metric(spec, form=m.VectorMetric)(statistic)
 
     yield declare

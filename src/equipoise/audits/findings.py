@@ -375,7 +375,9 @@ def with_interval(finding: Finding) -> Finding:
 
 def _with_possible_ends(finding: Finding) -> Finding:
     """Return a finding whose interval ends where the values of its metric do."""
-    low, high = spec_of_finding(finding).possible(finding.ci_low, finding.ci_high)
+    spec = spec_of_finding(finding)
+    spec.check_values(finding.value)
+    low, high = spec.possible(finding.ci_low, finding.ci_high)
     return changed(finding, ci_low=low, ci_high=high)
 
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints, overload
 
 import numpy as np
 
-from equipoise.core import Aggregate, ComparedTo, Estimate, InputError
+from equipoise.core import Aggregate, ComparedTo, Estimate, Facts, InputError
+from equipoise.core.errors import PluginError
 from equipoise.discovery import calling_module, guarded
 from equipoise.metrics.documenting import document
 from equipoise.metrics.spec import SPECS, MetricSpec, register_for, spec_of, unregister
@@ -65,7 +66,7 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     Raises
     ------
     PluginError
-        When the name is taken.
+        When the name is taken, a field of the record is wrong, or the form isn't callable.
 
     Examples
     --------
@@ -77,6 +78,7 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
     ...         definition="Twice the mean distance of predicted from true numbers.",
     ...         direction="Higher: predictions are farther from the truth.",
     ...         reference="an example",
+    ...         range=(0.0, float("inf")),
     ...     ),
     ...     form=m.NumberMetric.of,
     ... )
@@ -90,12 +92,19 @@ def metric(*records: MetricSpec, form: Definition | None = None) -> Definition:
 
     def registered(function: Definition) -> Definition:
         module, qualname = calling_module(), str(getattr(function, "__qualname__", ""))
+        form_of = getattr(form, "of", form)
+        if form_of is not None and not callable(form_of):
+            raise PluginError(
+                f"form: given {form!r}; expected a form such as CountMetric, or none",
+                "name a form of equipoise.metrics",
+                noun="metric", name=records[0].name, packages=("",),
+            )  # fmt: skip
         # A metric object stays as it is: it has methods.
-        if form is not None or isfunction(function):
+        if form_of is not None or isfunction(function):
             function = _guarded(function, records[0].name, module)
         measured, specs = function, records
-        if form is not None:
-            metric_of_form = form(*records, function)
+        if form_of is not None:
+            metric_of_form = form_of(*records, function)
             measured, specs = metric_of_form, (metric_of_form.spec,)
         document(measured, specs[0], function)
         for name in {spec.name for spec in specs}:
@@ -209,6 +218,23 @@ def _option_type(parameter: Parameter) -> Any:
     if parameter.annotation is not Parameter.empty:
         return parameter.annotation
     return type(parameter.default) if isinstance(parameter.default, str | bool) else float
+
+
+def defaults_of(statistic: Definition) -> Facts:
+    """Return the defaults of a function's keyword-only parameters that have one.
+
+    Examples
+    --------
+    >>> from equipoise.metrics.registry import defaults_of
+    >>> def share(counts, tables, *, k: int = 5): ...
+    >>> defaults_of(share)
+    {'k': 5}
+    """
+    return {
+        name: parameter.default
+        for name, parameter in signature(statistic).parameters.items()
+        if parameter.kind is Parameter.KEYWORD_ONLY and parameter.default is not Parameter.empty
+    }
 
 
 def check_options(metric: str, options: Iterable[str], allowed: Collection[str]) -> None:

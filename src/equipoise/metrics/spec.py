@@ -10,6 +10,9 @@ from statistics import NormalDist
 from types import MappingProxyType
 from typing import Literal, TypedDict, Unpack
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from equipoise.core import (
     Aggregate,
     Chance,
@@ -26,9 +29,10 @@ from equipoise.core import (
     Strings,
     Variant,
 )
+from equipoise.core.errors import PluginError
 from equipoise.core.estimate import Parts
-from equipoise.discovery import Registry, refused
-from equipoise.metrics.record_checks import check_kinds, check_record
+from equipoise.discovery import PACKAGE, Registry, refused
+from equipoise.metrics.record_checks import check_record, check_types
 
 Unit = Literal["share", "points", "log ratio", "degrees", "number"]
 
@@ -56,6 +60,8 @@ RANDOM_ORDER = "the order is random within each counterfactual set, else within 
 LEANING = "{direction} in the embeddings{model} ({title} {value})."
 SENTENCE = "{title}{model}{subject} is {value}{groups}."
 _Z_OF_ONE, _Z_OF_BOTH = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.975)
+# Values that far outside their range, as a share of their size, are rounded.
+_ROUNDING = 1e-9
 ANY_NUMBER: Span = (-math.inf, math.inf)
 SETS: Strings = ("targets", "attributes")
 """Keys of measurements that compare sets."""
@@ -88,9 +94,11 @@ class MetricSpec:
         What the record is of: the level of the metric, or how groups compare in it. A name may
         have a record for each; those that it lacks are derived from its first, see `spec_for`.
     range : tuple of float
-        Smallest and largest possible value.
+        Smallest and largest possible value: by default 0 and 1. Intervals end there, so a value
+        outside is an error.
     range_note : str
-        Condition of the range, or what else limits it; "" where the numbers say all.
+        Condition of the range, or what else limits it; "" where the numbers say all. With a note
+        the range limits neither values nor intervals.
     unit : str
         How values are shown: "share" in per cent, "points" in percentage points, "log ratio" as
         "1.3 times", "degrees" from radians, "number" as it is.
@@ -162,7 +170,7 @@ class MetricSpec:
         {groups}; the values follow. "": which model has the lower or higher value, or differs more
         by groups.
     direction : str
-        `harm` in words.
+        `harm` in words, with its side first: "Higher: more rows are wrong."
     neutral : float or None
         Population value without disparity, which the interval's end is compared with; None: the
         mean of the chance level, as of the worst group's level.
@@ -194,10 +202,10 @@ class MetricSpec:
         What tests exchange, where an estimate doesn't say so itself.
     sentence : str
         Template that states a value, with the fields {title}, {model} (" of …"), {subject} (" for
-        “…”"), {value}, {size} (without its sign), {k} (how many are at the top), {groups} (in
-        brackets) and {direction}; nothing stands for those that a finding lacks. Without
-        {direction} it follows as a sentence; one that needs it gives way to the default where a
-        finding has none.
+        “…”"), {of} (" of “…”"), {value}, {size} (without its sign), {k} (how many are at the top),
+        {groups} (in brackets) and {direction}; nothing stands for those that a finding lacks.
+        Without {direction} it follows as a sentence; one that needs it gives way to the default
+        where a finding has none.
     needs, takes : tuple of str
         Keys that a measurement of the metric needs in a config, and that it takes beside these. A
         metric without needs isn't measured by itself.
@@ -282,7 +290,7 @@ class MetricSpec:
         if not self.title:
             title = _with_basis(self.name.replace("_", " ").capitalize(), self.basis)
             object.__setattr__(self, "title", title)
-        check_record(self)
+        check_types(self)
 
     @property
     def bounds(self) -> Span | None:
@@ -290,13 +298,33 @@ class MetricSpec:
         limited = not self.range_note and all(map(math.isfinite, self.range))
         return self.range if limited else None
 
-    def possible(self, low: float, high: float) -> Span:
-        """Return the ends of an interval, none outside the range; NaN stays.
+    @property
+    def limits(self) -> Span:
+        """The range, or any number where a note makes it another for some values."""
+        return ANY_NUMBER if self.range_note else self.range
 
-        A range with a note may be another for some values, so it limits none.
-        """
-        least, most = ANY_NUMBER if self.range_note else self.range
+    def possible(self, low: float, high: float) -> Span:
+        """Return the ends of an interval, none outside the limits; NaN stays."""
+        least, most = self.limits
         return max(min(low, most), least), max(min(high, most), least)
+
+    def check_values(self, values: ArrayLike) -> None:
+        """Refuse values outside the limits, where an interval would be cut off; NaN is none.
+
+        Raises
+        ------
+        PluginError
+            With the value and the range.
+        """
+        numbers, (least, most) = np.asarray(values, dtype=np.float64), self.limits
+        rounding = _ROUNDING * np.maximum(1.0, np.abs(numbers))
+        outside = (numbers < least - rounding) | (numbers > most + rounding)
+        if outside.any():
+            raise PluginError(
+                f"gave {numbers[outside].flat[0]:.4g}, and its range is {self.range_text}",
+                "declare `range`, the smallest and the largest value, in its MetricSpec",
+                noun="metric", name=self.name, packages=("",),
+            )  # fmt: skip
 
     @property
     def range_text(self) -> str:
@@ -405,7 +433,8 @@ def records() -> list[MetricSpec]:
 def register_for(module: str, spec: MetricSpec, qualname: str) -> None:
     """Add a metric, the function of this qualified name in a module, to `SPECS`."""
     key = (spec.name, spec.aggregate, spec.compared_to)
-    check_kinds(spec, module)
+    # All metrics of equipoise are registered together: they may name later ones.
+    check_record(spec, module, SPECS.has if module.partition(".")[0] != PACKAGE else bool)
     if key in _RECORDS:
         SPECS.check_free(spec.name, module)
     names = [(alias, spec) for alias in spec.aliases]
@@ -491,15 +520,21 @@ def make_estimate(
 
     The aggregate is that of the metric's first record, unless set. Counts of 0 are left out of
     `excluded`.
+
+    Raises
+    ------
+    PluginError
+        When the value is outside the range of its record.
     """
     spec, value = spec_for(metric, aggregate, compared_to), float(value)
     if fields.get("null_drawn"):
         fields.setdefault("null", spec.null_kind)
     excluded = fields.get("excluded", {})
     fields["excluded"] = {reason: int(n) for reason, n in excluded.items() if n}
+    spec.check_values(value)
     return Estimate(
         metric, value, n, method, spec.reference, harm=harm or spec.harm or "either",
-        aggregate=spec.aggregate, compared_to=compared_to, limits=spec.range, **fields,
+        aggregate=spec.aggregate, compared_to=compared_to, limits=spec.limits, **fields,
     )  # fmt: skip
 
 

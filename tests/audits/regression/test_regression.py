@@ -217,6 +217,7 @@ def test_a_metric_in_another_unit_has_no_threshold_of_the_target():
     spec = MetricSpec(
         name="mean_squared_error", kinds=("regression",), reference="an example",
         definition="Mean squared distance.", direction="Higher: farther from the truth.",
+        range=(0.0, float("inf")),
     )  # fmt: skip
 
     @metric(spec, form=NumberMetric.of)

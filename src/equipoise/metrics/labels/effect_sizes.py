@@ -601,6 +601,7 @@ _corrected = partial(
 @metric(
     _effect(
         name="effect_sizes",
+        range_note="φ up to sqrt(min(groups, labels) − 1)",
         definition=(
             "Cramér's V (or another statistic) of group by predicted label per true class. The "
             "value is the mean over classes that can be estimated."
@@ -910,6 +911,7 @@ effect_size_mean = metric(
         profile="mean_effect_size",
         aliases=("mean Cramér's V",),
         title="Mean effect size",
+        range_note="φ up to sqrt(min(groups, labels) − 1)",
         definition="Mean of the effect sizes over classes that can be estimated.",
         interval="inversion of the expected mean, over equal and uneven effects",
         null="that of the effect sizes",

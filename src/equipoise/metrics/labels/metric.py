@@ -39,7 +39,13 @@ from equipoise.metrics.measure import (
     Topic,
     measure_rows,
 )
-from equipoise.metrics.registry import OptionTypes, check_options, metrics_of, options_of
+from equipoise.metrics.registry import (
+    OptionTypes,
+    check_options,
+    defaults_of,
+    metrics_of,
+    options_of,
+)
 from equipoise.metrics.spec import SPECS, MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -138,6 +144,7 @@ class CountMeasure(Measure):
                 f"metric {self.spec.name!r}: gave numbers of shape {values.shape} for "
                 f"{len(tables)} tables. To do: return one number for each table"
             )
+        self.spec.check_values(values)
         return values[:, None]
 
     def estimate(self, counts: Counts, draws: Draws) -> Estimate:
@@ -151,6 +158,7 @@ class CountMeasure(Measure):
             draws,
             method,
             ends=ends_of(draws.boot, 0),
+            params=defaults_of(self.statistic),
             no_chance=self.spec.chance,
             reason=explain_undefined(draws.observed[0], "the metric is undefined for these counts"),
         )

@@ -23,6 +23,7 @@ from equipoise.core import (
     floats,
     record,
 )
+from equipoise.core.errors import PluginError
 from equipoise.metrics.building import (
     clustered_method,
     count_estimate,
@@ -65,6 +66,15 @@ _RESTS = {
     "others": ("total", "truth"),
     "unsaid": ("total", "prediction"),
     "neither": ("others", "wrong"),
+}
+
+
+# Rows that a table of one class against the rest may have, with their counts in `BASES`.
+_ROWS = {
+    "of the class that is predicted as it": (1, 1, 1, 1),
+    "of the class that is predicted as another": (0, 1, 0, 1),
+    "of another class that is predicted as it": (0, 0, 1, 1),
+    "of another class that is predicted as another": (0, 0, 0, 1),
 }
 
 
@@ -142,6 +152,14 @@ Terms = Callable[[Cells], Pair | tuple[Pair, Pair]]
 class Rate:
     """A share of rows, or a number made of two shares of separate rows, per class and group.
 
+    Its intervals and tests are those of shares: denominators count each row at most once, and a
+    numerator counts rows of its denominator.
+
+    Raises
+    ------
+    PluginError
+        When the terms count rows in another way, as those of F1 do.
+
     Attributes
     ----------
     name : str
@@ -166,6 +184,9 @@ class Rate:
     bases: tuple[str, ...]
     predictions: str = ""
     opposite: Rate | None = None
+
+    def __post_init__(self) -> None:
+        _check_terms(self)
 
     def counts(self, cells: Cells) -> list[Pair]:
         """Return numerator and denominator of each share, each (r, classes, groups)."""
@@ -297,6 +318,45 @@ class Rate:
             )
             effective_pairs.append((pair[0] / design, pair[1] / design))
         return effective_pairs
+
+
+def _check_terms(rate: Rate) -> None:
+    """Refuse terms that aren't numerators and denominators of shares.
+
+    Raises
+    ------
+    PluginError
+        With the row that counts otherwise, and how often.
+    """
+    rows = np.array([*_ROWS.values()], dtype=np.float64)
+    times = 100.25 + np.arange(len(rows))
+    tables = np.concatenate([rows, [times @ rows]]).T[..., None, None]
+    cells = Cells(np.ones(1, dtype=bool), True, **dict(zip(BASES, tables, strict=True)))
+    names, n_shares = ", ".join((*BASES, *_RESTS, "right")), len(rate.bases)
+    try:
+        terms = floats(rate.counts(cells))
+    except KeyError as error:
+        raise _refused(rate, f"no cell is called {error}", f"name one of {names}") from None
+    except (TypeError, ValueError, IndexError):
+        terms = np.empty(0)
+    if terms.shape != (n_shares, 2, len(rows) + 1, 1, 1):
+        problem = f"its function returns no numerator and denominator for each of {n_shares} bases"
+        raise _refused(rate, problem, f"return cells, or sums of cells, from {names}")
+    numerator, denominator = terms[:, 0, :-1, 0, 0], terms[:, 1, :-1, 0, 0]
+    fits = np.isin(denominator, (0, 1)) & ((numerator == 0) | (numerator == denominator))
+    wrong = ~fits.all(axis=0) | (denominator.sum(axis=0) > 1)
+    fix = "use CountMetric, whose intervals are drawn"
+    if wrong.any():
+        row, place = [*_ROWS][int(wrong.argmax())], int(wrong.argmax())
+        counts = f"{numerator[:, place].sum():g} and {denominator[:, place].sum():g}"
+        problem = f"a row {row} counts {counts} in numerator and denominator; expected 0 or 1"
+        raise _refused(rate, problem, fix)
+    if not np.allclose(terms[:, :, :-1, 0, 0] @ times, terms[:, :, -1, 0, 0]):
+        raise _refused(rate, "several rows count otherwise than the sum of each row", fix)
+
+
+def _refused(rate: Rate, problem: str, fix: str) -> PluginError:
+    return PluginError(problem, fix, noun="metric", name=rate.name, packages=("",))
 
 
 def _large(counts: Counts, _: Floats, rate: Rate) -> Booleans:

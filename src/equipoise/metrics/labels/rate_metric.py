@@ -134,7 +134,33 @@ class RateMetric(Form):
         count: Counting = count_rows,
         of_all: bool = False,
     ) -> RateMetric:
-        """Make a metric of the numerator and the denominator of a rate; see `Rate`."""
+        """Make a metric of the numerator and the denominator of a rate; see `Rate`.
+
+        Parameters
+        ----------
+        spec : MetricSpec
+        terms : callable
+            From `Cells` by name to numerator and denominator. These are cells, or sums and
+            differences of cells: the denominator counts each row at most once, and the numerator
+            is a part of it, as in `cells["both"], cells["truth"]`. F1 isn't, as it counts a row
+            twice: make it a `CountMetric`, whose intervals are drawn. A function may return two
+            shares of separate rows, whose mean the rate is.
+        bases : tuple of str
+            What the denominator of each share counts.
+        null : "rows", "class" or "prediction"
+            Within what groups are exchanged for the chance level.
+        predictions, opposite
+            See `Rate`.
+        count : callable
+            From the data to counts.
+        of_all : bool
+            Whether it has a number of all classes.
+
+        Raises
+        ------
+        PluginError
+            When the function returns anything else.
+        """
         opposite_rate = None if opposite is None else opposite.rate
         rate = Rate(spec.name, null, terms, bases, predictions, opposite_rate)
         of_class = spec.of_class or (count is count_rows and not of_all)

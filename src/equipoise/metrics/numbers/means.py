@@ -323,7 +323,7 @@ def mean_difference(
     parts = [*parts_of_gap(gap, spec.name, rows, level_of(resampling))]
     return replace(
         gap, metric=metric, aggregate=Aggregate.DIFFERENCE, reference=spec.reference, by=parts,
-        params=params or {}, harm="higher", unit=rows.unit, limits=spec.range,
+        params=params or {}, harm="higher", unit=rows.unit, limits=spec.limits,
         null=NullHypothesis.ROWS if rows.units is None else NullHypothesis.UNITS,
         null_drawn=f"{_ROWS if rows.units is None else _UNITS}; "
         f"{gap.null_drawn.partition('; ')[2]}".rstrip("; "),

@@ -21,7 +21,7 @@ from equipoise.core.arguments import check_lengths, real_numbers
 from equipoise.metrics.documenting import Form
 from equipoise.metrics.measure import DEFAULT
 from equipoise.metrics.numbers.means import mean_difference, mean_value
-from equipoise.metrics.registry import OptionTypes, check_options, options_of
+from equipoise.metrics.registry import OptionTypes, check_options, defaults_of, options_of
 from equipoise.metrics.spec import MetricSpec
 from equipoise.stats import Resampling
 from equipoise.stats.streams import Seed
@@ -100,7 +100,7 @@ class NumberMetric(Form):
         truth, prediction = real_numbers(y_true, "y_true"), real_numbers(y_pred, "y_pred")
         check_options(self.spec.name, options, self.options)
         check_lengths({"y_true": len(truth), "y_pred": len(prediction)})
-        all_options = {**self.defaults(truth), **options}
+        all_options = {**defaults_of(self.row_numbers), **self.defaults(truth), **options}
         values = floats(self.row_numbers(truth, prediction, **all_options))
         if values.shape != truth.shape:
             raise InputError(
@@ -112,6 +112,7 @@ class NumberMetric(Form):
                 f"metric {self.spec.name!r}: gave an infinite number for row "
                 f"{int(np.isinf(values).argmax())}. To do: return finite numbers, NaN for none"
             )
+        self.spec.check_values(values)
         return values, all_options
 
     def __call__(

@@ -61,6 +61,7 @@ class RowMetric:
                 f"metric {self.spec.name!r}: gave numbers of shape {values.shape} for "
                 f"{len(columns)} rows. To do: return one number for each row"
             )
+        self.spec.check_values(values)
         return values
 
     def __call__(

@@ -308,6 +308,7 @@ class Measurement:
                 f"metric {self.name!r}: gave numbers of shape {values.shape}; expected {shape}. "
                 "To do: return one number for each draw and query"
             )
+        self.metric.spec.check_values(values)
         return values
 
     def main_number(self, ranked: RankedLabels) -> list[Floats]:

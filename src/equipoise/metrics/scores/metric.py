@@ -48,7 +48,7 @@ from equipoise.metrics.building import (
 from equipoise.metrics.documenting import Form
 from equipoise.metrics.labels.comparisons import OTHERS, all_others
 from equipoise.metrics.measure import DEFAULT, Draws, Measure, measure
-from equipoise.metrics.registry import OptionTypes, check_options, options_of
+from equipoise.metrics.registry import OptionTypes, check_options, defaults_of, options_of
 from equipoise.metrics.scores.table import ScoreCounts, ScoredRows
 from equipoise.metrics.spec import MetricSpec, spec_for
 from equipoise.stats import Resampling
@@ -160,7 +160,7 @@ class ScoreMetric(Form):
                 f"{self.spec.name}: scores from {low:g} to {high:g}; expected probabilities, from "
                 "0 to 1. To do: give probabilities, such as the logistic function of a logit"
             )
-        all_options = {**self.defaults(rows), **options}
+        all_options = {**defaults_of(self.statistic), **self.defaults(rows), **options}
         return ScoreMeasure(self, aggregate, all_options, ScoreCounts.of(rows, steps=None))
 
     def __call__(
@@ -286,6 +286,7 @@ class ScoreMeasure(Measure):
                 f"metric {self.metric.spec.name!r}: gave numbers of shape {values.shape} for "
                 f"{n_groups * n_tables} tables. To do: return one number for each"
             )
+        self.metric.spec.check_values(values)
         return values.reshape(n_groups, n_tables).T
 
     def compared(self, counts: ScoreCounts) -> Booleans:

@@ -144,6 +144,7 @@ class VectorMetric(Form):
                 f"metric {self.spec.name!r}: gave {number} of shape {number.shape}. To do: return "
                 "a finite number, NaN for none"
             )
+        self.spec.check_values(number)
         return float(number)
 
     def _chance_test(
