@@ -29,7 +29,8 @@ METRIC = """
 from equipoise import metrics
 @metrics.metric(
     metrics.MetricSpec(name={name!r}, kinds=({kind!r},), definition="A number.",
-                       direction="Higher: worse.", reference="an example"),
+                       range=(0.0, 1000.0), direction="Higher: worse.",
+                       reference="an example"),
     form=metrics.{form},
 )
 def number({parameters}):
