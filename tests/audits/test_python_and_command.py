@@ -227,6 +227,8 @@ RENAMED = {
     ("dataset", "cramers_v"): "effect_sizes",
     ("dataset", "label_gap"): "demographic_parity",
     ("retrieval", "skew_at_k"): "group_skew",
+    # No text is without an option, as none is without an answer.
+    ("questions", "unresolved_rate"): "unanswered_rate",
     **{("concepts", name): "concept_disparity" for name in CONCEPTS},
 }
 

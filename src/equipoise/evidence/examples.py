@@ -132,13 +132,18 @@ def names_files(run: Path) -> bool:
     return path.is_file() and "file" in pl.read_parquet_schema(path)
 
 
+def groups_column(name: str) -> str:
+    """Return the column of the groups of a name; Arrow's names can't have the character NUL."""
+    return f"{GROUPS}{name}".replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
 def image_groups(ids: Objects, groups: Sequence[Groups]) -> pl.DataFrame:
     """Return the ids of images, and a column with their group for each choice of attributes."""
     columns = {"image_id": pl.Series(ids.tolist(), dtype=pl.String)}
     for choice in groups:
         names = np.array([*choice.names, None], dtype=object)[choice.codes]
         column = pl.Series(names.tolist(), dtype=pl.String).cast(pl.Categorical)
-        columns[f"{GROUPS}{choice.name}"] = column
+        columns[groups_column(choice.name)] = column
     return pl.DataFrame(columns)
 
 
@@ -161,7 +166,7 @@ def images_behind(
         `image_id`, `group` (null in none, or if nothing is compared), and with examples `subject`,
         `outcome`, `label` and `score`.
     """
-    name = f"{GROUPS}{finding.groups}"
+    name = groups_column(finding.groups)
     group = pl.col(name).cast(pl.String) if name in images.columns else pl.lit(None, pl.String)
     grouped = images.select("image_id", group.alias("group"))
     if rows is None:

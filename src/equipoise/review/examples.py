@@ -23,6 +23,7 @@ from equipoise.evidence.examples import (
     NO_ANSWER,
     WRONG,
     file_of,
+    groups_column,
     guidance_name,
     names_files,
 )
@@ -217,7 +218,7 @@ class Examples:
 
     def group_names(self, groups: str) -> pl.Series:
         """Return the group of each image; `ALL` where the run lacks these groups."""
-        column = f"{GROUPS}{groups}"
+        column = groups_column(groups)
         if column in self.images.columns:
             return self.images[column]
         return pl.repeat(ALL, len(self), dtype=pl.String, eager=True).cast(pl.Categorical)
@@ -286,7 +287,7 @@ class Examples:
 
     def groups(self, finding: Finding) -> list[str]:
         """Return the names of the groups that a finding compares."""
-        if f"{GROUPS}{finding.groups}" not in self.images.columns:
+        if groups_column(finding.groups) not in self.images.columns:
             return [ALL]
         if finding.group:
             return [finding.group, OTHERS]

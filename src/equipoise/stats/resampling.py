@@ -64,7 +64,7 @@ class Bootstrap(_Checked):
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.accuracy_gap(true, pred, gender, resampling=Bootstrap(replicates=200, level=0.9))
-    <accuracy difference 0.167 [0.101, 0.230]; chance 0.027, p = 0.001, n = 120 in 2 groups>
+    <accuracy difference 0.167 [0.101, 0.230]; chance 0.027, p ≤ 0.001, n = 120 in 2 groups>
     """
 
     replicates: int = DEFAULT_REPLICATES

@@ -34,6 +34,7 @@ from equipoise.core import (
     Variant,
 )
 from equipoise.core.columns import INTEGER, NUMBER, TEXT, TEXTS
+from equipoise.core.finding import plain_parameters
 from equipoise.core.sentences import Sentence, named
 from equipoise.core.types import Json
 from equipoise.data import Items
@@ -135,7 +136,7 @@ def _with_absences(
             for part in measured
         ]
         counts = {"queries_without_group": sum(absent), "queries_measured": len(measured)}
-        yield draft.changed(parameters={**finding.parameters, **counts})
+        yield draft.changed(parameters=plain_parameters({**finding.parameters, **counts}))
 
 
 def _repeats_tested_share(

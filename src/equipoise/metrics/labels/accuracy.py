@@ -172,7 +172,7 @@ def worst_group_accuracy(
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.worst_group_accuracy(true, pred, gender)
-    <accuracy worst group 0.667 [0.541, 0.783]; chance 0.806, p = 0.001, n = 120 in 2 groups>
+    <accuracy worst group 0.667 [0.541, 0.783]; chance 0.806, p ≤ 0.001, n = 120 in 2 groups>
     """
     return accuracy.worst_group(
         y_true, y_pred, groups, null=null, weights=weights, units=units, resampling=resampling,
@@ -253,7 +253,7 @@ def accuracy_gap(  # noqa: PLR0913 - one keyword for each choice
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.accuracy_gap(true, pred, gender)
-    <accuracy difference 0.167 [0.101, 0.230]; chance 0.027, p = 0.001, n = 120 in 2 groups>
+    <accuracy difference 0.167 [0.101, 0.230]; chance 0.027, p ≤ 0.001, n = 120 in 2 groups>
     >>> m.accuracy_gap(true, pred, gender).plot()
     <Plot: accuracy difference by group, 2 values>
     """

@@ -666,7 +666,7 @@ def effect_sizes(  # noqa: PLR0913 - one keyword for each choice
     >>> gender, true = ["women", "men"] * 60, ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.effect_sizes(true, pred, gender)
-    <effect_sizes 0.707 [0.495, 0.813]; chance 0.102, p = 0.001, n = 120 in 2 groups>
+    <effect_sizes 0.707 [0.495, 0.813]; chance 0.102, p ≤ 0.001, n = 120 in 2 groups>
     """
     effects = EffectSizes(statistic, min_expected, yates, formulation)
     return measure_rows(
@@ -1206,7 +1206,7 @@ class TableEffect(Form):
     --------
     >>> from equipoise import metrics as m
     >>> m.cramers_v([[30, 10], [12, 28]])
-    <cramers_v 0.451 [0.236, 0.633]; chance 0.088, p = 0.001, n = 80 in 2 groups>
+    <cramers_v 0.451 [0.236, 0.633]; chance 0.088, p ≤ 0.001, n = 80 in 2 groups>
     >>> round(m.cramers_v_corrected([[30, 10], [12, 28]], resampling=None).value, 3)
     0.439
     """

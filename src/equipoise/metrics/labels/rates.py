@@ -406,7 +406,7 @@ def equalized_odds(
     >>> true = ["chef", "chef", "nurse", "nurse"] * 30
     >>> pred = ["nurse", "chef", "nurse", "nurse"] * 20 + true[:40]
     >>> m.equalized_odds(true, pred, gender)
-    <equalized_odds difference 0.667 [0.382, 0.808]; chance 0.096, p = 0.001, n = 120 in 2 groups>
+    <equalized_odds difference 0.667 [0.382, 0.808]; chance 0.096, p ≤ 0.001, n = 120 in 2 groups>
     """
     return measure_rows(
         [EqualizedOdds(aggregate)], y_true, y_pred, groups, weights=weights, units=units,

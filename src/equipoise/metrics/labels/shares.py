@@ -971,7 +971,7 @@ def mean_share_mad(estimates: Mapping[str, Estimate]) -> Estimate:
     >>> chef = m.corrected_shares(["man"] * 60 + ["woman"] * 40, None, name="chef")
     >>> nurse = m.corrected_shares(["man"] * 20 + ["woman"] * 80, None, name="nurse")
     >>> m.mean_share_mad({"chef": chef, "nurse": nurse})
-    <share_mad 0.400 [0.103, 0.542]; chance 0.078, p = 0.001, n = 200 in 2 groups>
+    <share_mad 0.400 [0.103, 0.542]; chance 0.078, p ≤ 0.001, n = 200 in 2 groups>
     """
     estimable = {name: estimate for name, estimate in estimates.items() if estimate.estimable}
     share_sets = [

@@ -463,7 +463,7 @@ def rejection_gap(
     --------
     >>> from equipoise import metrics as m
     >>> m.rejection_gap([1, 0, 0, 0] * 30 + [0] * 80, ["women", "men"] * 100)
-    <rejected_share difference 0.300 [0.211, 0.398]; chance 0.040, p = 0.001, n = 200 in 2 groups>
+    <rejected_share difference 0.300 [0.211, 0.398]; chance 0.040, p ≤ 0.001, n = 200 in 2 groups>
     """
     rows, excluded = _read_rows(rejected, groups, checks, sets, clusters, strata, resampling, rng)
     groups, labels = rows.groups, rows.strata

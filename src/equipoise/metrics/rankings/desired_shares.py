@@ -146,7 +146,7 @@ def min_skew(ranked: RankedLabels, desired: Floats) -> Floats:
     >>> scores = np.linspace(1, 0, 40)
     >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
     >>> m.min_skew(scores, groups, k=10)
-    <min_skew −∞; chance −0.282, p = 0.001, n = 40 in 2 groups>
+    <min_skew −∞; chance −0.282, p ≤ 0.001, n = 40 in 2 groups>
     """
     compared = (desired > 0) & ranked.top_k.pools.groups.usable
     return extreme_skew(ranked.shares, desired, compared, largest=False)
@@ -242,6 +242,6 @@ def ndkl(ranked: RankedLabels, desired: Floats) -> Floats:
     >>> scores = np.linspace(1, 0, 40)
     >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
     >>> m.ndkl(scores, groups, k=40)
-    <ndkl 0.393; chance 0.115, p = 0.001, n = 40 in 2 groups>
+    <ndkl 0.393; chance 0.115, p ≤ 0.001, n = 40 in 2 groups>
     """
     return divergence(ranked, desired)

@@ -55,6 +55,6 @@ def bias_at_k(ranked: RankedLabels, first: int, second: int) -> Floats:
     >>> scores = np.linspace(1, 0, 40)
     >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
     >>> m.bias_at_k(scores, groups, k=10, first="men", second="women")
-    <bias_at_k 1.000; chance −0.007, p = 0.002, n = 40 in 2 groups>
+    <bias_at_k 1.000; chance −0.007, p ≤ 0.002, n = 40 in 2 groups>
     """
     return contrast(ranked.shares, first, second)

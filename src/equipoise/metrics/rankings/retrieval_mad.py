@@ -49,7 +49,7 @@ def retrieval_mad(ranked: RankedLabels) -> Floats:
     >>> scores = np.linspace(1, 0, 40)
     >>> groups = ["men"] * 12 + ["women", "men"] * 8 + ["women"] * 12
     >>> m.retrieval_mad(scores, groups, k=10)
-    <retrieval_mad 1.000; chance 0.219, p = 0.001, n = 40 in 2 groups>
+    <retrieval_mad 1.000; chance 0.219, p ≤ 0.001, n = 40 in 2 groups>
     """
     comparable = ranked.compared.sum(axis=1) > 1
     return np.where(comparable, deviation(ranked.shares, ranked.compared), np.nan)

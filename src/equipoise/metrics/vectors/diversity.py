@@ -738,7 +738,7 @@ def iss_cross(
     >>> m.iss_cross(
     ...     {"women": rng.normal(size=(50, 8)), "men": rng.normal(size=(50, 8)) + 1}
     ... )
-    <iss_cross 1.022 [0.950, 1.094]; chance 0.893, p = 0.001, n = 100 in 2 groups>
+    <iss_cross 1.022 [0.950, 1.094]; chance 0.893, p ≤ 0.001, n = 100 in 2 groups>
     """
     named_sets = Sets.of(sets, resampling, least=2)
     n_sets = len(named_sets.names)

@@ -163,7 +163,7 @@ def label_concentration(
     >>> from equipoise import metrics as m
     >>> labels = ["chef", "judge", "pilot"] * 20 + ["nurse"] * 50 + ["clerk"] * 10
     >>> m.label_concentration(labels, ["men"] * 60 + ["women"] * 60, k=1)
-    <label_concentration 0.500 [0.385, 0.601]; chance 0.073, p = 0.001, n = 120 in 2 groups>
+    <label_concentration 0.500 [0.385, 0.601]; chance 0.073, p ≤ 0.001, n = 120 in 2 groups>
     """
     if k < 1:
         raise InputError(f"k={k}: expected at least 1")
