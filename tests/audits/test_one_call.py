@@ -228,6 +228,21 @@ def test_a_loaded_result_is_saved_elsewhere_as_a_whole_run(photos):
     assert (new / "findings.parquet").read_bytes() == (old / "findings.parquet").read_bytes()
 
 
+@pytest.mark.parametrize(("most", "listed"), [(120, True), (119, False)])
+def test_a_run_without_files_lists_images_up_to_a_number(tmp_path, monkeypatch, most, listed):
+    monkeypatch.setattr("equipoise.audits.saving.MOST_LISTED", most)
+    result = equipoise.audit(PEOPLE, target="label", pred="pred", groups="gender")
+    finding = result.findings[0]
+    images = result.images(finding)
+    result.save(tmp_path / "run")
+    loaded = equipoise.load(tmp_path / "run")
+    if listed:
+        assert loaded.images(finding).equals(images)
+    else:
+        with pytest.raises(RunError, match="run"):
+            loaded.images(finding)
+
+
 def test_modules_without_classes_or_sizes_are_refused(photos):
     with pytest.raises(ModelError, match="classes"):
         as_model(torch.nn.Linear(1, 2))

@@ -14,7 +14,7 @@ from equipoise.audits.kind import audit_of
 from equipoise.audits.opening import AnyInputs
 from equipoise.audits.pages import kind_page
 from equipoise.audits.plugins import check_plugins
-from equipoise.audits.saving import copy_files, has_examples, list_images, save
+from equipoise.audits.saving import MOST_LISTED, copy_files, has_examples, list_images, save
 from equipoise.audits.uncompared import with_uncompared
 from equipoise.core import AuditResult, DataError, Finding, InputError, Progress, RunError
 from equipoise.evidence import new_run
@@ -89,7 +89,9 @@ class AuditOrigin:
             )
         if not (self.run / FOLDER / IMAGES).is_file():
             raise RunError(
-                f"{self.run}: this run doesn't list its images. To do: run the audit again"
+                f"{self.run}: this run doesn't list its images, as no run of more than "
+                f"{MOST_LISTED:,} images without files does. To do: take the images of the result "
+                "of the audit before it is saved, or name their files in the configuration"
             )
         path = file_of(self.run, finding.model)
         rows = pl.read_parquet(path) if path.is_file() else None

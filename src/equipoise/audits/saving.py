@@ -12,16 +12,24 @@ from equipoise.evidence.examples import relocate_files
 from equipoise.evidence.run_labels import copy_labels
 from equipoise.evidence.rundir import read_list
 
+MOST_LISTED = 200_000
+"""Images that a run lists without their files: a million take as long to list as to audit."""
+
 
 def save(inputs: AnyInputs, folder: Path) -> None:
-    """Write the files of `compare_runs`, and the images behind the findings."""
+    """Write the files of `compare_runs`, and the images behind the findings.
+
+    Of more than `MOST_LISTED` images, those behind findings are written where their files are
+    known, which a review shows.
+    """
     config, data = inputs.config, inputs.data
     inputs.audit.save(folder, data)
     image_set = inputs.models.sets.get(IMAGES)
     boxes = None if image_set is None else image_set.boxes
     ids, groups, pictures = list_images(inputs)
-    seed = config.resampling.seed
-    write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes)
+    if pictures or len(ids) <= MOST_LISTED:
+        seed = config.resampling.seed
+        write_examples(folder, ids, groups, pictures, inputs.examples, seed, boxes)
 
 
 def copy_files(run: Path, folder: Path) -> None:
