@@ -33,6 +33,7 @@ from equipoise.core import (
     ComparedTo,
     DataError,
     Excluded,
+    Fact,
     Family,
     Finding,
     IntervalKind,
@@ -432,3 +433,11 @@ def together(results: Sequence[AuditResult]) -> AuditResult:
     )
     tables = stacked([result.tables for result in results])
     return Result(tuple(findings), manifest, tables, conclusions_of(findings))
+
+
+def worse_model(fact: Fact, values: tuple[float, float], names: Sequence[str]) -> str:
+    """Return the model with the worse value; "" where they are alike."""
+    if not (values[0] < values[1] or values[1] < values[0]):
+        return ""
+    lower = spec_for(fact.metric, fact.aggregate, fact.compared_to).value_harm == "lower"
+    return names[(values[1] < values[0]) == lower]

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from equipoise.audits.comparison import difference, findings_by_model
+from equipoise.audits.comparison import difference, findings_by_model, worse_model
 from equipoise.audits.config import TestingConfig
-from equipoise.audits.findings import Place, UncorrectedFinding, conclude
+from equipoise.audits.findings import Place, UncorrectedFinding, conclude, fact_of
 from equipoise.core import (
     TESTED,
     AuditResult,
@@ -59,13 +59,15 @@ def with_uncompared(
     uncompared = _metrics_left(result.findings, models)
     if not uncompared:
         return result
-    shown = {metric for metric, reason in uncompared.items() if reason == _SCORES}
+    described = {metric for metric, reason in uncompared.items() if reason == _SCORES}
     if not result.findings:
-        shown = {*uncompared}
+        described = {*uncompared}
     drafts = [
         draft
         for first, second in combinations(models, 2)
-        for draft in _describe((first, second), models[first], models[second], uncompared, shown)
+        for draft in _describe(
+            (first, second), models[first], models[second], uncompared, described
+        )
     ]
     findings = (*result.findings, *conclude(drafts, testing))
     notes = (*result.manifest.notes, *_notes(uncompared))
@@ -129,21 +131,21 @@ def _describe(
     first: Sequence[Finding],
     second: Sequence[Finding],
     uncompared: Mapping[str, str],
-    shown: set[str],
+    described: set[str],
 ) -> Iterator[UncorrectedFinding]:
     """Yield the difference of two models in each number that both runs have."""
-    numbers = _numbers(second, shown)
-    for key, before in _numbers(first, shown).items():
+    numbers = _numbers(second, described)
+    for key, before in _numbers(first, described).items():
         if key in numbers:
             yield _difference(names, before, numbers[key], uncompared[before.metric])
 
 
-def _numbers(findings: Sequence[Finding], shown: set[str]) -> dict[_Key, Finding]:
+def _numbers(findings: Sequence[Finding], described: set[str]) -> dict[_Key, Finding]:
     """Return a model's numbers of some metrics, of subjects where there is none of all."""
     by_key, n_subjects = dict[_Key, Finding](), dict[_Place, int]()
     places = {_place_of(finding) for finding in findings if not (finding.subject or finding.group)}
     for finding in findings:
-        if finding.metric not in shown or finding.group or math.isnan(finding.value):
+        if finding.metric not in described or finding.group or math.isnan(finding.value):
             continue
         place = _place_of(finding)
         if finding.subject and place in places:
@@ -166,10 +168,9 @@ def _difference(
 ) -> UncorrectedFinding:
     """Return the second model's number less the first's, described."""
     values = before.value, after.value
-    harm = spec_for(before.metric, before.aggregate, before.compared_to).value_harm
-    worse = ""
-    if harm != "either" and values[0] != values[1]:
-        worse = names[(values[1] < values[0]) == (harm == "lower")]
+    fact = fact_of(before)
+    is_worse = spec_for(fact.metric, fact.aggregate, fact.compared_to).value_harm != "either"
+    worse = worse_model(fact, values, names) if is_worse else ""
     pair = Pair(*names, values, worse)
     part = Part(
         before.metric, before.subject, values[1] - values[0], n=min(before.n, after.n),

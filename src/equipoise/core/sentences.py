@@ -48,9 +48,9 @@ class Sentence(str):
                 flat.append(item)
             else:
                 flat.append(Phrase(item))
-        shown = tuple([part for part in flat if part.text])
-        sentence = super().__new__(cls, "".join([part.text for part in shown]))
-        sentence.parts = shown
+        phrases = tuple([part for part in flat if part.text])
+        sentence = super().__new__(cls, "".join([part.text for part in phrases]))
+        sentence.parts = phrases
         return sentence
 
     def __getnewargs__(self) -> tuple[Phrase, ...]:  # type: ignore[override]

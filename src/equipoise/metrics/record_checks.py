@@ -112,8 +112,8 @@ def _contradictions(spec: Record) -> Iterator[Problem]:
     for template, names in _TEMPLATES.items():
         text: str = getattr(spec, template)
         if not _fields_of(text) <= {*names.split()}:
-            shown = ", ".join(f"{{{name}}}" for name in names.split())
-            yield template, text, f"text with the fields {shown}"
+            allowed = ", ".join(f"{{{name}}}" for name in names.split())
+            yield template, text, f"text with the fields {allowed}"
 
 
 def _unknown_names(

@@ -6,13 +6,12 @@ from math import nan
 
 import numpy as np
 
-from equipoise.audits.comparison import difference
+from equipoise.audits.comparison import difference, worse_model
 from equipoise.audits.findings import Place, UncorrectedFinding, fact_of
 from equipoise.core import Aggregate, Fact, Family, IntervalKind, NullHypothesis, Part
 from equipoise.metrics.labels.changes import PairedRate, extreme_change, paired_rate
 from equipoise.metrics.labels.paired import Joint
 from equipoise.metrics.measure import Extreme, ExtremeRate, Measure, PairedName
-from equipoise.metrics.spec import spec_for
 from equipoise.report.words import COMPARISON
 from equipoise.report.words import Pair as ModelPair
 
@@ -151,11 +150,3 @@ class Changes:
             null_drawn=_NULL.format(unit=unit), interval=IntervalKind.SIMULTANEOUS,
         )  # fmt: skip
         return replace(draft, together=(pair.name, groups, part.metric, part.subject))
-
-
-def worse_model(fact: Fact, values: tuple[float, float], names: Sequence[str]) -> str:
-    """Return the model with the worse value; "" where they are alike."""
-    if not (values[0] < values[1] or values[1] < values[0]):
-        return ""
-    lower = spec_for(fact.metric, fact.aggregate, fact.compared_to).value_harm == "lower"
-    return names[(values[1] < values[0]) == lower]

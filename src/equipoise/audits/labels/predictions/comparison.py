@@ -18,7 +18,13 @@ import scipy
 
 from equipoise.audits import group_sizes
 from equipoise.audits.columns import Row
-from equipoise.audits.comparison import difference, model_names, one_model_only, prefixed
+from equipoise.audits.comparison import (
+    difference,
+    model_names,
+    one_model_only,
+    prefixed,
+    worse_model,
+)
 from equipoise.audits.findings import (
     Place,
     UncorrectedFinding,
@@ -46,7 +52,6 @@ from equipoise.audits.labels.predictions.changes import (
     UNTESTED,
     Changes,
     is_extreme,
-    worse_model,
 )
 from equipoise.audits.labels.predictions.config import EffectSizeOptions
 from equipoise.audits.labels.predictions.effects import main_options

@@ -6,9 +6,8 @@ from typing import get_args
 
 import numpy as np
 
-from equipoise.audits.comparison import difference
+from equipoise.audits.comparison import difference, worse_model
 from equipoise.audits.findings import Place, UncorrectedFinding
-from equipoise.audits.labels.predictions.changes import worse_model
 from equipoise.core import (
     Aggregate,
     Booleans,
@@ -181,8 +180,8 @@ class RateChanges:
             self.joint.truth, counts.table.sum(axis=1), minlength=len(self.joint.classes)
         )
         order = np.argsort(-rows, kind="stable")
-        most = max(_MOST_CHANGES // max(int(counts.groups.usable.sum()), 1), 1)
-        return sorted(order[rows[order] > 0][:most].tolist())
+        n_classes = max(_MOST_CHANGES // max(int(counts.groups.usable.sum()), 1), 1)
+        return sorted(order[rows[order] > 0][:n_classes].tolist())
 
     def _draft(self, change: "_Change") -> UncorrectedFinding:
         """Return the finding of one change, uncorrected."""
