@@ -11,7 +11,7 @@ import pytest
 
 from equipoise.audits.labels.predictions.page import PAGE
 from equipoise.core import AuditResult, Verdict
-from equipoise.core.finding import findings_from_table, findings_to_table
+from equipoise.core.finding import Ratio, findings_from_table, findings_to_table
 from equipoise.core.sentences import Sentence, fill, named
 from equipoise.report import render
 from equipoise.report.blocks import Span, Statement, Summary
@@ -132,6 +132,17 @@ def test_every_verdict_has_a_line_of_its_own_with_size_and_limit():
     assert all(first != other for first, other in pairwise(lines))
     for number in ("31.0", "21.0", "42.0", "7 points"):
         assert all(number in line for line in lines)
+
+
+def test_a_ratio_that_decides_has_its_own_limit():
+    ratio = Ratio(10.0, 5.0, 19.0, decides=True)
+    case = gap("women", "men", value=0.009, threshold=0.05, ratio=ratio, verdict=Verdict.DISPARITY)
+    (conclusion,) = conclusions_of([case])
+    for line in (verdict_line(case), short_certainty(case, conclusion)):
+        assert "limit" in line
+        assert "5 points" not in line
+        assert "1.25" in line
+        assert "19" in line
 
 
 def test_a_ratio_names_its_group_where_the_title_names_another():

@@ -8,6 +8,7 @@ from equipoise.core.sentences import named
 from equipoise.core.wording import number, shortened
 from equipoise.report.blocks import has
 from equipoise.report.expecting import EXPECTED, for_group
+from equipoise.report.ratio_words import ratio_text
 from equipoise.report.text import count, enclose, equal_q, percent
 from equipoise.report.words import (
     conclusion_certainty,
@@ -26,6 +27,7 @@ from equipoise.report.words import (
     spec_of_shown,
     value_text,
 )
+from equipoise.stats.verdict import LEAST_RATIO
 
 _LETTERS = 76
 """Letters of a line on a terminal."""
@@ -111,7 +113,9 @@ def short_certainty(finding: Finding, conclusion: Conclusion) -> str:
     scaled, _ = scale_of(finding)
     if has(finding.chance):
         parts.append(f"chance {scaled(finding.chance)}")
-    if has(finding.threshold):
+    if finding.by_ratio:
+        parts += [ratio_text(finding), f"limit {LEAST_RATIO:g}"]
+    elif has(finding.threshold):
         parts.append(f"limit {limit_from_chance(finding)}")
     if has(finding.q_value):
         parts.append(f"p {equal_q(finding)}")

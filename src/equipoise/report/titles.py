@@ -10,6 +10,7 @@ from equipoise.core.wording import shortened
 from equipoise.metrics.spec import spec_of_finding
 from equipoise.report.blocks import Role, Span, Summary, has
 from equipoise.report.expecting import for_group
+from equipoise.report.ratio_words import ratio_text
 from equipoise.report.text import equal_q
 from equipoise.report.words import (
     conclusion_sentence,
@@ -27,6 +28,7 @@ from equipoise.report.words import (
     uncapitalised,
     unit_note,
 )
+from equipoise.stats.verdict import LEAST_RATIO
 
 MOST_WORDS = 25
 """Words of a title."""
@@ -161,7 +163,9 @@ def verdict_line(finding: Finding, conclusion: Conclusion | None = None) -> str:
         size = f"{uncapitalised(name_of(finding))} {size}"
     elif unit_note(finding):
         size = f"{name_of(finding)} {size}"
-    if has(finding.threshold):
+    if finding.by_ratio:
+        size = f"{ratio_text(finding)}; the limit is {LEAST_RATIO:g}"
+    elif has(finding.threshold):
         size += f"; the limit is {limit_from_chance(finding)}"
     real, large = _ANSWERS.get(finding.verdict, ("Not tested", "Value"))
     if metric_verdict(finding):
